@@ -1,1 +1,1 @@
-"""Running a plan in a detached process, and reading what it writes down."""
+"""Runs a plan in a detached process, and reads its journal and report."""

@@ -25,7 +25,7 @@ _OTHERS = 0o077
 
 
 class Action(enum.StrEnum):
-    """What was begun."""
+    """The kind of action that a record describes."""
 
     ASIDE = "aside"
     RECREATE = "recreate"
@@ -36,13 +36,13 @@ class AsideRecord:
     """A directory that was set aside, or was about to be.
 
     Attributes:
-        path: where it stood.
-        aside: where it is now; for `RECREATE` the private directory in which its twin is made
-            and, later, it waits for its removal.
+        path: the original path of the directory.
+        aside: its current path. For `RECREATE` the private directory in which its twin is created
+            and in which, later, the old directory waits for its removal.
         pin: its identity; after a restart of the machine only the inode is the same.
-        twin: the identity of the empty directory that takes its place; None without one.
+        twin: the identity of the empty directory that takes its place; None without a twin.
         at: seconds since the epoch.
-        host: the one that made the record; the path has a meaning there only.
+        host: the host that made the record; the path is valid only there.
     """
 
     id: str
@@ -61,21 +61,21 @@ class AsideRecord:
 
     @property
     def staging_dir(self) -> PathStr:
-        """The private directory in which the twin is made."""
+        """The private directory in which the twin is created."""
         above, name = os.path.split(self.path)
         return PathStr(os.path.join(above, cut_name(".", name, f".tui-fs-new-{self.id}")))
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A record that cannot be read: its name, and why, as a sentence."""
+    """An unreadable record: its name, and the reason as a sentence."""
 
     id: str
     why: str
 
 
 def new_record(action: Action, target: Target) -> AsideRecord:
-    """Return the record of something that is about to begin."""
+    """Return the record of an action that is about to begin."""
     record_id = os.urandom(_ID_BYTES).hex()
     above, name = os.path.split(target.path)
     aside = os.path.join(above, cut_name(".", name, f".tui-fs-aside-{record_id}"))
@@ -93,12 +93,12 @@ def new_record(action: Action, target: Target) -> AsideRecord:
 
 
 def delete_command(record: AsideRecord) -> tuple[str, ...]:
-    """Return the command that deletes what was put aside."""
+    """Return the command that deletes the directory set aside."""
     return ("tui-fs", "delete", record.aside, "--strategy", "rm", "--gentle")
 
 
 def undo_command(record: AsideRecord) -> tuple[str, ...]:
-    """Return the command that puts back what was put aside, or finishes what was interrupted."""
+    """Return the command that puts the directory back, or finishes an interrupted action."""
     return ("tui-fs", "aside", "--undo", record.id)
 
 
@@ -106,8 +106,8 @@ def keep(record: AsideRecord) -> str:
     """Write a new record so that it survives a power failure, and return its file.
 
     Raises:
-        Refused: neither the state directory nor the one in memory can hold it, or somebody
-            else could write in them.
+        Refused: neither the state directory nor the one in memory has room for it, or another
+            user could write in them.
     """
     first: OSError | None = None
     for place in _places():
@@ -131,13 +131,13 @@ def keep(record: AsideRecord) -> str:
 
 
 def rewrite(file: str, record: AsideRecord) -> None:
-    """Write a record over itself, whole and lasting; OSError if that fails."""
+    """Replace a record's file atomically and durably; OSError if that fails."""
     write_json(file, {"schema": _SCHEMA, **encode(record)})
     _sync(os.path.dirname(file))
 
 
 def forgotten(file: str) -> str:
-    """Remove a record of which nothing is left; return why that failed, as a sentence."""
+    """Remove an obsolete record; return why that failed as a sentence, empty if it did not."""
     try:
         os.unlink(file)
         _sync(os.path.dirname(file))
@@ -148,7 +148,7 @@ def forgotten(file: str) -> str:
 
 
 def find(record_id: str) -> tuple[str, AsideRecord]:
-    """Return a record and its file; BadInput if there is none of that name, or it is damaged."""
+    """Return a record and its file; BadInput if it does not exist or is damaged."""
     for file in _files():
         if os.path.basename(file) == f"{record_id}.json":
             return file, _read(file)
@@ -159,20 +159,20 @@ def find(record_id: str) -> tuple[str, AsideRecord]:
 
 def all_records() -> tuple[list[AsideRecord], list[Damaged]]:
     """Return all records, the newest first, and those that cannot be read."""
-    found: list[AsideRecord] = []
+    readable: list[AsideRecord] = []
     damaged: list[Damaged] = []
     for file in _files():
         try:
-            found.append(_read(file))
-        except BadInput as why:
-            if os.path.lexists(file):  # else it was forgotten in this moment
-                damaged.append(Damaged(os.path.basename(file).removesuffix(".json"), str(why)))
-    return sorted(found, key=lambda record: record.at, reverse=True), damaged
+            readable.append(_read(file))
+        except BadInput as error:
+            if os.path.lexists(file):  # else another process has just removed it
+                damaged.append(Damaged(os.path.basename(file).removesuffix(".json"), str(error)))
+    return sorted(readable, key=lambda record: record.at, reverse=True), damaged
 
 
 def _files() -> Iterator[str]:
     for place in _places():
-        if _is_own(place):  # a record from somebody else is not to be obeyed
+        if _is_own(place):  # do not trust records of another user
             for name in os.listdir(place):
                 if name.endswith(".json"):
                     yield os.path.join(place, name)
@@ -196,13 +196,13 @@ def _is_own(place: str) -> bool:
     try:
         status = os.lstat(place)
     except OSError:
-        return False  # nothing was ever kept there
+        return False  # no record was ever stored there
     is_ours = status.st_uid == os.geteuid() and not status.st_mode & _OTHERS
     return stat.S_ISDIR(status.st_mode) and is_ours
 
 
 def _make_private(place: str) -> None:
-    """Make the directory of the records; Refused if anybody else can write there."""
+    """Create the directory of the records; Refused if another user can write there."""
     if not made_private(place):
         raise Refused(
             f"{displayable(place)} is not this user's alone: somebody else could change the "
@@ -222,23 +222,23 @@ def _sync(directory: str) -> None:
 
 
 class AsideState(enum.StrEnum):
-    """What is there now of something that was set aside or begun."""
+    """What is left of an action now."""
 
     ASIDE = "aside"
     INTERRUPTED = "interrupted"
     GONE = "gone"
     ELSEWHERE = "elsewhere"
-    """Another host made the record; this one cannot know."""
+    """Another host made the record, so the state is unknown here."""
 
 
 def records() -> tuple[list[tuple[AsideRecord, AsideState | None]], list[Damaged]]:
-    """Return all records with what is there now, the newest first, and those that are damaged.
+    """Return all records with their states, the newest first, and the damaged records.
 
-    None stands for a place that is out of reach.
+    The state is None if the directory cannot be reached.
     """
     listed: list[tuple[AsideRecord, AsideState | None]] = []
-    found, damaged = all_records()
-    for record in found:
+    readable, damaged = all_records()
+    for record in readable:
         try:
             listed.append((record, state_of_record(record)))
         except BadInput:
@@ -247,7 +247,7 @@ def records() -> tuple[list[tuple[AsideRecord, AsideState | None]], list[Damaged
 
 
 def state_of_record(record: AsideRecord) -> AsideState:
-    """Return what is there now; BadInput if the place cannot be looked at."""
+    """Return the state of a record; BadInput if its directory cannot be examined."""
     if record.is_of_other_host:
         return AsideState.ELSEWHERE
     with opened_parent(record) as parent:
@@ -264,7 +264,7 @@ def state_in(record: AsideRecord, parent: int) -> AsideState:
 
 
 def is_recorded(place: DirEntryRef, recorded: Pin) -> bool:
-    """Return whether a name stands for the directory that was recorded, maybe before a restart.
+    """Return whether a name refers to the recorded directory, also after a restart.
 
     Raises:
         OSError: it cannot be opened.
@@ -282,7 +282,7 @@ def is_recorded(place: DirEntryRef, recorded: Pin) -> bool:
 
 @contextlib.contextmanager
 def opened_parent(record: AsideRecord) -> Iterator[int]:
-    """Give a descriptor for reading of the directory that holds what was set aside."""
+    """Yield a readable descriptor of the parent of the directory that was set aside."""
     directory = os.path.dirname(record.path)
     try:
         directory_fd = open_path_fd(directory)

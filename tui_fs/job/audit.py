@@ -1,4 +1,4 @@
-"""One line for the system's log about each deletion: who, from where, what, how, and its end."""
+"""Audit lines in the system's log: who deletes what, from where, how, and the result."""
 
 import errno
 import os
@@ -16,10 +16,10 @@ from tui_fs.model.paths import displayable, shown_characters
 from tui_fs.model.plan import Plan
 
 SYSLOG_SOCKET = "/dev/log"
-"""Where the C library sends; it cannot be told otherwise."""
+"""Where the C library sends; this cannot be configured."""
 
 MAX_LINE_BYTES = 900
-"""syslog cuts at 1,024 bytes (RFC 3164), of which priority, time, host name and tag need 102."""
+"""syslog cuts at 1,024 bytes (RFC 3164); priority, time, host name and tag need 102 of them."""
 
 _IDENT = "tui-fs"
 _MAX_NAME_BYTES = 40
@@ -37,7 +37,7 @@ class AuditedEnd:
     """How a job ended, for the log.
 
     Attributes:
-        deleted_entries, left_entries: None where nobody could count them.
+        deleted_entries, left_entries: None where nothing could count them.
     """
 
     outcome: Outcome
@@ -48,16 +48,16 @@ class AuditedEnd:
 
 
 def audit_line(plan: Plan, requester: CallerIdentity, end: AuditedEnd | None = None) -> str:
-    """Return the line of a job's start, or with `end` that of its end.
+    """Return the line for a job's start, or with `end` for its end.
 
     The line is ``key=value`` pairs with one space between, at most MAX_LINE_BYTES in UTF-8.
-    A value that is not plain stands in double quotes. No value holds a double quote, an equals
+    A value that is not plain is in double quotes. No value holds a double quote, an equals
     sign, a control character or a line break: they are escaped as `displayable` does, ``"`` as
     ``\\x22`` and ``=`` as ``\\x3d``. So ``(\\w+)=("[^"]*"|[^ "]*)`` reads the line back, and a
-    search for ``outcome=`` finds no path. Where a value was cut in the middle,
-    ``KEY_cut=yes`` follows it; the path gives way last and comes last. Of several targets
-    ``targets`` is the number; ``path``, ``path_2`` and so on name all of them if there is room,
-    else ``path`` names the first.
+    search for ``outcome=`` finds no path. ``KEY_cut=yes`` follows a value that was cut in the
+    middle. The path comes last and gets the rest of the line. With several targets ``targets`` is
+    their number; ``path``, ``path_2`` and so on name all of them if there is room, else ``path``
+    names the first.
     """
     options, filters = plan.options, plan.options.filters
     pairs = [
@@ -104,7 +104,7 @@ def _all_paths(paths: Sequence[str]) -> list[str]:
 
 
 def caller_pairs(caller: CallerIdentity) -> list[str]:
-    """Return who asks, and from where."""
+    """Return the pairs for the user who asks, and from where."""
     return [
         _number("uid", caller.uid),
         log_pair("user", caller.user),
@@ -130,15 +130,15 @@ def log_pair(key: str, text: str, max_bytes: int = _MAX_NAME_BYTES) -> str:
 
 
 def send_to_syslog(line: str, socket_path: str = SYSLOG_SOCKET) -> str | None:
-    """Hand a line to the system's log (authpriv.notice); return why that failed, else None.
+    """Send a line to the system's log (authpriv.notice); return why that failed, else None.
 
-    The C library tells nobody whether a message arrived, so the socket is tried first:
-    None means that somebody listened there and had room.
+    The C library does not report whether a message arrived, so the socket is probed first:
+    None means that a daemon listened there and had room.
 
     Args:
-        socket_path: where to look; the message itself always goes to /dev/log.
+        socket_path: the socket to probe; the message itself always goes to /dev/log.
     """
-    reason = _why_nobody_listens(socket_path)
+    reason = _syslog_problem(socket_path)
     if reason is not None:
         return reason
     syslog.openlog(_IDENT, syslog.LOG_PID, syslog.LOG_AUTHPRIV)
@@ -147,7 +147,7 @@ def send_to_syslog(line: str, socket_path: str = SYSLOG_SOCKET) -> str | None:
     return None
 
 
-def _why_nobody_listens(path: str) -> str | None:
+def _syslog_problem(path: str) -> str | None:
     shown = displayable(path)
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
@@ -165,7 +165,7 @@ def _why_nobody_listens(path: str) -> str | None:
 
 
 def _has_room(path: str, kind: socket.SocketKind = socket.SOCK_DGRAM) -> bool:
-    """Connect as syslog(3) does, and tell whether a message would be taken without waiting."""
+    """Connect as syslog(3) does; return whether a message could be sent without waiting."""
     with socket.socket(socket.AF_UNIX, kind) as probe:
         probe.settimeout(_MAX_WAIT_S)
         try:
@@ -188,7 +188,7 @@ def _number(key: str, value: int | None) -> str:
 
 
 def _as_many(pieces: list[str], max_bytes: int) -> list[str]:
-    """Return the first pieces that fit; an escape is never cut in two."""
+    """Return the first pieces that fit; an escape is never split."""
     taken: list[str] = []
     for piece in pieces:
         max_bytes -= len(piece.encode())

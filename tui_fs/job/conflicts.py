@@ -1,4 +1,4 @@
-"""No directory in two jobs at once or twice in one, and none inside another."""
+"""Refuses targets that overlap each other or the targets of a running job."""
 
 import contextlib
 import fcntl
@@ -30,7 +30,7 @@ _NOBODY = (-1, -1)
 def register_or_refuse(
     folder: JobFolder, targets: Sequence[Target]
 ) -> tuple[SupervisorLock, Refused | None]:
-    """Take the lock of a job; return with it why it may not run beside another one.
+    """Take the lock of a job; return it, and why the job conflicts with a running one, if it does.
 
     One supervisor at a time does this, so of two that start together one sees the other.
 
@@ -41,22 +41,22 @@ def register_or_refuse(
         lock = SupervisorLock(folder.lock)
         try:
             check_conflicts(targets, folder)
-        except Refused as why:
-            return lock, why
+        except Refused as error:
+            return lock, error
     return lock, None
 
 
 def check_nested(targets: Sequence[Target]) -> None:
-    """Raise Refused if a target is another one or inside it, also under other names."""
+    """Raise Refused if a target is the same as, or inside, another one, also by another path."""
     seen: dict[PathStr | _Identity, Target] = {}
     for target in targets:
         for key in (target.path, _identity(target)):
             if key in seen:
-                shown, other = displayable(target.path), displayable(seen[key].path)
+                shown, earlier = displayable(target.path), displayable(seen[key].path)
                 raise Refused(
                     f"{shown} is named twice."
-                    if shown == other
-                    else f"{shown} and {other} are the same directory.",
+                    if shown == earlier
+                    else f"{shown} and {earlier} are the same directory.",
                     "Name it once.",
                     rule="overlap",
                 )
@@ -73,36 +73,36 @@ def check_nested(targets: Sequence[Target]) -> None:
 
 
 def check_conflicts(targets: Sequence[Target], folder: JobFolder | None = None) -> None:
-    """Raise Refused if another job than that of `folder` is at work in a target or around it.
+    """Raise Refused if a running job, other than that of `folder`, overlaps a target.
 
     Raises:
-        JobFailed: a file system with jobs has no locks.
+        JobFailed: the file system of a jobs directory has no locks.
     """
-    # The same folder can have two paths, and a job's own lock would look like another job's.
+    # A folder can have two paths; do not take a job's own lock for that of another job.
     own = identity_at(folder.path) if folder is not None else None
-    for other in all_jobs():
-        if (own is not None and identity_at(other.path) == own) or not is_occupied(other.lock):
+    for job in all_jobs():
+        if (own is not None and identity_at(job.path) == own) or not is_occupied(job.lock):
             continue
         try:
-            if locality_of(load_origin(other).host, current_host()) is Locality.EARLIER_BOOT:
-                continue  # an NFS server can keep the lock of a machine that has crashed
-            theirs = load_plan(other).targets
-        except BadInput as why:
+            if locality_of(load_origin(job).host, current_host()) is Locality.EARLIER_BOOT:
+                continue  # an NFS server can keep the lock of a crashed machine
+            theirs = load_plan(job).targets
+        except BadInput as error:
             raise Refused(
-                f"Job {other.job_id} runs, and its plan cannot be read: nobody knows where.",
-                f"Wait until it has ended. {why}",
+                f"Job {job.job_id} runs, and its plan cannot be read: nobody knows where.",
+                f"Wait until it has ended. {error}",
                 rule="busy",
-            ) from why
+            ) from error
         if (overlapping := _overlapping(theirs, targets)) is not None:
             raise Refused(
-                f"Job {other.job_id} is at work in {displayable(overlapping.path)} already.",
-                f"Wait for it (tui-fs attach {other.job_id}), or cancel it.",
+                f"Job {job.job_id} is at work in {displayable(overlapping.path)} already.",
+                f"Wait for it (tui-fs attach {job.job_id}), or cancel it.",
                 rule="busy",
             )
 
 
 def _overlapping(theirs: Sequence[Target], ours: Sequence[Target]) -> Target | None:
-    """Return one of theirs that is, contains or is inside one of ours, also under other names."""
+    """Return one of `theirs` that is, contains or is in one of `ours`, also by another path."""
     return next((container for container, _ in _containing(theirs, ours)), None) or next(
         (contained for _, contained in _containing(ours, theirs)), None
     )
@@ -111,13 +111,13 @@ def _overlapping(theirs: Sequence[Target], ours: Sequence[Target]) -> Target | N
 def _containing(
     holders: Sequence[Target], targets: Sequence[Target]
 ) -> Iterator[tuple[Target, Target]]:
-    """Yield each of the holders that is or holds a target, with that target."""
+    """Yield each holder that is or contains a target, with that target."""
     by_path = {holder.path: holder for holder in holders}
     by_identity = {_identity(holder): holder for holder in holders}
     devices = {holder.pin.device for holder in holders}
     for target in targets:
-        # No tool goes from one device to another, so there only the path is compared: stat on a
-        # file system that does not answer would block this job.
+        # No tool crosses devices, so on another device only the path is compared: stat on a file
+        # system that does not answer would block this job.
         is_near = target.pin.device in devices
         for path, identity in _upwards(target.path) if is_near else _unseen(target.path):
             holder = by_path.get(path) or by_identity.get(identity)
@@ -135,10 +135,10 @@ def _unseen(path: str) -> Iterator[tuple[PathStr, _Identity]]:
 
 
 def _upwards(path: str) -> Iterator[tuple[PathStr, _Identity]]:
-    """Yield a directory and all above it, with their identities as far as they can be seen."""
+    """Yield a directory and all above it, with the identities that lstat(2) returns."""
     for place in upwards(path):
         identity = _NOBODY
-        with contextlib.suppress(OSError):  # gone by now
+        with contextlib.suppress(OSError):  # gone or unreachable
             status = os.lstat(place)
             identity = status.st_dev, status.st_ino
         yield PathStr(place), identity
@@ -146,10 +146,10 @@ def _upwards(path: str) -> Iterator[tuple[PathStr, _Identity]]:
 
 @contextlib.contextmanager
 def no_job_starting() -> Iterator[None]:
-    """Let no job start meanwhile, wherever it is kept: each takes the same lock at its start.
+    """Hold the locks that every job takes at its start, in all state directories.
 
-    A state directory that has no room for the lock has none for a job either. Places that are one
-    directory are locked once: flock(2) conflicts also between two descriptors of one process.
+    A state directory without room for the lock has none for a job either. Two paths of the same
+    directory are locked once: flock(2) conflicts between two descriptors of one process, too.
 
     Raises:
         OSError: a lock cannot be taken.

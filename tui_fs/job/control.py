@@ -29,11 +29,11 @@ _PEER_CREDENTIALS = "3i"  # struct ucred: pid, uid, gid
 
 
 class ControlServer:
-    """Takes one-line commands, one a connection, without ever waiting for anybody.
+    """Takes one-line commands, one per connection, without ever blocking on a client.
 
     Args:
-        obey: carries out a command for a uid and returns None, or why it cannot.
-        selector: whose key's data is called when there is something to take.
+        obey: carries out a command for a uid; returns None, or why that is impossible.
+        selector: its user calls a key's data when the key is readable.
         sample: returns the events that a view asks for, which are not in the journal.
     """
 
@@ -64,20 +64,20 @@ class ControlServer:
         self._socket.close()
 
     def _accept(self) -> None:
-        """Wait for what one more says; of too many who say nothing the first has to go."""
+        """Add a connection; if too many are silent, close the oldest."""
         try:
             connection, _ = self._socket.accept()
         except (BlockingIOError, ConnectionError):
-            return  # the other side has gone again
+            return  # the client has closed it already
         except OSError:
-            # No descriptor or memory now: the connection waits, and so the socket stays readable.
+            # No descriptor or memory now: the connection stays queued and the socket readable.
             time.sleep(_WITHOUT_DESCRIPTORS_S)
             return
         connection.setblocking(False)
         hear = partial(self._hear, connection)
         try:
             self._selector.register(connection, selectors.EVENT_READ, hear)
-        except OSError:  # no memory for one more
+        except OSError:  # no memory for another connection
             connection.close()
             return
         self._silent.append(connection)
@@ -86,13 +86,13 @@ class ControlServer:
 
     def _hear(self, connection: socket.socket) -> None:
         if connection not in self._silent:
-            return  # it had to go in this very round
+            return  # closed earlier in this round of events
         line = b""
-        with contextlib.suppress(OSError):  # it has gone
+        with contextlib.suppress(OSError):  # the client has gone
             line = connection.recv(_LONGEST_COMMAND_BYTES)
         try:
             answer = self._answer_to(connection, line) if line else b""
-            with contextlib.suppress(OSError):  # it does not wait for the answer
+            with contextlib.suppress(OSError):  # the client does not wait for the answer
                 connection.sendall(answer)
         finally:
             self._forget(connection)
@@ -117,8 +117,8 @@ class ControlServer:
         else:
             try:
                 problem = self._obey(read_command(text), uid)
-            except BadInput as why:
-                problem = str(why)
+            except BadInput as error:
+                problem = str(error)
         answer = {"ok": problem is None, "problem": problem, **fields}
         return json.dumps(answer).encode("ascii") + b"\n"
 
@@ -128,8 +128,8 @@ def send(folder: JobFolder, command: Command) -> None:
 
     Raises:
         Refused: read-only mode does not allow the command; it was not sent.
-        JobFailed: nobody listens, so the job is not running, or nobody answers.
-        BadInput: the job understood, but cannot do that now.
+        JobFailed: no supervisor listens, so the job is not running, or it does not answer.
+        BadInput: the job cannot carry out the command now.
     """
     check_command(command)
     answer = _ask(folder, str(command), _ANSWER_TIMEOUT_S)
@@ -138,10 +138,10 @@ def send(folder: JobFolder, command: Command) -> None:
 
 
 def sample(folder: JobFolder) -> tuple[Event, ...]:
-    """Return what a running job counts now, as events that are not in its journal.
+    """Return the current counts of a running job, as events that are not in its journal.
 
     Raises:
-        JobFailed: the job does not run, or is too busy to answer at once.
+        JobFailed: the job does not run, or is too busy to answer within `_SAMPLE_TIMEOUT_S`.
     """
     answer = _ask(folder, _SAMPLE, _SAMPLE_TIMEOUT_S)
     try:
@@ -186,7 +186,7 @@ def _ask(folder: JobFolder, line: str, timeout_s: float) -> dict[str, Any]:
 
 
 class _Directory:
-    """An address for the socket that is short whatever the folder's path (limit: 108 bytes)."""
+    """A short address for the socket, independent of the folder's path (limit: 108 bytes)."""
 
     def __init__(self, folder: JobFolder) -> None:
         self._folder = folder

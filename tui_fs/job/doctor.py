@@ -1,4 +1,4 @@
-"""What works on this machine, and what would make the rest work."""
+"""Reports what works on this machine, and how to make the rest work."""
 
 import locale
 import os
@@ -27,7 +27,7 @@ class ToolState:
 
     Attributes:
         path: empty if it is not installed.
-        remedy: what to do if it is missing or not the build that is needed.
+        remedy: what to do if it is missing or the wrong build.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ToolState:
 
 @dataclass(frozen=True, slots=True)
 class TracingState:
-    """The source that is picked without being asked, and all sources."""
+    """The default source of call counts, and all sources."""
 
     source: TraceSource
     note: str
@@ -48,10 +48,10 @@ class TracingState:
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """Who runs this.
+    """The privileges of this process.
 
     Attributes:
-        is_root: with all that root needs to delete, in the initial user namespace.
+        is_root: root in the initial user namespace, with all capabilities needed to delete.
     """
 
     uid: int
@@ -64,7 +64,7 @@ class EngineState:
     """The native engine.
 
     Attributes:
-        path, version: empty where it is not installed, or does not answer.
+        path, version: empty if it is not installed or does not answer.
     """
 
     is_present: bool
@@ -75,7 +75,7 @@ class EngineState:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """Where the screens would be drawn."""
+    """The terminal for the screens."""
 
     term: str
     is_terminal: bool
@@ -84,7 +84,7 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything `doctor` tells."""
+    """Everything `doctor` reports."""
 
     tools: tuple[ToolState, ...]
     tracing: TracingState
@@ -98,7 +98,7 @@ class Diagnosis:
 
 
 def diagnose() -> Diagnosis:
-    """Return what works here."""
+    """Return the diagnosis of this machine."""
     picked = open_source(None)
     return Diagnosis(
         tools=_tools(),
@@ -139,8 +139,8 @@ def _privileges() -> Privileges:
 def _engine() -> EngineState:
     try:
         tool = find_tool(ENGINE)
-    except Missing as why:
-        return EngineState(False, str(why))
+    except Missing as error:
+        return EngineState(False, str(error))
     if tool is None:
         how = why_rejected(ENGINE) or f"not installed; {HOW_TO_GET_THE_ENGINE}"
         return EngineState(False, f"{how}; everything but parallel works")
@@ -153,11 +153,11 @@ def _engine() -> EngineState:
 
 
 def _policy() -> str:
-    """Return in words what policy files say; a damaged one is told, not raised."""
+    """Return a summary of the policy files, or the sentence about a damaged one."""
     try:
         policy = read_policy(known_strategies=STRATEGIES)
-    except BadInput as why:
-        return str(why)
+    except BadInput as error:
+        return str(error)
     words = ", ".join(map(displayable, policy.sources)) or "no policy file"
     if policy.read_only is not None:
         words += f"; deleting is switched off by {policy.read_only}"
@@ -175,19 +175,19 @@ def _tools() -> tuple[ToolState, ...]:
     states_of_tools: list[ToolState] = []
     for name, needed_by in users.items():
         try:
-            tool_found = find_tool(name)
-            what_helps = "" if tool_found else remedy(name)
-        except Missing as why:
-            tool_found, what_helps = None, str(why)
-        if tool_found and name in gnu and not tool_found.is_gnu:
-            what_helps = f"not the GNU build; install the package {package_of(name)}"
+            tool_info = find_tool(name)
+            advice = "" if tool_info else remedy(name)
+        except Missing as error:
+            tool_info, advice = None, str(error)
+        if tool_info and name in gnu and not tool_info.is_gnu:
+            advice = f"not the GNU build; install the package {package_of(name)}"
         states_of_tools.append(
             ToolState(
                 name,
-                tool_found.path if tool_found else "",
-                tool_found.version if tool_found else "",
+                tool_info.path if tool_info else "",
+                tool_info.version if tool_info else "",
                 tuple(needed_by),
-                what_helps,
+                advice,
             )
         )
     return tuple(states_of_tools)

@@ -1,11 +1,11 @@
-"""Why the room that came back is not the room that was expected.
+"""Explains why the freed space differs from the expected space.
 
 Kinds of causes:
-- facts, with exact amounts: deleted files that are held open, the reserve of ext4;
-- what the survey foretold: hard links with names outside the tree;
-- guesses, named as such, for the difference that nothing else explains, and never for more than it.
+- facts, with exact amounts: deleted files that processes hold open, the reserve of ext4;
+- predictions of the survey: hard links with names outside the tree;
+- guesses, marked as guesses, for the rest of the difference, and never for more than that rest.
 
-What is late is no cause here: `linux.filesystem.settle` has waited until two readings agreed.
+Delayed freeing is no cause here: `linux.filesystem.settle` has waited until two readings agreed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,18 +27,18 @@ from tui_fs.model.space import Discrepancy, DiscrepancyKind, Space
 from tui_fs.model.units import bytes_iec, count, counted
 
 TOLERANCE_BYTES = 1 << 20
-"""Less is lost among the metadata, and in what every machine writes meanwhile."""
+"""A smaller difference is indistinguishable from metadata and from background writes."""
 TOLERANCE_SHARE = 0.01
 TOLERANCE_INODES = 100
 MOST_HOLDERS = 10
-"""So many holders are named one by one, the rest together."""
+"""A report names this many holders individually and sums up the rest."""
 
 _MOST_PIDS = 5  # of processes that hold the same files
 _EXT = frozenset(("ext2", "ext3", "ext4"))
 _SHARING = frozenset(("btrfs", "zfs", "bcachefs"))
 _MAY_SHARE = frozenset(("xfs",))
 _INODES_AS_NEEDED = frozenset(("xfs", *_SHARING))
-"""Their number of free inodes follows from the free bytes, or there is none."""
+"""On these the number of free inodes follows from the free bytes, or does not exist."""
 _COPIES = "Look for copies made with 'cp --reflink', or by a backup or container tool."
 _SNAPSHOT_LISTS = {
     "btrfs": "'btrfs subvolume list -s MOUNTPOINT' lists the snapshots.",
@@ -59,26 +59,27 @@ def explain_freed_space(
     held_before: OpenFileScan,
     held_after: OpenFileScan,
 ) -> tuple[Discrepancy, ...]:
-    """Return the causes, the gravest first; none if as much came back as was expected.
+    """Return the causes, the gravest first; none if the freed space is as expected.
 
-    As much: the difference is at most 1 % or 1 MiB, whichever is more. Held files of the targets
-    and the reserve are told even then, from 1 MiB on: they are facts, and hide in 1 % of much.
+    It is as expected if the difference is at most 1 % or 1 MiB, whichever is more. Held files of
+    the targets and the reserve are reported even then, from 1 MiB on: they are facts, and 1 % of
+    a large tree would hide them.
 
     Args:
-        before, after: the file system's; None where it did not answer.
+        before, after: the space of the file system; None where it did not answer.
         expected: of all targets together.
-        finished: all that was expected is gone; otherwise nobody knows what is missing, and only
-            facts are told.
-        deleted_entries: counted ones, None where nothing counted.
-        file_system: of the targets, asked after the end.
+        finished: everything expected is gone; otherwise the missing amount is unknown, and only
+            facts are reported.
+        deleted_entries: counted entries, None where nothing counted them.
+        file_system: of the targets, read after the end.
         targets: absolute paths.
         held_before, held_after: scans of this file system, before the start and after the end.
     """
     known = {(file.device, file.inode) for file in held_before.deleted}
     new = [file for file in held_after.deleted if (file.device, file.inode) not in known]
     kept = [file for file in new if _is_of(file, targets)]
-    kept_ones = set(kept)
-    others = [file for file in held_after.deleted if file not in kept_ones]
+    kept_files = set(kept)
+    others = [file for file in held_after.deleted if file not in kept_files]
     account = _Account.of(before, after, expected, finished)
     causes: list[Discrepancy] = []
     kept_bytes = _sum(kept)
@@ -105,7 +106,7 @@ def explain_freed_space(
     if entries is None and finished and expected.complete:
         entries = expected.totals.entries
     if expected.is_on_overlay:
-        return tuple(causes)  # it is not known how many inodes the upper layer has of them
+        return tuple(causes)  # how many of these inodes are in the upper layer is unknown
     return (*causes, *_inodes(before, after, entries, len(kept), file_system.kind))
 
 
@@ -129,21 +130,22 @@ class _Account:
             return cls()
         got, most = after.unused_bytes - before.unused_bytes, expected.freed_bytes_max
         tolerance = max(TOLERANCE_BYTES, int(most * TOLERANCE_SHARE))
-        # Where little was to come back, a difference says only that others use the file system.
+        # If little was expected, a difference shows only that others use the file system.
         missing = most - got if min(most, most - got) > tolerance else 0
         return cls(tolerance, missing, missing > 0)
 
     def explain(self, most: int) -> int:
-        """Take up to `most` bytes off what is missing, and return how many."""
+        """Subtract up to `most` bytes from the missing ones; return how many were subtracted."""
         explained = min(self.missing, max(0, most))
         self.missing -= explained
         return explained
 
 
 def _is_of(file: HeldFile, targets: Sequence[str]) -> bool:
-    """Tell whether a file that was deleted just now was one of ours.
+    """Return whether a file deleted during the job was in a target.
 
-    A path too long to be told is as deep as only few trees are: most likely this one's.
+    A file has no path if that is too long for the kernel to report. Few trees are that deep, so
+    the file most likely belongs to this one.
     """
     return not file.path or any(is_within(file.path, target) for target in targets)
 
@@ -153,7 +155,7 @@ def _sum(files: Iterable[HeldFile]) -> int:
 
 
 def _held(files: Sequence[HeldFile], whose: str, kind: DiscrepancyKind) -> list[Discrepancy]:
-    """Return a cause for each process, or for all that hold the same: no byte is told twice."""
+    """Return a cause for each group of processes with the same files: no byte counts twice."""
     groups: dict[tuple[int, ...], list[HeldFile]] = {}
     for file in files:
         pids = tuple(sorted({holder.pid for holder in file.holders}))
@@ -191,15 +193,15 @@ def _held_by(
     amount = "an unknown amount of space" if size is None else bytes_iec(size)
     path = displayable(largest.path) if largest.path else "one with a path too long to be told"
     verb = "holds" if len(pids) == 1 else "hold"
-    what = f"{count(len(files))} deleted files {whose} open, the largest {path}"
+    held_files = f"{count(len(files))} deleted files {whose} open, the largest {path}"
     if len(files) == 1:
-        what = f"a deleted file {whose} open, {path}"
-    sentence = f"{name} {verb} {what}: {amount} cannot come back before that is closed."
-    advice = _let_go(command, first, largest)
+        held_files = f"a deleted file {whose} open, {path}"
+    sentence = f"{name} {verb} {held_files}: {amount} cannot come back before that is closed."
+    advice = _release_advice(command, first, largest)
     return Discrepancy(kind, sentence, advice, size, len(files), first.pid, command)
 
 
-def _let_go(command: str, first: Holder, file: HeldFile) -> str:
+def _release_advice(command: str, first: Holder, file: HeldFile) -> str:
     if any(holder.is_own for holder in file.holders):
         return (
             "That is tui-fs itself or what it was started from: the space comes back when it ends "
@@ -213,32 +215,34 @@ def _let_go(command: str, first: Holder, file: HeldFile) -> str:
     )
     is_mapped = any(holder.how is not HoldKind.DESCRIPTOR for holder in file.holders)
     if first.descriptor is None or is_mapped:
-        return restart  # emptying a mapped file kills whoever reads it (SIGBUS)
+        return restart  # truncating a mapped file kills its readers (SIGBUS)
     return (
         f"{restart} Where it can do without the content, root can empty the file while it stays "
         f"open: ': > /proc/{first.pid}/fd/{first.descriptor}'."
     )
 
 
-def _reserved(before: Space | None, after: Space | None, room: FileSystem) -> list[Discrepancy]:
-    """The part of what came back that only root may use (s_r_blocks_count)."""
+def _reserved(
+    before: Space | None, after: Space | None, filesystem: FileSystem
+) -> list[Discrepancy]:
+    """Report the freed space that only root may use (s_r_blocks_count)."""
     if before is None or after is None:
         return []
     swallowed = after.reserved_bytes - before.reserved_bytes
-    if room.kind not in _EXT or swallowed < TOLERANCE_BYTES:
+    if filesystem.kind not in _EXT or swallowed < TOLERANCE_BYTES:
         return []
-    # While nothing is available to others, the reserve is not yet filled.
+    # The reserve is still filling up while other users have no space available.
     reserve, available = after.reserved_bytes, after.free_bytes
     at_least = "" if available else "at least "
-    percent = f" ({100 * reserve / room.total_bytes:.1f} %)" if room.total_bytes else ""
+    percent = f" ({100 * reserve / filesystem.total_bytes:.1f} %)" if filesystem.total_bytes else ""
     sentence = (
         f"{bytes_iec(swallowed)} of what came back went into the reserve of root, {at_least}"
-        f"{bytes_iec(reserve)}{percent} of this {room.kind}: others can use "
+        f"{bytes_iec(reserve)}{percent} of this {filesystem.kind}: others can use "
         f"{bytes_iec(available)} of the {bytes_iec(after.unused_bytes)} that are free."
     )
     advice = (
-        f"'{shell_quoted(('tune2fs', '-m', '1', room.source))}' makes the reserve 1 % of the file "
-        "system, at once and without unmounting."
+        f"'{shell_quoted(('tune2fs', '-m', '1', filesystem.source))}' makes the reserve 1 % of the "
+        "file system, at once and without unmounting."
     )
     return [Discrepancy(DiscrepancyKind.RESERVED, sentence, advice, swallowed)]
 
@@ -276,24 +280,24 @@ def _links_outside(missing: int, mount_point: str) -> Discrepancy:
     return Discrepancy(DiscrepancyKind.LINKS_OUTSIDE, sentence, advice, missing)
 
 
-def _unexplained(account: _Account, kind: str, look: OpenFileScan) -> list[Discrepancy]:
-    """What else can be, for the bytes that are still missing; only the likeliest has them."""
+def _unexplained(account: _Account, kind: str, scan: OpenFileScan) -> list[Discrepancy]:
+    """Return guesses for the bytes still missing; only the likeliest has their number."""
     missing = account.missing
     if missing <= account.tolerance:
         return []
     unseen = ""
-    if look.unseen_processes or not look.complete:
-        number = counted(look.unseen_processes, "process", "processes")
+    if scan.unseen_processes or not scan.complete:
+        number = counted(scan.unseen_processes, "process", "processes")
         unseen = (
             f" {number} could not be looked into and may hold deleted files open; as root "
             "'lsof +L1' tells."
-            if look.unseen_processes
+            if scan.unseen_processes
             else " Not all processes were looked through in time; 'lsof +L1' lists deleted files "
             "that are open."
         )
     amount = bytes_iec(missing)
-    found = f"{amount} are missing for which no cause was found: most likely others wrote about as"
-    wrote = f"{found} much to this file system while the job ran."
+    start = f"{amount} are missing for which no cause was found: most likely others wrote about as"
+    wrote = f"{start} much to this file system while the job ran."
     perhaps_wrote = "Or others wrote about as much to this file system while the job ran."
     look_for_writers = (
         "See whether its free space goes on falling. Deleted files that the kernel itself holds, "
@@ -319,14 +323,14 @@ def _unexplained(account: _Account, kind: str, look: OpenFileScan) -> list[Discr
 
 
 def _inodes(
-    before: Space | None, after: Space | None, entries: int | None, held: int, kind: str
+    before: Space | None, after: Space | None, entries: int | None, held_files: int, kind: str
 ) -> list[Discrepancy]:
     if before is None or after is None or entries is None or kind in _INODES_AS_NEEDED:
         return []
     if before.free_inodes is None or after.free_inodes is None:
         return []
-    missing = entries - (after.free_inodes - before.free_inodes) - held
-    # More than the entries had cannot be missing of them: the rest was created by others.
+    missing = entries - (after.free_inodes - before.free_inodes) - held_files
+    # Deleted entries account for at most `entries` missing inodes; others created the rest.
     if min(missing, entries) <= max(TOLERANCE_INODES, entries * TOLERANCE_SHARE):
         return []
     sentence = (
@@ -343,8 +347,8 @@ class SpaceWatch:
     Nothing is scanned for a deletion so small that no difference could be reported.
 
     Args:
-        places: for each device a directory on it that stays.
-        watched: those of them whose free space is watched, one on each file system.
+        places: for each device a directory on it that the job does not delete.
+        watched: the places whose free space is watched, one on each file system.
     """
 
     def __init__(self, plan: Plan, places: Mapping[int, str], watched: Sequence[str]) -> None:
@@ -367,37 +371,39 @@ class SpaceWatch:
         *,
         is_finished: bool,
     ) -> tuple[Discrepancy, ...]:
-        """Return why the space that came back is not what was expected.
+        """Return why the freed space differs from the expected space.
 
-        On several file systems nobody knows what was expected of which, so that only facts are
-        told of each.
+        With several file systems only their expected sum is known, so only facts are reported of
+        each.
         """
-        is_one = len(self._watched) == 1
+        is_single = len(self._watched) == 1
         held_after = self._scan()
-        found: dict[Discrepancy, None] = {}  # of several file systems each tells the same holders
+        all_causes: dict[Discrepancy, None] = {}  # a scan covers all file systems: drop repeats
         for place in self._watched:
             try:
                 filesystem = file_system_of(place)
-            except (OSError, BadInput) as why:  # the end of a job is told whatever happens
-                sentence = f"The file system of {displayable(place)} could not be looked at: {why}"
-                found[Discrepancy(DiscrepancyKind.NOT_LOOKED_AT, sentence, "")] = None
+            except (OSError, BadInput) as error:  # the job reports its end in any case
+                sentence = (
+                    f"The file system of {displayable(place)} could not be looked at: {error}"
+                )
+                all_causes[Discrepancy(DiscrepancyKind.NOT_LOOKED_AT, sentence, "")] = None
                 continue
             causes = explain_freed_space(
-                before=before if is_one else None,
-                after=after if is_one else None,
+                before=before if is_single else None,
+                after=after if is_single else None,
                 expected=self._plan.expected,
-                finished=is_finished and is_one,
+                finished=is_finished and is_single,
                 deleted_entries=deleted_entries,
                 file_system=filesystem,
                 targets=self._plan.paths,
                 held_before=self._before,
                 held_after=held_after,
             )
-            found |= dict.fromkeys(causes)
-        return tuple(found)
+            all_causes |= dict.fromkeys(causes)
+        return tuple(all_causes)
 
     def _scan(self) -> OpenFileScan:
-        """Return who holds files on any of the devices; the scans share one limit of time."""
+        """Return the holders of files on any of the devices; the scans share one time limit."""
         if self._is_small:
             return OpenFileScan()
         scans: list[OpenFileScan] = []
@@ -406,7 +412,7 @@ class SpaceWatch:
                 limit_s = LIMIT_S / len(self._devices)
                 scans.append(scan_open_files(self._plan.paths, device, limit_s=limit_s))
             except (OSError, MemoryError, BadInput):
-                scans.append(OpenFileScan(complete=False))  # no deletion is held up by that
+                scans.append(OpenFileScan(complete=False))  # a failed scan does not stop a deletion
         return OpenFileScan(
             living=scans[0].living,
             held=scans[0].held,

@@ -1,4 +1,4 @@
-"""The append-only file of events: one supervisor writes it, any number of viewers read it."""
+"""The append-only file of events: the supervisor writes it, any number of viewers read it."""
 
 import contextlib
 import errno
@@ -47,7 +47,7 @@ def event_lines(events: Iterable[Event]) -> bytes:
 
 
 def events_in(lines: bytes) -> list[Event]:
-    """Return the events of whole lines of a journal; BadInput if a line is not one."""
+    """Return the events of whole lines of a journal; BadInput if a line is not an event."""
     try:
         return [event_from_json(json.loads(line)) for line in lines.splitlines()]
     except (ValueError, RecursionError) as error:
@@ -55,7 +55,7 @@ def events_in(lines: bytes) -> list[Event]:
 
 
 class LineWriter:
-    """Appends JSON values; each is one line, written whole or not at all as far as readers see."""
+    """Appends JSON values, one on a line; readers see only whole lines."""
 
     def __init__(self, path: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -69,7 +69,7 @@ class LineWriter:
             while line:
                 line = line[os.write(self._descriptor, line) :]
         except OSError:
-            os.ftruncate(self._descriptor, whole)  # a torn line would spoil the next one
+            os.ftruncate(self._descriptor, whole)  # a torn line would corrupt the next line
             raise
 
     def sync(self) -> None:
@@ -86,18 +86,18 @@ class JournalWriter(LineWriter):
 
 
 class JournalReader:
-    """Reads a journal that may still grow; a last line without its end is left for later."""
+    """Reads a growing journal; an unfinished last line waits for a later call."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._offset = 0
 
     def poll(self) -> list[Event]:
-        """Return whole events written since the last call: all if few, else the next ones.
+        """Return events written since the last call, about `READ_AT_ONCE_BYTES` at most.
 
         Raises:
-            BadInput: the file cannot be read, a whole line is not an event, or a line has no end;
-                later lines are not read.
+            BadInput: the file cannot be read, a whole line is not an event, or a line is too long.
+                Later lines are not read.
         """
         events: list[Event] = []
         try:
@@ -114,7 +114,7 @@ class JournalReader:
                 events.append(event_from_json(json.loads(line)))
             except (ValueError, RecursionError, BadInput) as error:
                 if events:
-                    break  # what is whole is told now, the damage at the next call
+                    break  # return the whole events now, raise at the next call
                 raise self._damage(why_no_json(error)) from error
             self._offset += len(line) + 1
         return events
@@ -132,13 +132,13 @@ class JournalReader:
             chunk += more
         return chunk
 
-    def _damage(self, why: str) -> BadInput:
+    def _damage(self, reason: str) -> BadInput:
         where = f"{displayable(self._path)} is damaged at byte {self._offset}"
-        return BadInput(f"{where}: {why.rstrip('.')}.")
+        return BadInput(f"{where}: {reason.rstrip('.')}.")
 
 
 def last_event(path: str) -> Event | None:
-    """Return the last event of a journal without reading what is before it.
+    """Return the last event of a journal without reading the lines before it.
 
     Returns:
         None if no journal can be read, or its last line is not whole or is not an event.
@@ -163,15 +163,15 @@ def last_event(path: str) -> Event | None:
 
 
 PATIENCE_S = 30.0
-"""A deletion that nobody can follow is ended after this long."""
+"""A job ends if its journal cannot be written for this long."""
 LAST_PATIENCE_S = 30.0
 
 
 class EndReserve:
     """Disk space for the end of a job, allocated together with its folder.
 
-    A journal may be cut off: the disk is full, or the process has reached its limit of the size of
-    a file. The outcome is then written here, in place, which needs no further space.
+    Appending to the journal can fail: the disk is full, or the process has reached its file size
+    limit. The outcome is then written here, in place, which needs no further space.
     """
 
     def __init__(self, path: str) -> None:
@@ -182,7 +182,7 @@ class EndReserve:
         """Write the end of a job.
 
         Raises:
-            OSError: it cannot be written, or is longer than what was allocated (ENOSPC).
+            OSError: writing fails, or the end is longer than the reserve (ENOSPC).
         """
         lines = event_lines(events)
         if len(lines) > os.fstat(self._descriptor).st_size:
@@ -191,9 +191,9 @@ class EndReserve:
         os.fsync(self._descriptor)
 
     def release(self) -> None:
-        """Give the space back: the journal has the end."""
+        """Remove the reserve: the journal has the end."""
         os.close(self._descriptor)
-        with contextlib.suppress(OSError):  # the blank file has no meaning for a reader
+        with contextlib.suppress(OSError):  # readers ignore the blank file
             os.unlink(self._path)
 
 
@@ -219,10 +219,10 @@ def _write_at_start(descriptor: int, content: bytes) -> None:
 
 
 class BufferedJournal:
-    """Writes events in their order; those that cannot be written now are kept and written later.
+    """Writes events in order; it queues those that cannot be written now.
 
-    The job may be about to free a full disk. What the journal cannot take until the job
-    has ended goes to the reserve, shortened.
+    The job itself may be about to free a full disk. Events still queued when the job has ended go
+    to the reserve, shortened.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ class BufferedJournal:
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing could be written for so long that the job must end."""
+        """Whether nothing could be written for `PATIENCE_S`, so that the job must end."""
         since = self._failing_since
         return since is not None and self._clock() - since > PATIENCE_S
 
@@ -256,7 +256,7 @@ class BufferedJournal:
         self._flush()
 
     def sync(self) -> None:
-        """Wait until all that was written is on the disk."""
+        """Wait until everything written so far is on the disk."""
         try:
             self._writer.sync()
         except OSError as error:
@@ -305,12 +305,12 @@ class BufferedJournal:
 
 
 def shortened(events: Iterable[Event]) -> list[Event]:
-    """Return fewer events that give the same figures.
+    """Return fewer events that fold to the same figures.
 
-    Failures of one kind become one count without their paths, samples become one, and lines of
-    the tools are left out. How long a gentle job was held back is in the sample.
+    Failures of one kind become one count without paths, all samples become one, and lines of the
+    tools are dropped. The sample has the time for which gentle mode held the job.
     """
-    result: dict[object, Event] = {}  # by what a later event of the same kind replaces
+    result: dict[object, Event] = {}  # a later event with the same key replaces an earlier one
     has_hold = False
     for number, event in enumerate(events):
         key: object = number
@@ -350,9 +350,9 @@ def _merged(earlier: Sampled, later: Sampled) -> Sampled:
 
 _BASE_BYTES = 16 << 10
 _PATHS_FACTOR = 3
-"""The last event names targets at most so many times: left, unknown, and in its sentences."""
+"""The last event names a target at most three times: left, unknown, and in its sentences."""
 _MAX_BYTES = 64 << 20
-"""More than a reserve has; what is behind it is damage."""
+"""More than any reserve has; the rest of a larger file is damage."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
@@ -369,7 +369,7 @@ def create_reserve(path: str, plan: Plan) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     try:
-        # Also on file systems that copy on write, the first write goes to what was allocated.
+        # Even with copy-on-write the first write goes to the allocated blocks.
         os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
         if error.errno in _NO_ROOM:
@@ -383,27 +383,27 @@ _MARK_BYTES = 512
 
 
 class CrashMark:
-    """A file in which a supervisor writes the error of its own that ends it.
+    """A file into which a crashing supervisor writes its error.
 
-    It is filled with blanks before it is needed: at a crash there may be no room or descriptor.
+    It is opened and filled with blanks in advance: at a crash there may be no space or descriptor.
     """
 
     def __init__(self, path: str) -> None:
         self._descriptor = -1
-        with contextlib.suppress(OSError):  # then a crash is not told from a kill, but logged
+        with contextlib.suppress(OSError):  # then only the log distinguishes a crash from a kill
             flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
             self._descriptor = os.open(path, flags, 0o600)
             os.pwrite(self._descriptor, b" " * _MARK_BYTES, 0)
 
     def leave(self, error: BaseException) -> None:
-        """Write down what has ended this process."""
+        """Write the error that ends this process."""
         sentence = _sentence(error).encode("utf-8", "replace")[: _MARK_BYTES - 1]
         with contextlib.suppress(OSError):  # the log has it too
             os.pwrite(self._descriptor, sentence + b"\n", 0)
 
 
 def read_crash(path: str) -> str:
-    """Return what ended the supervisor of a job, in words; empty if it left no mark."""
+    """Return the error that ended a supervisor, in words; empty if it left no mark."""
     try:
         with open_regular(path) as file:
             mark = file.read(_MARK_BYTES)

@@ -1,11 +1,11 @@
-"""The process between supervisor and tools: it starts each step, and kills it when left alone.
+"""The process between supervisor and tools: it starts each step, and kills it if orphaned.
 
-It is forked from the supervisor, is the parent of every tool, and never executes anything
+The supervisor forks the launcher, which is the parent of every tool and never executes anything
 itself. The tools form a process group of their own, so that they are paused and killed
-together. If the supervisor dies, the socket between them closes and the group is killed; a
-launcher that is stopped then is continued by the kernel, so that it can do this. If the launcher
-dies, the kernel kills its children, and the supervisor, which inherits the rest,
-kills those. A step has ended only when the last process of its group has.
+together. If the supervisor dies, the socket between the two closes and the launcher kills the
+group; if the launcher is stopped then, the kernel continues it. If the launcher dies, the kernel
+kills its children, and the supervisor inherits and kills the rest. A step ends when the last
+process of its group has ended.
 """
 
 import contextlib
@@ -41,13 +41,13 @@ ENVIRONMENT = {
     "LC_ALL": "C",
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 }
-"""All that a tool sees: no variable of the person's may change what it does."""
+"""The whole environment of a tool: no variable of the user may change its behaviour."""
 
 _SEND_PATIENCE_S = 1.0
-"""How long a message to the launcher waits for memory of the kernel."""
+"""How long sending to the launcher is retried while the kernel has no memory for it."""
 
 MAX_OUTPUT_BYTES = 4_096
-"""Kept of what the tools of `run_steps` print."""
+"""`run_steps` returns at most this much of each output stream."""
 
 _READ_BYTES = 1 << 16
 _POLL_INTERVAL_MS = 200
@@ -58,10 +58,10 @@ _NOT_HANDED_ON = signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, s
 
 @dataclass(frozen=True, slots=True)
 class StepEnd:
-    """How a step went: see `StepFinished`; wall_s is from its release to its last exit.
+    """The result of a step, as in `StepFinished`; wall_s is from its release to its last exit.
 
-    peak_memory_bytes is of the largest process, 0 if none was seen in its short life. Page faults
-    are those of all processes since their release.
+    peak_memory_bytes is that of the largest process, 0 if all were too short-lived to sample.
+    Page faults are those of all processes since their release.
     """
 
     statuses: tuple[int, ...]
@@ -74,13 +74,13 @@ class StepEnd:
 
 
 class Launcher:
-    """The supervisor's side: forks the launcher process and speaks with it.
+    """The supervisor's side: forks the launcher process and exchanges messages with it.
 
     Args:
-        steps: what will run; nothing runs before `release`.
-        directories: for each step a descriptor of the directory its tools run in.
-        nice, io_priority: the tools' ranks.
-        takes_commands: the tools read what `send_command` writes; else they read nothing.
+        steps: the steps of the job; no tool runs before `release`.
+        directories: for each step a descriptor of the directory in which its tools run.
+        nice, io_priority: of the tools.
+        takes_commands: the tools read what `send_command` writes; else their input is empty.
     """
 
     def __init__(
@@ -121,10 +121,10 @@ class Launcher:
             except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
                 traceback.print_exc()
             finally:
-                os._exit(1)  # never back into the caller, of which this process is a copy
+                os._exit(1)  # this process is a copy of the caller and must not return into it
         theirs.close()
-        for theirs_alone in (commands, out_end, err_end):
-            os.close(theirs_alone)
+        for launcher_end in (commands, out_end, err_end):
+            os.close(launcher_end)
         os.set_blocking(self.out, False)
         os.set_blocking(self.err, False)
         self._socket = ours
@@ -154,7 +154,7 @@ class Launcher:
         self._send({"go": True})
 
     def ended(self) -> StepEnd:
-        """Return how the step ended; call it when `fileno` is readable.
+        """Return the result of the step; call this when `fileno` is readable.
 
         Raises:
             EOFError: the launcher itself has died.
@@ -181,34 +181,34 @@ class Launcher:
         return self._commands >= 0
 
     def send_command(self, line: str) -> None:
-        """Write a line to the standard input of the running step's tool, or of the next one's.
+        """Write a line to the standard input of the running tool, or of the next one.
 
         Raises:
-            OSError: the tools have not read for long, or the launcher has died.
+            OSError: the pipe is full because the tools do not read, or the launcher has died.
         """
         os.write(self._commands, f"{line}\n".encode("ascii"))
 
     def rank(self, nice: int, io_priority: IoPriority) -> None:
-        """Give the tools, those of later steps too, other ranks; OSError if not permitted."""
+        """Change the priorities of the tools, later steps included; OSError if not permitted."""
         if self._leader:
             rank_group(self._leader, nice, io_priority)
         self._send({"nice": nice, "io_priority": io_priority})
 
     def has_failed(self) -> bool:
-        """Return whether the launcher, which has ended, did so by an error of its own."""
+        """Return whether the launcher, which has ended, ended by an error of its own."""
         end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         return end is not None and end.si_code == os.CLD_EXITED and end.si_status != 0
 
     def close(self) -> None:
-        """End the launcher and whatever it still runs; return when all of it has ended."""
+        """End the launcher and all its tools; return when all have ended."""
         self._socket.close()
         if self.takes_commands:
             os.close(self._commands)
             self._commands = -1
         os.waitpid(self.pid, 0)
         if self._leader and _has_child_in(self._leader):
-            # The launcher was killed. Its tools are now this process's children, and until
-            # they are waited for nobody else can have their numbers.
+            # The launcher was killed, and its tools are children of this process now. The kernel
+            # reuses their pids only after this process has waited for them.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._leader, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
@@ -229,7 +229,7 @@ class Launcher:
             time.sleep(0.01)
 
     def _receive(self) -> dict[str, Any]:
-        # kept until it is understood: for lack of memory that may fail, and is tried again
+        # kept until it is decoded: lack of memory may make that fail, and the caller tries again
         self._unread = self._unread or self._socket.recv(_MESSAGE_BYTES)
         if not self._unread:
             raise EOFError("the launcher has died")
@@ -241,7 +241,7 @@ class Launcher:
 def _has_child_in(group: int) -> bool:
     """Return whether a child of this process is in a process group.
 
-    Otherwise the launcher has collected the whole group, and its number can be that of another.
+    If not, the launcher has reaped the whole group, and the kernel may have reused its number.
     """
     try:
         os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -261,32 +261,32 @@ def _open_empty_input() -> int:
 
 
 class _StepPipes:
-    """Ends of pipes to write to, open besides those that the writing tools have.
+    """Further write ends of the pipes between the tools of a step, open in the launcher.
 
-    What a tool that was killed has written may end in the middle of a name, and its reader
-    (xargs -0) takes that for a whole one: of another file. So its reader is killed before it can
-    see the end.
+    The output of a killed tool may end in the middle of a name. Its reader (xargs -0) would take
+    the fragment for the name of another file. The further end keeps the pipe open until the
+    reader is killed.
     """
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
 
     def add(self, writer: int, end: int) -> None:
-        """Add what a process writes to; until `close_ended` the process may not be waited for."""
+        """Add the write end of a writer; the writer must stay unreaped until `close_ended`."""
         self._ends[writer] = end
 
     def is_open_for(self, writer: int) -> bool:
-        """Return whether the pipe of a process is still open here."""
+        """Return whether the write end of a writer is still open here."""
         return writer in self._ends
 
     def close_all(self) -> None:
-        """Close all ends: what was to write into them was never released."""
+        """Close all ends, because their writers were never released."""
         for end in self._ends.values():
             os.close(end)
         self._ends.clear()
 
     def close_ended(self, kill_readers: Callable[[], None]) -> None:
-        """Close the pipes of ended processes; kill the readers if one of these was killed."""
+        """Close the pipes of ended writers; kill the readers if a writer was killed."""
         for writer, end in tuple(self._ends.items()):
             ended = os.waitid(os.P_PID, writer, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is None:
@@ -329,18 +329,18 @@ class _Process:
         self._released_at_s = 0.0
         self._wakeup, wakeup_end = os.pipe()
         os.set_blocking(wakeup_end, False)
-        set_child_subreaper()  # an rm whose xargs was killed is waited for here
+        set_child_subreaper()  # adopts an rm whose xargs was killed
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
 
     def run(self) -> NoReturn:
-        """Serve until the supervisor closes the connection; then kill what still runs."""
+        """Serve until the supervisor closes the connection; then kill the running tools."""
         status = 0
         try:
             self._serve()
-        except ConnectionError:  # the supervisor has died: what runs is killed
+        except ConnectionError:  # the supervisor has died
             pass
         except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
             status = 1
@@ -348,9 +348,9 @@ class _Process:
         finally:
             self._signal(signal.SIGKILL)
             if self._gate >= 0:
-                os.close(self._gate)  # tools that were not released end at their gate
-            # Until all tools have ended this process lives, and has what it inherited from the
-            # supervisor: descriptors, and the locks that belong to them.
+                os.close(self._gate)  # tools that wait at their gate exit
+            # This process outlives all tools, so that it keeps the descriptors and locks inherited
+            # from the supervisor.
             self._collect_orphans()
             os._exit(status)
 
@@ -380,7 +380,7 @@ class _Process:
             self._peak.look()
 
     def _try_to_fork(self, step: int) -> None:
-        """Fork a step, or answer why that is not possible, with nothing left of it."""
+        """Fork a step; if that fails, undo it and answer with the errno."""
         opened: list[int] = []
         pids: list[int] = []
         try:
@@ -400,7 +400,7 @@ class _Process:
         """Fork a step.
 
         Args:
-            opened, pids: what was opened and forked so far, so that it can be undone.
+            opened, pids: receive the descriptors and processes created so far, to be undone.
         """
 
         def opened_pipe() -> tuple[int, int]:
@@ -440,15 +440,15 @@ class _Process:
             source = following
         close(gate)
         close(at_gate_end)
-        # What they touch and call on their way to the gate is not the tools'.
-        os.read(at_gate, 1)  # its end comes when all have let go of it
+        # Page faults and system calls of the children before the gate must not count.
+        os.read(at_gate, 1)  # returns at end of file: all children have closed it at their gate
         close(at_gate)
         self._waiting = pids
         self._peak = PeakMemory(pids, own_peak_bytes)
         self._socket.send(json.dumps({"forked": pids}).encode())
 
     def _release(self) -> None:
-        for pid in self._waiting:  # what a fork of the interpreter has touched is not the tool's
+        for pid in self._waiting:  # exclude the page faults of the forked interpreter
             minor, major = faults_of(pid)
             self._minor_faults -= minor
             self._major_faults -= major
@@ -459,19 +459,19 @@ class _Process:
         self._peak.released()
 
     def _reap(self) -> None:
-        """Collect ended tools, the group's first process last: until then its number is ours."""
+        """Reap ended tools, the group leader last: its pid reserves the number of the group."""
         if not self._waiting:
             return
         self._pipes.close_ended(lambda: self._signal(signal.SIGKILL))
-        leader, *others = self._waiting
-        for pid in others:
+        leader, *followers = self._waiting
+        for pid in followers:
             if pid not in self._statuses and not self._pipes.is_open_for(pid):
                 self._collect(pid)
-        if any(pid not in self._statuses for pid in others):
+        if any(pid not in self._statuses for pid in followers):
             return
         if os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return
-        self._signal(signal.SIGKILL)  # what a killed tool has left behind must not run on
+        self._signal(signal.SIGKILL)  # children of a killed tool must not run on
         self._collect(leader)
         self._collect_orphans()
         answer = {
@@ -495,7 +495,7 @@ class _Process:
         self._peak.ended(pid, used.ru_maxrss * 1024)
 
     def _collect_orphans(self) -> None:
-        """Wait for the rest of the group, which was killed: a long unlink ends by itself."""
+        """Wait for the rest of the killed group; a long unlink delays that."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 _, _, used = os.wait4(-1, 0)
@@ -509,7 +509,7 @@ class _Process:
 
     def _signal(self, number: int) -> None:
         if self._waiting:
-            with contextlib.suppress(ProcessLookupError):  # they have just ended
+            with contextlib.suppress(ProcessLookupError):  # the group has just ended
                 os.killpg(self._waiting[0], number)
 
 
@@ -551,12 +551,11 @@ def _become(
 
 @dataclass(frozen=True, slots=True)
 class StepsEnd:
-    """How steps went.
+    """The results of all steps.
 
     Attributes:
-        steps: one for each.
         counts: of their system calls, if the source counts them.
-        output, errors: the beginnings of what they printed.
+        output, errors: the first `MAX_OUTPUT_BYTES` of what the tools printed.
     """
 
     steps: tuple[StepEnd, ...]
@@ -575,10 +574,11 @@ def run_steps(
 
     Args:
         directory: open; the tools run in it.
-        goes_on: asked several times a second; what it raises ends the tools, and is raised.
+        goes_on: called several times a second; if it raises, the tools end and the error
+            propagates.
 
     Raises:
-        TuiFsError: the process between has died, or the source cannot count.
+        TuiFsError: the launcher has died, or the source cannot count.
     """
     wrapped = tuple(tuple(source.wrap(argv) for argv in step) for step in steps)
     launcher = Launcher(wrapped, (directory,) * len(wrapped), 0, IoPriority.NORMAL)
@@ -594,7 +594,7 @@ def run_steps(
             source.step_ended()
             ended.append(launcher.ended())
     finally:
-        launcher.close()  # the last that holds the pipes of strace
+        launcher.close()  # the launcher is the last holder of the pipes of strace
         source.close()
         for pipe in pipes:
             os.close(pipe)
@@ -604,7 +604,7 @@ def run_steps(
 
 
 def _wait(launcher: Launcher, pipes: dict[int, bytearray], goes_on: Callable[[], None]) -> None:
-    """Wait for the step's end, and take what it prints before that."""
+    """Wait for the end of the step, and read its output meanwhile."""
     poll = select.poll()  # select(2) knows no descriptor above 1,023
     for descriptor in (launcher.fileno(), *pipes):
         poll.register(descriptor, select.POLLIN)
@@ -623,25 +623,24 @@ def _wait(launcher: Launcher, pipes: dict[int, bytearray], goes_on: Callable[[],
 
 FIRST_LOOK_S = 0.001
 LAST_LOOK_S = 0.05
-"""A tool is looked at after a thousandth of a second, and then after ever longer times. What the
-first look finds is not counted: the tool may still be loading its libraries."""
+"""A tool is sampled after 1 ms, and then at intervals that double up to `LAST_LOOK_S`. The first
+sample is not counted: the tool may still be loading its libraries."""
 
 FORKED_EXTRA_BYTES = 1 << 20
-"""What a fork of the interpreter may touch before it executes its tool."""
+"""Memory that a forked interpreter may touch before it executes its tool."""
 
 
 class PeakMemory:
-    """The largest process among the tools of one step, from what the kernel records of each.
+    """The peak memory of the largest process of one step, as recorded by the kernel.
 
     ru_maxrss is not enough: exec(2) hands the old program's high-water mark on (fs/exec.c,
-    setmax_mm_hiwater_rss), so every tool begins with that of the forked interpreter. Below it only
-    VmHWM shows the peak, and only while the process lives: a process that ends within
-    milliseconds is not seen.
+    setmax_mm_hiwater_rss), so every tool begins with that of the forked interpreter. A lower peak
+    appears only in VmHWM, and only while the process lives: a process that ends within
+    milliseconds is missed.
 
     Args:
-        pids: processes that are forked from this one and not waited for; they have not yet
-            executed their tools.
-        forked_bytes: the peak of the process they were forked from, at that moment.
+        pids: unreaped children that have not yet executed their tools.
+        forked_bytes: the peak of their parent at the fork.
     """
 
     def __init__(
@@ -658,20 +657,20 @@ class PeakMemory:
         self._pause_s = FIRST_LOOK_S
         self._next_look: float | None = None
         self.bytes = 0
-        """The largest so far; 0 if none was seen."""
+        """The highest peak so far; 0 if no process was sampled."""
 
     def released(self) -> None:
-        """Begin to look: the processes are about to execute their tools."""
+        """Start sampling: the processes are about to execute their tools."""
         self._next_look = self._clock() + FIRST_LOOK_S
 
     def wait_s(self) -> float | None:
-        """Return how long to wait until the next `look`, None if nothing is to be looked at."""
+        """Return the seconds until the next `look`, None if no process needs one."""
         if self._next_look is None or not self._pids:
             return None
         return max(0.0, self._next_look - self._clock())
 
     def look(self) -> None:
-        """Look at what runs, if it is time; nothing that was waited for is looked at."""
+        """Sample the processes that have not been reaped, if a sample is due."""
         now = self._clock()
         if self._next_look is None or now < self._next_look:
             return
@@ -688,7 +687,7 @@ class PeakMemory:
         self._next_look = now + self._pause_s
 
     def ended(self, pid: int, ru_maxrss_bytes: int) -> None:
-        """Take what wait4(2) tells of a process, its own children included."""
+        """Add the ru_maxrss that wait4(2) returned for a process; it covers the reaped children."""
         self._pids.pop(pid, None)
         if ru_maxrss_bytes > self._inherited_bytes:
             self.bytes = max(self.bytes, ru_maxrss_bytes)

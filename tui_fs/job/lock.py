@@ -1,4 +1,6 @@
-"""Whether a job's starter, supervisor or tools still run, by locks that end with their processes.
+"""Locks that show whether a job's starter, supervisor or tools still run.
+
+The kernel releases a lock when its processes end.
 
 The lock file has three bytes, each with an open-file-description lock (fcntl_locking(2)):
 
@@ -10,7 +12,7 @@ The lock file has three bytes, each with an open-file-description lock (fcntl_lo
 - Byte 2 belongs to the starter, from before the job is listed until the supervisor is ready or has
   failed. A job whose bytes 0 and 2 are free has no process that could begin it.
 
-A POSIX record lock would not do: it is dropped when its process closes any descriptor of the
+A POSIX record lock does not suffice: it is dropped when its process closes any descriptor of the
 file, as every list of jobs does. The kernel reports -1 as the holder of an open-file-description
 lock; the supervisor's process id is in the first line of the journal.
 """
@@ -44,7 +46,7 @@ class SupervisorLock:
         os.register_at_fork(after_in_child=self._close_supervisor)
 
     def release(self) -> None:
-        """Unlock both bytes, as the supervisor has ended."""
+        """Unlock both bytes at the end of the supervisor."""
         self._close_supervisor()
         if self._tools >= 0:
             os.close(self._tools)

@@ -1,4 +1,4 @@
-"""Recreate and set aside, as a user asks for them: rules, record, action, the system's log."""
+"""Recreates directories and sets them aside: rules, record, action, the system's log."""
 
 import contextlib
 import errno
@@ -63,17 +63,17 @@ _MAX_PATH_BYTES = 250
 
 
 def refuse_begun_deletion(record: AsideRecord, target: Target) -> None:
-    """Raise Refused if a job has begun to delete what was put aside, or a part of it.
+    """Raise Refused if a job has begun to delete a directory that was set aside, or a part of it.
 
     Args:
-        target: what was put aside, as it is there now.
+        target: the directory that was set aside, with its current pin.
     """
     check_conflicts([target])
     for job in all_jobs():
         try:
             paths = [target.path for target in load_plan(job).targets]
         except BadInput:
-            continue  # it names nobody; while such a job runs, `check_conflicts` has refused
+            continue  # its targets are unknown; while it runs, `check_conflicts` refuses
         if not any(is_within(path, record.aside) for path in paths):
             continue
         view = JobView(job)
@@ -90,9 +90,9 @@ def refuse_begun_deletion(record: AsideRecord, target: Target) -> None:
 
 
 def log_maintenance(action: str, path: PathStr, aside: PathStr, result: str) -> bool:
-    """Send one line to the system's log; return whether it was accepted.
+    """Send one line to the system's log; return whether the log accepted it.
 
-    It reads as the lines of a job do, see `audit.audit_line`.
+    The line has the format of a job's lines, see `audit.audit_line`.
     """
     caller = current_caller()
     pairs = [
@@ -116,7 +116,7 @@ def checked(path: str) -> Target:
 
 @contextlib.contextmanager
 def opened(target: Target) -> Iterator[tuple[int, int]]:
-    """Give descriptors for reading of the directory that holds the target, and of the target."""
+    """Yield readable descriptors of the target's parent directory and of the target."""
     with contextlib.ExitStack() as stack:
         with reporting_errors("The directory cannot be opened"):
             pair = open_pinned(target)
@@ -132,10 +132,10 @@ def opened(target: Target) -> Iterator[tuple[int, int]]:
 def refuse_occupied(
     occupants: OpenUsers, *, are_accepted: bool = False, to_undo: bool = False
 ) -> None:
-    """Raise Refused if somebody stands in a directory that is to be removed.
+    """Raise Refused if a process uses a directory that is about to be removed.
 
     Args:
-        are_accepted: whoever stands in it may be left there.
+        are_accepted: such processes may be left in the removed directory.
     """
     if not occupants.found or are_accepted:
         return
@@ -151,9 +151,9 @@ def refuse_occupied(
 
 
 def refuse_used(path: PathStr) -> None:
-    """Raise Refused if a directory that is to be removed is used elsewhere.
+    """Raise Refused if a directory that is about to be removed is used elsewhere.
 
-    The kernel detaches what other mount namespaces have mounted on a directory that is removed.
+    When a directory is removed, the kernel detaches what other mount namespaces have mounted on it.
     """
     mounts = read_mounts()
     mount = mount_of(path, mounts)
@@ -162,11 +162,12 @@ def refuse_used(path: PathStr) -> None:
 
 
 @contextlib.contextmanager
-def reporting_errors(what: str, path: str = "") -> Iterator[None]:
-    """Make a refusal of what the kernel forbids.
+def reporting_errors(failure: str, path: str = "") -> Iterator[None]:
+    """Turn an OSError into Refused.
 
     Args:
-        path: of the directory that is renamed, if one is.
+        failure: the beginning of the sentence.
+        path: the directory that is renamed, if there is one.
     """
     try:
         yield
@@ -174,7 +175,7 @@ def reporting_errors(what: str, path: str = "") -> Iterator[None]:
         if error.errno == errno.EXDEV and path:
             raise _cannot_be_renamed(path) from error
         reason = os.strerror(error.errno or 0)
-        raise Refused(f"{what}: {reason}.", rule="system-call") from error
+        raise Refused(f"{failure}: {reason}.", rule="system-call") from error
 
 
 def _cannot_be_renamed(path: str) -> Refused:
@@ -211,7 +212,7 @@ def sync(parent: int) -> None:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold off the signals that end a program while names are exchanged."""
+    """Block the signals that end a program while names are exchanged."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _KEPT_OFF)
     try:
         yield
@@ -221,7 +222,7 @@ def undisturbed() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """A directory that may be recreated or put aside.
+    """A directory that may be recreated or set aside.
 
     Attributes:
         index_bytes: the size of the directory itself.
@@ -234,7 +235,7 @@ class Prospect:
 
 @dataclass(frozen=True, slots=True)
 class RenamedAside:
-    """A directory that was put aside; `was_logged` tells whether the system's log took a line."""
+    """A directory that was set aside; `was_logged`: the system's log accepted a line."""
 
     record: AsideRecord
     occupants: OpenUsers
@@ -246,7 +247,7 @@ class RecreatedDirectory:
     """A directory that was recreated.
 
     Attributes:
-        was_logged: whether the system's log took a line.
+        was_logged: whether the system's log accepted a line.
         warning: a sentence about what failed afterwards; empty if nothing did.
     """
 
@@ -256,13 +257,13 @@ class RecreatedDirectory:
 
 
 def look(path: str, *, to_recreate: bool, pin: Pin | None = None) -> Prospect:
-    """Return the directory at `path` and who stands in it.
+    """Return the directory at `path` and the processes that use it.
 
     Args:
-        pin: that of the directory that was confirmed; None if none was yet.
+        pin: the pin of the confirmed directory; None before a confirmation.
 
     Raises:
-        BadInput, Refused: as `check_targets`; or it cannot be recreated or put aside.
+        BadInput, Refused: as `check_targets`; or it cannot be recreated or set aside.
     """
     target = checked(path)
     if pin is not None and target.pin != pin:
@@ -273,18 +274,18 @@ def look(path: str, *, to_recreate: bool, pin: Pin | None = None) -> Prospect:
         exchange.refuse_locked(target_fd)
         if to_recreate:
             exchange.refuse_full(target_fd)
-        found = find_open_users(target.path, identity_of(target_fd))
-        return Prospect(target, exchange.index_bytes(target_fd), found)
+        open_users = find_open_users(target.path, identity_of(target_fd))
+        return Prospect(target, exchange.index_bytes(target_fd), open_users)
 
 
 def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> RecreatedDirectory:
     """Recreate an emptied directory.
 
     Args:
-        accept_occupants: whoever stands in it may be left in the one that is removed.
+        accept_occupants: processes that use the directory may be left in the removed one.
 
     Raises:
-        Refused, Missing, BadInput: it is as it was; or the sentence says where what is.
+        Refused, Missing, BadInput: nothing changed, or the advice names what is where.
     """
     record = new_record(Action.RECREATE, prospect.target)
     with _action(record) as act:
@@ -301,10 +302,13 @@ def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> Recreat
 
 
 def put_aside(prospect: Prospect, *, with_twin: bool) -> RenamedAside:
-    """Rename a directory aside; an empty twin may take its place in the same step.
+    """Rename a directory aside.
+
+    Args:
+        with_twin: an empty directory takes its place in the same step.
 
     Raises:
-        Refused, Missing, BadInput: it is as it was; or the sentence says where what is.
+        Refused, Missing, BadInput: nothing changed, or the advice names what is where.
     """
     record = new_record(Action.ASIDE, prospect.target)
     with _action(record) as act:
@@ -321,7 +325,7 @@ def put_aside(prospect: Prospect, *, with_twin: bool) -> RenamedAside:
 
 
 class _Action:
-    """An action with its record, on a directory and the one that holds it, both open."""
+    """An action on an open directory in its open parent directory, with the action's record."""
 
     def __init__(self, record: AsideRecord, parent: int, target_fd: int) -> None:
         self.parent, self.target_fd = parent, target_fd
@@ -331,17 +335,17 @@ class _Action:
         self.warning = ""
 
     def note_replacement(self, twin: ReplacementDir) -> None:
-        """Write into the record which directory takes the place."""
+        """Add the replacement directory's pin to the record."""
         self.record = replace(self.record, twin=pin_of(twin.descriptor))
         rewrite(self.file, self.record)
 
 
 @contextlib.contextmanager
 def _action(record: AsideRecord) -> Iterator[_Action]:
-    """Hold off jobs and signals, write the record, and tell the system's log how it ended.
+    """Hold off jobs and signals, write the record, and log the result to the system's log.
 
     Raises:
-        TuiFsError: no OSError goes through.
+        TuiFsError: also in place of an OSError.
     """
     target = Target(record.path, record.pin)
     with reporting_errors("Nothing was changed"), no_job_starting(), undisturbed():
@@ -366,17 +370,17 @@ def _action(record: AsideRecord) -> Iterator[_Action]:
 
 @contextlib.contextmanager
 def _with_location(act: _Action) -> Iterator[None]:
-    """Complete the advice of what failed: all is as it was, or what is where."""
+    """Add to an error's advice that nothing changed, or where the directory is now."""
     try:
         yield
-    except TuiFsError as why:
+    except TuiFsError as error:
         record = act.record
         if state_in(record, act.parent) is AsideState.GONE:
-            forgotten(act.file)  # if that fails, the list says that nothing is left of it
-            why.advice = why.advice or "Everything is as it was."
+            forgotten(act.file)  # if that fails, the list shows the record as gone
+            error.advice = error.advice or "Everything is as it was."
         else:
             order = shell_quoted(undo_command(record))
-            why.advice = f"See what is in {displayable(record.aside)}: {order} goes on with it."
+            error.advice = f"See what is in {displayable(record.aside)}: {order} goes on with it."
         raise
 
 
@@ -389,8 +393,8 @@ def _replaced(path: PathStr) -> Refused:
 
 
 def _refuse_unfinished(path: PathStr) -> None:
-    found, _ = all_records()
-    for record in found:
+    stored_records, _ = all_records()
+    for record in stored_records:
         if record.path == path and state_of_record(record) is AsideState.INTERRUPTED:
             raise Refused(
                 f"An earlier {record.action} of {displayable(path)} was interrupted.",
@@ -403,16 +407,16 @@ _PREFIX = "tui-fs: "
 
 
 def run_maintenance(*arguments: str) -> str:
-    """Run a command of tui-fs, already confirmed, and return what it did, in sentences.
+    """Run a confirmed command of tui-fs; return its results and warnings as lines of text.
 
     Args:
         arguments: as for the command line, without --yes and --json; a path comes last.
 
     Raises:
-        TuiFsError: it was refused or failed; its own sentence.
+        TuiFsError: the command was refused or failed; the sentence is its own.
     """
-    command, *others = arguments
-    started = [sys.executable, "-P", "-m", "tui_fs.cli", command, "--yes", "--json", *others]
+    command, *further = arguments
+    started = [sys.executable, "-P", "-m", "tui_fs.cli", command, "--yes", "--json", *further]
     try:
         ended = subprocess.run(
             started,
@@ -425,14 +429,14 @@ def run_maintenance(*arguments: str) -> str:
     except OSError as error:
         raise JobFailed(f"tui-fs could not be started: {error.strerror}.") from error
     lines = ended.stderr.decode(errors="backslashreplace").splitlines()
-    said = [line.removeprefix(_PREFIX) for line in lines if line.startswith(_PREFIX)]
+    messages = [line.removeprefix(_PREFIX) for line in lines if line.startswith(_PREFIX)]
     if ended.returncode != 0:
-        raise TuiFsError(said[-1] if said else f"It ended with code {ended.returncode}.")
+        raise TuiFsError(messages[-1] if messages else f"It ended with code {ended.returncode}.")
     try:
         result = json.loads(ended.stdout)
     except ValueError as error:
         raise BadInput("What it did cannot be read.", "See tui-fs aside --list.") from error
-    return "\n".join([_sentence(result), *_moved(result), *said])
+    return "\n".join([_sentence(result), *_moved(result), *messages])
 
 
 def _sentence(result: dict[str, Any]) -> str:
@@ -448,7 +452,7 @@ def _sentence(result: dict[str, Any]) -> str:
 
 
 def _moved(result: dict[str, Any]) -> list[str]:
-    """Return what was made meanwhile, in sentences."""
+    """Return sentences about the entries that others created meanwhile."""
     lines: list[str] = []
     if moved := result.get("moved_entries", 0):
         entries = counted(moved, "entry", "entries")
@@ -461,7 +465,7 @@ def _moved(result: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What putting back or finishing did; `moved` and `kept` as in `MovedEntries`.
+    """The result of `undo`; `moved` and `kept` as in `MovedEntries`.
 
     Attributes:
         warning: a sentence about what failed afterwards; empty if nothing did.
@@ -476,13 +480,13 @@ class Undone:
 
 
 def undo(record_id: str) -> Undone:
-    """Put back what was put aside, or finish what was interrupted.
+    """Put a directory back that was set aside, or finish an interrupted action.
 
     Raises:
-        BadInput: there is no such record, or its place cannot be looked at.
+        BadInput: there is no such record, or its directory cannot be examined.
         JobFailed: another host made the record; its path has no meaning here.
-        Refused: it was deleted, its deletion has begun, or something stands in its old place;
-            or it failed, and the sentence says what stands where.
+        Refused: the directory was deleted, its deletion has begun, or its old path is taken; or
+            the action failed, and the sentence and the advice name what is where.
     """
     refuse_read_only()
     file, record = find(record_id)
@@ -521,16 +525,16 @@ def refuse_other_host(record: AsideRecord) -> None:
 
 @contextlib.contextmanager
 def _with_undo_location(record: AsideRecord, parent: int, before: AsideState) -> Iterator[None]:
-    """Say in what failed whether the directory is back all the same, and where the rest is."""
+    """Add to an error whether the directory is back all the same, and where the rest is."""
     try:
         yield
-    except TuiFsError as why:
+    except TuiFsError as error:
         is_back = is_recorded(entry_ref(parent, record.path), record.pin)
         if before is AsideState.ASIDE and is_back:
-            why.sentence = f"{displayable(record.path)} is back. {why.sentence}"
+            error.sentence = f"{displayable(record.path)} is back. {error.sentence}"
             if state_in(record, parent) is AsideState.INTERRUPTED:
                 order = shell_quoted(undo_command(record))
-                why.advice = f"It is {displayable(record.aside)} now; {order} goes on with it."
+                error.advice = f"It is {displayable(record.aside)} now; {order} goes on with it."
         raise
 
 
@@ -541,9 +545,8 @@ def _put_back(record: AsideRecord) -> MovedEntries:
         if not pin_of(target_fd).is_same_later(record.pin):
             raise _another_at(record.aside)
         place, there = entry_ref(parent, record.path), entry_ref(parent, record.aside)
-        remove_if_empty(
-            entry_ref(parent, record.staging_dir)
-        )  # left by a run that was killed at its end
+        # A run that was killed at its end leaves this directory.
+        remove_if_empty(entry_ref(parent, record.staging_dir))
         here = place.identity()
         if here is None:
             try:
@@ -563,7 +566,7 @@ def _put_back(record: AsideRecord) -> MovedEntries:
 
 
 def _finish(record: AsideRecord, parent: int) -> MovedEntries:
-    """Put in order what a killed run has left."""
+    """Finish the action of a killed run."""
     place, there = entry_ref(parent, record.path), entry_ref(parent, record.aside)
     staging = entry_ref(parent, record.staging_dir)
     known = [pin for pin in (record.pin, record.twin) if pin is not None]

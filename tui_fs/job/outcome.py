@@ -1,4 +1,4 @@
-"""Checking what a strategy has left: an outcome of done is verified, not assumed."""
+"""Verifies what a strategy has left, and decides the outcome of a job."""
 
 import errno
 import os
@@ -37,12 +37,12 @@ class Verification:
     """What is left of what was to be deleted.
 
     Attributes:
-        left: the targets of which something is left; with `survivors` None, those of which it is
-            not known that nothing is.
+        left: the targets that are not known to be gone entirely. With `survivors` not None, each of
+            them has something left.
         survivors: totals of what is left; None if counting took too long or was impossible.
-        note: something a person should know, in sentences; empty if there is nothing.
-        unknown: those of `left` of which it is not known whether anything is left.
-        vanished: the targets that were to be kept and are gone themselves.
+        note: sentences for the user; empty if there is nothing to report.
+        unknown: the part of `left` for which it is unknown whether anything is left.
+        vanished: the targets that the job was to keep and that are gone.
     """
 
     left: tuple[PathStr, ...]
@@ -63,8 +63,8 @@ def verify(
     """Return what is left of the plan's targets.
 
     Args:
-        target_fds: a descriptor of each confirmed directory, open since before the start: a
-            directory that only lost its name, because somebody moved it, is not taken for deleted.
+        target_fds: a descriptor of each confirmed directory, opened before the start. With it a
+            directory that another process has moved is not taken for deleted.
     """
     left: list[PathStr] = []
     unknown: list[PathStr] = []
@@ -87,7 +87,7 @@ def verify(
 def _verify_patiently(
     plan: Plan, target: Target, target_fd: int, deadline_s: float, clock: Callable[[], float]
 ) -> Verification:
-    """Return what is left of a target; look again while a limit of this process prevents it."""
+    """Return what is left of a target; retry while a limit of this process prevents it."""
     while True:
         try:
             return _verify_target(plan, target, target_fd, deadline_s, clock)
@@ -100,14 +100,14 @@ def _verify_patiently(
                 raise
             directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
             if isinstance(cause, OSError) and cause.errno in _FORGOTTEN:
-                why = (
+                note = (
                     f"The file system does not know {displayable(target.path)} any more "
                     f"({cause.strerror}), and this machine has not removed it: it was deleted or "
                     "renamed elsewhere. Look for it on the server."
                 )
             else:
-                why = f"{directory} cannot be looked at any more: {cause_of(cause or error)[0]}."
-            return Verification((target.path,), None, why, (target.path,))
+                note = f"{directory} cannot be looked at any more: {cause_of(cause or error)[0]}."
+            return Verification((target.path,), None, note, (target.path,))
 
 
 def _verify_target(
@@ -137,13 +137,13 @@ def _verify_target(
         return Verification((), totals, note)
     if complete:
         return Verification((target.path,), totals, note)
-    # the directory itself is there, which alone is something left unless it was to be kept
+    # The directory itself still exists, which counts as left unless the job was to keep it.
     unknown = (target.path,) if keep_root and not note else ()
     return Verification((target.path,), None, note, unknown)
 
 
 def _is_still_at_path(target: Target) -> bool:
-    """Tell whether it is in its place, on a file system that counts no links of directories."""
+    """Return whether a target is at its path, on a file system without link counts."""
     try:
         return os.lstat(target.path).st_nlink == 0 and take_pin(target.path) == target.pin
     except OSError as error:
@@ -155,18 +155,18 @@ def _is_still_at_path(target: Target) -> bool:
 def _current_path(target_fd: int) -> str:
     try:
         return displayable(os.readlink(f"/proc/self/fd/{target_fd}"))
-    except OSError:  # its path is longer than the kernel tells
+    except OSError:  # the path is longer than the kernel reports
         return "a place whose path cannot be told"
 
 
 def is_deleted(target_fd: int) -> bool:
-    """Tell whether an open directory has been removed, as far as its links tell.
+    """Return whether an open directory has been removed, judging by its link count.
 
     Raises:
         OSError: its file system fails. With ESTALE or ENOENT a server does not know the directory,
-            and this machine has not removed it: it may as well have been renamed there.
+            and this machine has not removed it: it may have been renamed on the server.
     """
-    # Before any question to a server: its answer would replace what the kernel has noted.
+    # Read the cache first: the answer of a server would replace it.
     if cached_links(target_fd) == 0:
         return True
     return os.fstat(target_fd).st_nlink == 0 or is_removed_on_overlay(target_fd)
@@ -175,10 +175,10 @@ def is_deleted(target_fd: int) -> bool:
 def _count(
     plan: Plan, target: Target, deadline_s: float, clock: Callable[[], float]
 ) -> tuple[Totals, bool, str]:
-    """Return what is left, whether all of that is counted, and which names cannot be examined."""
+    """Return what is left, whether the count is complete, and a note on unexaminable names."""
     if clock() > deadline_s:
         return Totals(), False, ""
-    # loading these takes time: mostly all is gone
+    # Imported late because it takes time: usually nothing is left to count.
     from tui_fs.survey.findings.listed_only import LISTED_ONLY
     from tui_fs.survey.runner import SurveyRunner
 
@@ -200,20 +200,20 @@ def _count(
     except (OSError, TuiFsError) as error:
         if is_limit(error.__cause__ if isinstance(error, TuiFsError) else error):
             raise
-        return totals, False, ""  # what is left is then reported as not counted
+        return totals, False, ""  # reported as not counted
     if plan.options.keep_root and not filters.active:
         totals = without_roots(totals, 1)
     return totals, complete, note
 
 
 def _about_listed_only(findings: Sequence[Finding]) -> str:
-    """Name what a directory lists and nobody can examine; empty if there is nothing."""
+    """Return sentences on entries that are listed but cannot be examined; empty if none."""
     sentences = [f"{displayable(f.path)}: {f.meaning}" for f in findings[:_NOTES_SHOWN]]
     return " ".join(sentences)
 
 
 def without_roots(totals: Totals, number: int) -> Totals:
-    """Return the totals without the directories themselves (their own bytes stay in)."""
+    """Return the totals without `number` target directories; the bytes of these stay included."""
     return replace(totals, directories=totals.directories - number)
 
 
@@ -237,7 +237,7 @@ _XARGS_SAW_A_KILL = 125  # xargs(1): the command is killed by a signal
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """See `JobFinished` for the counts."""
+    """The result of a job; see `JobFinished` for the counts."""
 
     outcome: Outcome
     explanation: str
@@ -254,9 +254,9 @@ def outcome_of_job(
     *,
     is_counted: bool = True,
 ) -> JobOutcome:
-    """Return how the job ended.
+    """Return the outcome of the job.
 
-    "Done" needs both: nothing is left, and no entry failed but by being gone already.
+    DONE requires both: nothing is left, and no entry failed except with ENOENT.
 
     Args:
         is_counted: the source has counted to the end.
@@ -292,12 +292,12 @@ def outcome_of_job(
 def _deleted(
     plan: Plan, snapshot: Snapshot, verification: Verification, *, is_whole: bool
 ) -> tuple[int | None, int | None, bool]:
-    """Counted where a source counted; told apart by difference where it could not."""
+    """Return deleted files and directories, and whether the split is counted, not inferred."""
     removed, expected = snapshot.removed, plan.expected
     if removed is not None and removed.directories is not None and is_whole:
         return removed.entries - removed.directories, removed.directories, True
     if not expected.complete or verification.survivors is None:
-        return None, None, False  # so many entries, but nobody knows of which kind
+        return None, None, False  # the number may be known, but not the kinds
     directories = max(0, expected.totals.directories - verification.survivors.directories)
     if removed is None:
         gone = expected.totals.non_directories - verification.survivors.non_directories
@@ -310,7 +310,7 @@ def _deleted(
 
 
 def _counts_are_whole(snapshot: Snapshot) -> bool:
-    """What a killed tool or strace had not written out yet is lost; the kernel loses nothing."""
+    """Return False if a killed tool or strace lost counts; the kernel's counters lose none."""
     if snapshot.started is None or snapshot.started.source in (TraceSource.PERF, TraceSource.BPF):
         return True
     statuses = [status for step in snapshot.step_statuses for status in step]
@@ -319,7 +319,7 @@ def _counts_are_whole(snapshot: Snapshot) -> bool:
 
 
 def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
-    """A number that does not add up is said, not smoothed over."""
+    """Return a sentence if the job removed another number of entries than the survey counted."""
     surveyed = plan.expected.totals.entries
     if snapshot.removed is None or not plan.expected.complete:
         return ""
@@ -336,10 +336,10 @@ def _nothing_is_left(plan: Plan) -> str:
         return f"No entry matches the filters. {plan.expected.about_directories}"
     if plan.options.filters.active:
         return "Nothing that matched is left."
-    is_one = len(plan.targets) == 1
+    is_single = len(plan.targets) == 1
     if plan.options.keep_root:
-        return "The directory is empty." if is_one else "The directories are empty."
-    return "Nothing of it is left." if is_one else "Nothing of them is left."
+        return "The directory is empty." if is_single else "The directories are empty."
+    return "Nothing of it is left." if is_single else "Nothing of them is left."
 
 
 def _what_is_left(plan: Plan, verification: Verification) -> str:
@@ -358,7 +358,7 @@ def _what_is_left(plan: Plan, verification: Verification) -> str:
 
 
 def _reported(snapshot: Snapshot) -> str:
-    """Return what a tool gave as its reason; no entry that failed explains what is left."""
+    """Return the first message of a tool, for a job without failed entries."""
     if not snapshot.tool_lines:
         return ""
     first = harmless(snapshot.tool_lines[0]).rstrip(".")

@@ -1,4 +1,4 @@
-"""Whether another user could redirect a strategy, and how its tools are given the targets."""
+"""Checks whether another user could redirect a strategy, and builds steps that prevent it."""
 
 import contextlib
 import os
@@ -17,27 +17,27 @@ from tui_fs.strategies.registry import RACE_SAFE
 from tui_fs.tracing.perf import allow_more_descriptors
 
 MOST_STEPS = 100
-"""Each step has some hundred counters that stay open to the end of the job."""
+"""Each step opens about a hundred counters, which stay open to the end of the job."""
 
 MOST_GROUPS = 25
-"""Targets given by path are dealt out to so many command lines: each costs a twentieth of a second,
-and the fewer targets share one, the later they are compared."""
+"""Targets passed by path are split among this many command lines. Each costs 50 ms, and the fewer
+targets share one, the later the supervisor compares their pins."""
 
 MOST_ARGUMENT_BYTES = 100 << 10
-"""The targets of one step, together: the kernel permits 128 KiB in any case (execve(2))."""
+"""Limit for the targets of one step: the kernel always permits 128 KiB (execve(2))."""
 
 
 SPARE_DESCRIPTORS = 128
-"""For all other files of a process that holds its targets open."""
+"""Descriptors for the other files of a process that has its targets open."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedStep:
-    """A step, and where it runs.
+    """A step, and the directory in which it runs.
 
     Attributes:
-        targets: which of the targets it works on, by their places in the plan.
-        is_inside: it runs in its only target itself; else in the directory that holds the first.
+        targets: the indexes of its targets in the plan.
+        is_inside: it runs in its only target; else in the parent directory of the first.
     """
 
     step: Step
@@ -55,16 +55,15 @@ def prepare_steps(
     pins: Sequence[Pin] = (),
     with_output: bool = False,
 ) -> tuple[PreparedStep, ...]:
-    """Return what runs to delete the targets.
+    """Return the steps that delete the targets.
 
-    The path of a target is given to the tools only where nobody else can put another directory
-    in the place of any part of it. They take few targets at once, for these are compared with what
-    was confirmed in the moment before their step. For every other target the tools run in it,
-    held by descriptor, and empty it; then rmdir takes the name, which cannot remove anything but
-    an empty directory.
+    The tools receive the path of a target only if no other user can replace any part of it. One
+    step has few targets, because the supervisor compares their pins just before the step. For
+    every other target the tools run in the target, opened by descriptor, and empty it; then rmdir
+    removes the name, and can remove only an empty directory.
 
     Args:
-        pins: of all targets, for a strategy whose tool compares them too; none where it need not.
+        pins: of all targets, for a strategy whose tool compares them, too; empty to skip that.
     """
     mounts = read_mounts()
     firm = [number for number, path in enumerate(paths) if is_unreplaceable(path, mounts)]
@@ -110,7 +109,7 @@ def _groups(
 
 
 def step_limit_problem(strategy: Strategy, prepared_steps: Sequence[PreparedStep]) -> str | None:
-    """Return why one job cannot have so many steps, None if it can."""
+    """Return why one job cannot have this many steps, None if it can."""
     if len(prepared_steps) <= MOST_STEPS:
         return None
     return (
@@ -126,11 +125,11 @@ def is_unreplaceable(path: str, mounts: MountTable) -> bool:
             return False
         return replaceable_part(path, os.geteuid()) is None
     except OSError:
-        return False  # gone or out of reach now: nobody can vouch for the way to it
+        return False  # gone or unreachable now: the path is unverifiable
 
 
 def directories_named_from(paths: Sequence[str]) -> tuple[PathStr, ...]:
-    """Return the targets whose tools run in them; command lines name the others in full."""
+    """Return the targets whose tools run in them; command lines have the full paths of the rest."""
     mounts = read_mounts()
     return tuple(PathStr(path) for path in paths if not is_unreplaceable(path, mounts))
 
@@ -138,10 +137,10 @@ def directories_named_from(paths: Sequence[str]) -> tuple[PathStr, ...]:
 def path_race(
     strategy: Strategy, options: Options, paths: Sequence[str], shared: int
 ) -> str | None:
-    """Return why the strategy could be led outside the targets, None if it cannot.
+    """Return how others could redirect the strategy outside the targets, None if they cannot.
 
     Args:
-        shared: directories in the targets in which others may write.
+        shared: number of directories in the targets in which other users may write.
     """
     if strategy.guarantees.race_safe or options.accept_races:
         return None
@@ -176,19 +175,19 @@ def path_race(
 def check_path_race(
     strategy: Strategy, options: Options, paths: Sequence[str], shared: int
 ) -> None:
-    """Raise Refused if the strategy could be led outside the targets."""
-    why = path_race(strategy, options, paths, shared)
-    if why is not None:
+    """Raise Refused if others could redirect the strategy outside the targets."""
+    reason = path_race(strategy, options, paths, shared)
+    if reason is not None:
         advice = f"Use {RACE_SAFE}; --accept-races runs it all the same."
-        raise Refused(f"{why}.", advice, rule="races")
+        raise Refused(f"{reason}.", advice, rule="races")
 
 
 def open_pinned(target: Target) -> tuple[int, int]:
-    """Return descriptors of the directory that holds the target, and of the target in it.
+    """Return descriptors of the parent directory and of the target in it.
 
     Raises:
         OSError: one of them cannot be opened.
-        Refused: what is there is not what was confirmed.
+        Refused: the directory at the path is not the confirmed one.
     """
     above, name = os.path.split(target.path)
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
@@ -214,7 +213,7 @@ def keep_open(targets: Sequence[Target]) -> Iterator[None]:
     """Keep a descriptor of each target open, from its check until its job has started.
 
     An open directory keeps its inode, its mount and its file system in use, so the kernel assigns
-    their numbers to nothing else: what has the pin later is the directory that was checked.
+    their numbers to nothing else: a later match of the pin proves that it is the same directory.
     A file system with an open target cannot be unmounted, except lazily.
 
     Raises:
@@ -234,10 +233,10 @@ def keep_open(targets: Sequence[Target]) -> Iterator[None]:
 
 
 def _replaceable(path: str) -> str | None:
-    """Return what others can replace on the way to the target; the target itself if all in it."""
+    """Return the part of a path that others can replace; the path if they may write in it."""
     uid = os.geteuid()
     try:
         part = replaceable_part(path, uid)
         return path if part is None and others_may_write(os.lstat(path), uid, path) else part
     except OSError:
-        return path  # gone or out of reach now: nobody can vouch for the way to it
+        return path  # gone or unreachable now: the path is unverifiable

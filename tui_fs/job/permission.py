@@ -1,4 +1,4 @@
-"""Whether directories may be deleted: the built-in rules and every policy, asked by all alike."""
+"""Checks whether directories may be deleted, by the built-in rules and every policy."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -35,25 +35,25 @@ from tui_fs.safety.rules import (
 from tui_fs.strategies.registry import STRATEGIES
 
 MOST_TARGETS = 1_000
-"""All are checked several times; nobody reads a longer list."""
+"""Each target is checked several times, and a longer list is unreadable."""
 
 MOST_PATH_BYTES = 200 << 10
 """The first line of a journal holds the paths up to three times, each byte as up to six; a line
 of more than 4 MiB is taken for damage."""
 
 PLAIN_WORD = "delete"
-"""What is typed where there are several names, or one that no keyboard has."""
+"""The word to type if there are several names, or one that cannot be typed."""
 
 
 def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Target, ...]:
     """Return the pinned targets at `paths`.
 
     Args:
-        to_look: nothing is to be deleted yet, so it does not matter that deleting is off.
+        to_look: nothing will be deleted yet, so read-only mode does not matter.
 
     Raises:
-        BadInput: nothing is there, it cannot be looked at, or a policy file is damaged.
-        Refused: a rule or a policy forbids one; nothing was touched.
+        BadInput: a target does not exist or cannot be examined, or a policy file is damaged.
+        Refused: a rule or a policy forbids a target; nothing was touched.
     """
     _refuse_too_many(paths)
     environment = _environment()
@@ -71,7 +71,7 @@ def read_only_reason(*, by_option: bool = False) -> str | None:
     """Return what turns read-only mode on, in words; None if it is off.
 
     Args:
-        by_option: ``--read-only`` was given to the screens.
+        by_option: the screens run with ``--read-only``.
     """
     if by_option:
         return "--read-only"
@@ -87,7 +87,7 @@ def refuse_read_only() -> None:
 
 
 def refuse_scratch(directory: PathStr) -> None:
-    """Raise Refused where a policy forbids that tui-fs makes and removes files of its own.
+    """Raise Refused if a policy forbids tui-fs to create and remove files of its own there.
 
     Raises:
         OSError: the directory cannot be opened.
@@ -99,11 +99,11 @@ def refuse_scratch(directory: PathStr) -> None:
 def check_command(command: Command, *, by_option: bool = False) -> None:
     """Raise Refused (rule "read-only") for a command to a job that read-only mode does not allow.
 
-    Allowed are the commands that cannot let the job delete more or faster. They do not depend on
-    the policy, so a damaged one does not keep anybody from ending a job.
+    Commands that cannot let the job delete more or faster are always allowed. They do not depend
+    on the policy, so a damaged policy does not prevent cancelling a job.
 
     Args:
-        by_option: ``--read-only`` was given to the screens.
+        by_option: the screens run with ``--read-only``.
 
     Raises:
         BadInput: a policy file is damaged.
@@ -121,7 +121,7 @@ def check_command(command: Command, *, by_option: bool = False) -> None:
 
 
 def check_plan(plan: Plan) -> None:
-    """Check everything about a plan in the moment before it starts; raises as `check_targets`."""
+    """Check a plan just before it starts; raises as `check_targets`."""
     policy = read_policy(known_strategies=STRATEGIES)
     check_strategy(policy, plan.strategy)
     required = _required_by(policy, len(plan.targets), plan.expected.totals.entries)
@@ -138,14 +138,14 @@ def check_plan(plan: Plan) -> None:
 
 
 def check_again_all(plan: Plan, targets: Iterable[Target]) -> None:
-    """Check that some of a plan's targets are what was confirmed, and still may be deleted."""
+    """Check that `targets` of a plan are the confirmed ones, and may still be deleted."""
     checks = RepeatedChecks(plan)
     for target in targets:
         checks.check(target)
 
 
 class RepeatedChecks:
-    """Checks of a plan's targets that follow each other closely.
+    """Checks the targets of a plan, reading environment and policy only once.
 
     Args:
         is_own_namespace_only: leave out the mount namespaces of other processes.
@@ -157,7 +157,7 @@ class RepeatedChecks:
         self._checks = CheckRound(self._environment, is_own_namespace_only=is_own_namespace_only)
 
     def check(self, target: Target) -> None:
-        """Raise TuiFsError unless a target is what was confirmed, and still may be deleted."""
+        """Raise TuiFsError unless a target is the confirmed one, and may still be deleted."""
         check_again(target, self._environment, self._checks)
         check_policy(self._policy, target, self._checks.mounts)
 
@@ -167,17 +167,17 @@ def check_strategy_here(strategy: StrategyName) -> None:
     check_strategy(read_policy(known_strategies=STRATEGIES), strategy)
 
 
-def _environment(standing_in: str | None = None) -> Environment:
+def _environment(cwd: str | None = None) -> Environment:
     memory = emergency_directory()
     further = () if memory is None else (os.path.dirname(memory),)
-    return current_environment(state_directory(), standing_in, further)
+    return current_environment(state_directory(), cwd, further)
 
 
 def why_type_name(paths: Sequence[str], entries: int) -> str | None:
     """Return why these targets are confirmed by typing a word, None if yes or no is enough.
 
     Args:
-        entries: those of all targets together.
+        entries: the number in all targets together.
     """
     by_policy = _required_by(read_policy(known_strategies=STRATEGIES), len(paths), entries)
     homes = Homes()
@@ -186,14 +186,14 @@ def why_type_name(paths: Sequence[str], entries: int) -> str | None:
     if entries > NAME_TYPED_ABOVE_ENTRIES:
         return f"they have more than {NAME_TYPED_ABOVE_ENTRIES:,} entries together"
     for path in paths:
-        why = name_must_be_typed(path, entries, homes)
-        if why is not None:
-            return displayable(path) + why.removeprefix("it")
+        reason = name_must_be_typed(path, entries, homes)
+        if reason is not None:
+            return displayable(path) + reason.removeprefix("it")
     return by_policy
 
 
 def word_to_type(paths: Sequence[str]) -> str:
-    """Return what is typed to confirm: the name of the only target if it can be typed."""
+    """Return the word that confirms: the name of a single target if it can be typed."""
     name = os.path.basename(paths[0])
     return name if len(paths) == 1 and is_typable(name) else PLAIN_WORD
 

@@ -1,4 +1,4 @@
-"""From a survey to estimates, and from a choice to a plan that can be run."""
+"""Makes estimates from a survey, and a plan from the chosen strategy."""
 
 import contextlib
 import os
@@ -61,9 +61,9 @@ class Forecast:
     """All strategies side by side, for one survey and one set of options.
 
     Attributes:
-        directories: the targets whose tools run in them; command lines name the others in full.
-        expected: what will be deleted, and come back.
-        missing_figures: what could not be taken into account.
+        directories: targets whose tools run in them; command lines have the full paths of the rest.
+        expected: the entries to be deleted and the space to be freed.
+        missing_figures: figures that the estimates lack.
     """
 
     estimates: tuple[Estimate, ...]
@@ -89,15 +89,15 @@ def forecast(
     is_cold: bool = False,
     strategies: Iterable[StrategyName] = STRATEGIES,
 ) -> Forecast:
-    """Return what each of the strategies would cost.
+    """Return the estimates of the strategies.
 
     Args:
         paths: the targets, which the survey has counted together.
-        trace: what the person wants to count the calls; None for the best.
-        pins: those of the targets; None to take them now.
-        is_cold: predict times as if nothing of the tree were in memory, if that was measured.
-        note: why the times' grounds were not measured now.
-        job_id: the job the commands are meant for; None shows rsync's empty directory as a word.
+        trace: the requested source of call counts; None for the best.
+        pins: the pins of the targets; None to take them now.
+        is_cold: predict times for a cold cache, if these costs were measured.
+        note: why the file system was not calibrated now.
+        job_id: the job that will run the commands; None shows rsync's empty directory as a word.
     """
     candidates: dict[StrategyName, Candidate] = {}
     pins = _pins_now(paths) if pins is None else pins
@@ -112,12 +112,12 @@ def forecast(
         speaks = strategy.guarantees.speaks
         unfit = [*reasons, *unfit_options(strategy, options)]
         unfit += [
-            why
-            for why in (
+            reason
+            for reason in (
                 path_race(strategy, options, paths, survey.writable_by_others),
                 step_limit_problem(strategy, prepared_steps),
             )
-            if why is not None
+            if reason is not None
         ]
         candidates[name] = Candidate(
             flatten(tuple(prepared.step for prepared in prepared_steps)),
@@ -162,10 +162,10 @@ def forecast_by_estimate(
     pins: Sequence[Pin] | None = None,
     findings: tuple[Finding, ...] = (),
 ) -> Forecast:
-    """Return what each strategy would cost, by a quick estimate: its range widens that of the time.
+    """Return the estimates of all strategies by a quick estimate, whose range widens the times.
 
     Args:
-        findings: what is known of the directories besides.
+        findings: the findings in the directories so far.
     """
     survey = replace(estimate.survey, findings=findings)
     predicted = forecast(paths, survey, options, trace, pins=pins)
@@ -184,14 +184,14 @@ def forecast_by_estimate(
 
 
 def guarantees_of(strategy: StrategyName) -> Guarantees:
-    """Return what a strategy promises."""
+    """Return the guarantees of a strategy."""
     return strategy_named(strategy).guarantees
 
 
 def refuse_uncounted_rate(
     strategy: StrategyName, options: Options, trace: TraceSource | None
 ) -> None:
-    """Raise BadInput if a rate is to be kept and nobody would count what is removed."""
+    """Raise BadInput if the options limit the rate and no source would count removals."""
     is_counted = trace is not TraceSource.OFF or guarantees_of(strategy).speaks
     if options.pace.rate_per_s and not is_counted:
         raise BadInput("A rate cannot be kept where nothing counts.", "Choose what counts.")
@@ -209,12 +209,12 @@ def make_plan(
     """Return the plan to run.
 
     Args:
-        compares: the advice of the prediction compares the strategy with all others, whose tools
-            are started for that.
+        compares: the prediction compares the strategy with all others; this runs their tools for
+            their versions.
 
     Raises:
         Missing, BadInput: the strategy cannot run here.
-        Refused: something else was counted, or somebody could lead the strategy astray.
+        Refused: the survey counted another directory, or others could redirect the strategy.
     """
     refuse_uncounted_rate(strategy, options, trace)
     tools, reasons = tools_of(STRATEGIES[strategy])
@@ -232,7 +232,7 @@ def make_plan(
         )
     job_id = new_job_id()
     pins = [target.pin for target in targets]
-    found = forecast(
+    prediction = forecast(
         paths,
         survey,
         options,
@@ -241,13 +241,13 @@ def make_plan(
         job_id=job_id,
         strategies=STRATEGIES if compares else (strategy,),
     )
-    estimate = found.of(strategy)
+    estimate = prediction.of(strategy)
     if not estimate.feasible:
         raise BadInput(f"{strategy} cannot do this: {'; '.join(estimate.reasons)}.")
     try:
-        standing_in = os.getcwd()
+        cwd = os.getcwd()
     except FileNotFoundError:
-        standing_in = ""
+        cwd = ""
     return Plan(
         job_id=job_id,
         created_at=time.time(),
@@ -255,9 +255,9 @@ def make_plan(
         strategy=strategy,
         options=options,
         tools=tools,
-        expected=found.expected,
+        expected=prediction.expected,
         predicted=estimate,
-        confirmed_from=PathStr(standing_in),
+        confirmed_from=PathStr(cwd),
         requester=current_caller(),
         writable_by_others=survey.writable_by_others,
         trace=trace,
@@ -265,10 +265,10 @@ def make_plan(
 
 
 def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
-    """Return what will be deleted, by the survey.
+    """Return the entries to be deleted and the space to be freed, by the survey.
 
     Args:
-        filesystem: its type.
+        filesystem: the type of the file system.
     """
     if survey.matched is not None:
         matched = survey.matched
@@ -285,7 +285,7 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
     if options.keep_root:
         kept = len(survey.roots)
         for root in survey.roots:
-            with contextlib.suppress(OSError):  # gone by now: the job will say so
+            with contextlib.suppress(OSError):  # gone by now; the job reports that
                 kept_bytes += os.lstat(root.path).st_blocks * 512
     totals = without_roots(survey.totals, kept)
     least = max(0, survey.freed_bytes_min - kept_bytes)
@@ -302,7 +302,7 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
 
 
 def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:
-    """Raise Refused unless the survey has counted the targets, as far as it has come."""
+    """Raise Refused if the survey, so far, has counted other directories than the targets."""
     counted = [(root.device, root.inode) for root in survey.roots]
     is_short = not counted or (survey.finished and len(counted) < len(targets))
     if is_short or len(counted) > len(targets):
@@ -319,7 +319,7 @@ def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:
 
 
 def _pins_now(paths: Sequence[str]) -> list[Pin]:
-    """Return the pins of the targets; of none where one is gone, which the job will say."""
+    """Return the pins of the targets; an empty list if one is gone, which the job reports."""
     try:
         return [take_pin(path) for path in paths]
     except (OSError, TuiFsError):
@@ -337,12 +337,12 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """What a job has left that died.
+    """The targets that a job left when it died.
 
     Attributes:
-        targets: those that are still there.
-        gone: a sentence about the others, in whose places other directories may stand; empty
-            if there are none.
+        targets: the targets that still exist.
+        gone: a sentence about the rest, whose paths may lead to other directories now; empty if
+            there are none.
     """
 
     targets: tuple[Target, ...]
@@ -350,16 +350,16 @@ class Remainder:
 
 
 def remainder_of(plan: Plan) -> Remainder:
-    """Return the pinned targets that a job has left that died.
+    """Return the pinned targets that a job left when it died.
 
-    The mount has another number after a restart of the machine, and the device may have; the
-    inode stays. But file systems give inodes again, and another disk at the same place begins with
-    the same ones, so a directory that was not made in the same moment is another one; where file
-    systems do not tell when that was, nobody knows.
+    After a restart of the machine the mount id differs, the device number may differ, and the inode
+    number stays. File systems reuse inode numbers, and another disk mounted at the same path
+    starts with the same numbers. So a directory with another birth time is another directory.
+    Without birth times a directory cannot be recognized.
 
     Raises:
-        BadInput: nothing is left, or it cannot be looked at.
-        Refused: other directories stand in the place of all, or a rule forbids one.
+        BadInput: nothing is left, or a target cannot be examined.
+        Refused: other directories have replaced all targets, or a rule forbids one.
     """
     before = {target.path: target for target in plan.targets}
     left = [path for path in plan.paths if os.path.lexists(path)]
@@ -383,7 +383,7 @@ def remainder_of(plan: Plan) -> Remainder:
 
 
 def _is_same(target: Target, before: Target, plan: Plan) -> bool:
-    """Return whether it is the directory of the job; Refused where that cannot be known."""
+    """Return whether a target is the job's directory; Refused if that cannot be determined."""
     if target.pin.inode != before.pin.inode:
         return False
     if target.pin.birth_ns is None or before.pin.birth_ns is None:

@@ -1,4 +1,4 @@
-"""Everything a job needs before its tools may be started; nothing is touched yet."""
+"""Prepares everything that a job needs before its tools start, without changing a target."""
 
 import os
 import sys
@@ -38,11 +38,11 @@ from tui_fs.tracing.source import CallSource
 
 @dataclass(frozen=True, slots=True)
 class PreparedJob:
-    """What a job needs to run; nothing is touched yet.
+    """The prepared parts of a job; no target has been changed.
 
     Attributes:
         target_fds: an open descriptor of each target.
-        output: parses what the tools print.
+        output: parses the output of the tools.
     """
 
     source: CallSource
@@ -53,18 +53,18 @@ class PreparedJob:
 
 
 def check_tools(paths: Iterable[str]) -> None:
-    """Raise Missing if a tool is gone, or if others can replace it by now."""
+    """Raise Missing if a tool is gone, or if other users can replace it now."""
     for path in paths:
         if not os.access(path, os.X_OK):
             raise Missing(f"{path} is not there any more.", "Plan the job again.")
-        # The interpreter that runs this very check is as trusted as the check.
+        # The interpreter that runs this check is as trusted as the check.
         untrusted = None if path == sys.executable else why_untrusted(path)
         if untrusted is not None:
             raise Missing(f"{untrusted}.", "Plan the job again.")
 
 
 def check_ranks(nice: int, io_priority: IoPriority) -> None:
-    """Raise Missing if the tools cannot have the niceness and the disk rank that are asked for."""
+    """Raise Missing if the tools cannot get the requested niceness and I/O priority."""
     refusal = rank_refusal(nice, io_priority)
     if refusal is not None:
         raise Missing(

@@ -1,4 +1,4 @@
-"""The supervisor's process, and what it and its starter say to each other by two pipes.
+"""The supervisor's process, and its protocol with the starter over two pipes.
 
 The starter sends the folder of the job; the supervisor reports that it is ready; the starter sends
 the go-ahead. If the starter ends before that, the supervisor sees its standard input close and
@@ -13,7 +13,7 @@ import sys
 READY = b"r"
 GO = b"g"
 _END = b"\0"
-"""Ends the path of the folder."""
+"""Terminates the path of the folder."""
 
 
 class SupervisorProcess:
@@ -25,7 +25,7 @@ class SupervisorProcess:
         log: a descriptor for its standard error.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the process cannot be started.
     """
 
     def __init__(self, folder: str = "", log: int = subprocess.DEVNULL) -> None:

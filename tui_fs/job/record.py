@@ -1,4 +1,4 @@
-"""What a supervisor writes about its job: the journal, audit lines, and at the end the report."""
+"""Writes the records of a job: the journal, audit lines, and at the end the report."""
 
 import time
 from dataclasses import replace
@@ -23,12 +23,12 @@ from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
 
 REPORT_PATIENCE_S = 10.0
-"""How long writing the report is tried again while a limit prevents it."""
+"""How long writing the report is retried while a limit prevents it."""
 _RETRY_INTERVAL_S = 0.25
 
 
 class JobRecord:
-    """The events of one job, in its journal and folded.
+    """The events of one job, journalled and folded.
 
     Attributes:
         snapshot: the state folded from all events so far.
@@ -89,7 +89,7 @@ class JobRecord:
         self._end(JobRefused(self.now_s(), rule, error.sentence, error.advice))
 
     def finish(self, finished: JobFinished) -> None:
-        """Record how the job ended."""
+        """Record the end of the job."""
         counts = [finished.deleted_files, finished.deleted_directories]
         known = [number for number in counts if number is not None]
         self._audit(
@@ -113,7 +113,7 @@ class JobRecord:
         try:
             self._write_report(fold(self.snapshot, event))
         except OSError:
-            is_written = False  # tried again below, when the journal has found room
+            is_written = False  # retried below, after the journal has been written
         self.note(event)
         if not self._journal.finish():
             incomplete = RecordIncomplete(event.at_s, self._journal.problem)

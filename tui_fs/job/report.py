@@ -21,10 +21,10 @@ _WALL_DECIMALS = 4
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """What has become of a target; None where that is not known, as of a job that died.
+    """The final state of a target; None where that is unknown, as for a job that died.
 
     Attributes:
-        done: all of it that was to be deleted is gone.
+        done: everything that the job was to delete in it is gone.
     """
 
     gone: bool | None
@@ -59,7 +59,7 @@ class Report:
 
     Attributes:
         started: None if the job ended before it had started.
-        targets: one for each target of `started`.
+        targets: the state of each target of `started`.
         counts_are: how files and directories were counted, in words.
         elapsed_s: age of the job at its end.
         strategy_wall_s: time in which its tools ran, pauses included.
@@ -119,7 +119,7 @@ _STARTED_FIELDS = (
 
 
 def _prediction(started: JobStarted | None) -> dict[str, Json]:
-    """Return the fields about what was predicted and known at the start, None where nothing was."""
+    """Return the fields that were predicted or known at the start, None where there is none."""
     low, expected, high = (started and started.predicted_seconds) or (None, None, None)
     return {
         "trace_source": started.source.value if started else None,
@@ -152,12 +152,12 @@ def report_of(
     Args:
         state: an ended state; `died` where the journal has no end.
         errors: the failed entries whose paths were kept.
-        crash: the error of its own that ended the supervisor, and where it is logged.
-        is_gone: nothing is at the path of any target any more (of a job that died).
-        is_unbegun: the supervisor ended before it could begin (of a job that died).
+        crash: the error that ended the supervisor, and where it is logged.
+        is_gone: for a job that died: no target's path exists any more.
+        is_unbegun: for a job that died: the supervisor ended before it could begin.
     """
     if snapshot.finished is None:
-        snapshot = not_standing(snapshot, snapshot.at_s)  # a pause in which it died was no work
+        snapshot = not_standing(snapshot, snapshot.at_s)  # a final pause does not count as work
     started, finished = snapshot.started, snapshot.finished
     removed, usage = snapshot.removed, snapshot.usage
     before = started.space if started else None
@@ -268,7 +268,7 @@ def _states(snapshot: Snapshot, started: JobStarted) -> tuple[TargetState, ...]:
 
 
 def _freed(before: Space | None, after: Space | None) -> tuple[int | None, int | None]:
-    """Return bytes and inodes; None where one of the two moments is not known."""
+    """Return freed bytes and inodes; None where one of the two readings is missing."""
     if before is None or after is None:
         return None, None
     inodes = None

@@ -1,10 +1,15 @@
-"""Which ended jobs are kept, and how the folders of the others are removed.
+"""Decides which ended jobs are kept, and removes the folders of the rest.
 
 A supervisor applies the `RetentionRule` after its own job has ended. These jobs are never removed:
-one that runs or is paused; one of another host; one that died and is younger than the rule's
-`max_age_s`, because `tui-fs resume` can continue it; one that cannot be read; and, by age alone,
-none of the newest `min_jobs`, as a clock that was set ahead makes every job look old. The age of a
-job of this boot does not depend on the clock. The lines in the system's log stay in any case.
+
+- a job that runs or is paused;
+- a job of another host;
+- a job that died and is younger than the rule's `max_age_s`, because `tui-fs resume` can continue
+  it;
+- a job that cannot be read;
+- by age alone, the newest `min_jobs`, because a clock that was set ahead makes every job seem old.
+
+The age of a job of this boot does not depend on the clock. The lines in the system's log stay.
 """
 
 import contextlib
@@ -36,10 +41,10 @@ _PARTIAL = re.compile(r"(plan|report)\.json\.[0-9a-f]{8}\.partial")
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """How many jobs are kept at most, how long, and how large all of them may be.
+    """Limits for the number, the age and the total size of the stored jobs.
 
     Attributes:
-        min_jobs: so many of the newest are not removed for their age.
+        min_jobs: the newest jobs, up to this number, are not removed for their age.
     """
 
     max_jobs: int = 500
@@ -58,7 +63,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Pruned:
-    """What a removal of old jobs did.
+    """The result of a removal of old jobs.
 
     Attributes:
         removed: names of the jobs.
@@ -116,7 +121,7 @@ def _excess(rule: RetentionRule) -> Iterator[tuple[JobFolder, bool]]:
 def _newest_first() -> list[JobFolder]:
     """Return the jobs of this host, those of this boot first and by the time since boot.
 
-    The clock may have been set back since older jobs were made.
+    The clock may have been set back since older jobs were created.
     """
     here = current_host()
     of_this_boot: list[tuple[float, JobFolder]] = []
@@ -125,7 +130,7 @@ def _newest_first() -> list[JobFolder]:
         try:
             origin = load_origin(folder)
         except BadInput:
-            older.append(folder)  # if it exceeds the rule, it is kept and named as unreadable
+            older.append(folder)  # if it exceeds the rule, it is kept and reported as unreadable
             continue
         if origin.host.boot_id and origin.host.boot_id == here.boot_id:
             of_this_boot.append((origin.boottime_s, folder))
@@ -139,7 +144,7 @@ def _is_removable(folder: JobFolder, max_age_s: float, *, is_only_old: bool) -> 
     """Return whether a job beyond the rule may be removed.
 
     Raises:
-        TuiFsError: its state is not known.
+        TuiFsError: its state is unknown.
     """
     is_earlier = locality_of(load_origin(folder).host, current_host()) is Locality.EARLIER_BOOT
     if not is_earlier and is_occupied(folder.lock):
@@ -154,7 +159,7 @@ def _is_removable(folder: JobFolder, max_age_s: float, *, is_only_old: bool) -> 
 
 
 def _age_s(folder: JobFolder) -> float:
-    """Return the age of a job; a job that seems to come from the future has the age zero."""
+    """Return the age of a job in seconds; 0 if it seems to come from the future."""
     origin = load_origin(folder)
     if origin.host.boot_id and origin.host.boot_id == current_host().boot_id:
         return boottime_s() - origin.boottime_s
@@ -169,10 +174,10 @@ def _size_of(folder: JobFolder) -> int:
 def _remove(folder: JobFolder) -> int:
     """Remove the folder of a job; return the bytes of its files.
 
-    It is renamed first, so that a removal that is interrupted leaves no job without a journal.
+    It is renamed first, so that an interrupted removal leaves no job without a journal.
 
     Raises:
-        TuiFsError: it has something that a job folder does not have; nothing is removed.
+        TuiFsError: it has an entry that no job folder has; nothing is removed.
         OSError: something cannot be removed.
     """
     place, name = os.path.split(folder.path)
@@ -219,7 +224,7 @@ def _remove_folder(place_fd: int, name: str) -> int:
 
 
 def _check_contents(folder_fd: int) -> list[str]:
-    """Return the names in a job folder; TuiFsError if one does not belong there."""
+    """Return the names in a job folder; TuiFsError if a name does not belong there."""
     names = os.listdir(folder_fd)
     for name in names:
         mode = os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode

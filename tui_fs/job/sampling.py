@@ -1,4 +1,4 @@
-"""What a job's counters, processes and file system say, taken together a few times a second."""
+"""Samples the counters, processes and file systems of a job a few times a second."""
 
 import time
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ RECORDED_AGE_SHARE = 0.001
 number grows with the logarithm of the age: 1,000 in the first 250 s, 3,300 in an hour, 7,100 in 48
 hours (7 MB), 9,800 in 30 days. Views ask the supervisor for the counts in between."""
 SPACE_TIMEOUT_S = 0.05
-"""How long a sample waits for the file systems; commands must not wait behind a dead one."""
+"""How long a sample waits for the file systems; commands must not wait for a dead one."""
 LAST_PATIENCE_S = 10.0
-"""How long the last sample tries again to read counts and space while a limit is reached."""
+"""How long the last sample retries to read counts and space while a limit prevents it."""
 LOOK_AT_PROCESSES_EVERY_S = 1.0
-"""Listing processes costs milliseconds on a busy server; four times a second would be felt."""
+"""Listing processes takes milliseconds on a busy server, too much for each sample."""
 
 
 class SampleSchedule:
@@ -39,7 +39,7 @@ class SampleSchedule:
         self._next_at_s = 0.0
 
     def is_due(self, at_s: float) -> bool:
-        """Return whether a sample at this age of the job is to be journalled."""
+        """Return whether a sample at this age of the job must be journalled."""
         return at_s >= self._next_at_s
 
     def recorded(self, at_s: float) -> None:
@@ -85,11 +85,11 @@ class Sampler:
         return self._source.removed()
 
     def sample(self, at_s: float, strategy_s: float) -> Sampled:
-        """Return what is known now, for the journal; see `changes`."""
+        """Return the current sample for the journal; see `changes`."""
         return self.changes(self.whole_sample(at_s, strategy_s))
 
     def changes(self, sampled: Sampled) -> Sampled:
-        """Return a sample for the journal: its calls are those that changed since the last one."""
+        """Return a sample for the journal, with only the calls that changed since the last one."""
         changed = {
             name: count for name, count in sampled.calls.items() if self._calls.get(name) != count
         }
@@ -97,11 +97,11 @@ class Sampler:
         return replace(sampled, calls=changed)
 
     def whole_sample(self, at_s: float, strategy_s: float) -> Sampled:
-        """Return what is known now, with all calls."""
+        """Return the current sample with all calls."""
         self._read_counts()
         counts = self._counts_read
         if time.monotonic() - self._looked_at_s >= LOOK_AT_PROCESSES_EVERY_S:
-            self._look_at_processes(SPACE_TIMEOUT_S)
+            self._sample_processes(SPACE_TIMEOUT_S)
         return Sampled(
             at_s=at_s,
             strategy_s=strategy_s,
@@ -114,29 +114,29 @@ class Sampler:
         )
 
     def last_sample(self, at_s: float, strategy_s: float) -> Sampled:
-        """Return the counts and the space after the end, however fresh the last ones are.
+        """Read and return the counts and the space after the end.
 
-        A file system that does not answer now has no space, whatever it had before.
+        A file system that does not answer now has no space; an earlier value is dropped.
         """
         deadline = time.monotonic() + LAST_PATIENCE_S
         while not (has_counts := self._read_counts()) and time.monotonic() < deadline:
             time.sleep(SAMPLE_EVERY_S)
         self.has_last_counts = has_counts
         self.space, self._space_question = None, None
-        self._look_at_processes(STATVFS_TIMEOUT_S)
+        self._sample_processes(STATVFS_TIMEOUT_S)
         while self.space is None and self._is_limited and time.monotonic() < deadline:
             time.sleep(SAMPLE_EVERY_S)
             self._measure_space(STATVFS_TIMEOUT_S)
         return self.sample(at_s, strategy_s)
 
     def _read_counts(self) -> bool:
-        """Read the counts if that is possible now; return whether it was."""
+        """Read the counts; return whether that was possible."""
         counts = measured(self._counts)
         self._counts_read = counts or self._counts_read
         return counts is not None
 
     def _counts(self) -> Counts:
-        """Return the counts of the source, or those that the tools tell themselves."""
+        """Return the counts of the source, or those that the tools report."""
         match self._source.kind:
             case TraceSource.OUTPUT:
                 return Counts({}, self._output.removed())
@@ -144,13 +144,13 @@ class Sampler:
                 return Counts(self._output.calls(), self._output.removed())
         return self._source.read()
 
-    def _look_at_processes(self, space_timeout_s: float) -> None:
+    def _sample_processes(self, space_timeout_s: float) -> None:
         self._looked_at_s = time.monotonic()
         self._usage = measured(self._meter.measure) or self._usage
         self._measure_space(space_timeout_s)
 
     def _measure_space(self, timeout_s: float) -> None:
-        """Ask for the free space; a question that hangs stays the only one."""
+        """Read the free space in the background; a hanging call is not repeated."""
         self._is_limited = False
         try:
             if self._space_question is None:
@@ -164,7 +164,7 @@ class Sampler:
 
 
 def _space_of_all(places: Sequence[str]) -> Space:
-    """Return the space of several file systems together; OSError if one has no figures."""
+    """Return the summed space of several file systems; OSError if one cannot be read."""
     spaces = [read_space(place) for place in places]
     inodes = [space.free_inodes for space in spaces if space.free_inodes is not None]
     return Space(

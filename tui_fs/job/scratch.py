@@ -1,8 +1,8 @@
-"""A directory of one's own, beside a target or for a run of the lab, that goes whatever happens.
+"""A private scratch directory that is removed even if its process is killed.
 
-It is made only where nobody else can exchange it, and used by its descriptor. A record is written
-before it is made: what a killed process leaves is removed by the next one on that file system, if
-it still is what the record says.
+Calibration creates it next to a target, and the lab for a run. It is created only where no other
+user can replace it, and used by its descriptor. A record is written before: the next process that
+uses the same file system removes what a killed process left, if it still matches the record.
 """
 
 import contextlib
@@ -26,18 +26,18 @@ from tui_fs.model.paths import PathStr, displayable, is_within, upwards
 
 PREFIX = ".tui-fs-scratch-"
 _NOT_IN = ("/boot", "/dev", "/etc", "/proc", "/sys", "/usr")
-"""What appears there is looked at by other programs."""
+"""Other programs watch or read new entries in these directories."""
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What is to be made, and then what was made.
+    """A scratch directory that is about to be created, or was created.
 
     Attributes:
-        boot: in which run of the kernel; without a time of birth it holds in that one only.
-        inode: None before it was made: then there is at most an empty directory.
-        host: the one that makes it; the path has a meaning there only.
+        boot: the boot id; without a birth time the record is valid only during that boot.
+        inode: None before the creation: then there is at most an empty directory.
+        host: the host that creates it; the path is valid only there.
     """
 
     path: PathStr
@@ -49,15 +49,16 @@ class _Record:
 
 
 def place_beside(target: str) -> PathStr | None:
-    """Return the nearest directory above on the same file system that suits, None if none does.
+    """Return the nearest suitable directory above on the same file system, None if none is.
 
-    It suits if nobody else can exchange what is made in it, and it is no place of the system's.
+    It is suitable if no other user can replace entries created in it, and if it is no system
+    directory.
     """
     device = os.lstat(target).st_dev
     for place in upwards(os.path.dirname(target)):
         if os.lstat(place).st_dev != device:
             return None
-        if not any(is_within(place, other) for other in _NOT_IN) and _is_safe(place):
+        if not any(is_within(place, excluded) for excluded in _NOT_IN) and _is_safe(place):
             return PathStr(place)
     return None
 
@@ -74,12 +75,12 @@ class Scratch:
     """A new empty directory at `path`, open as `descriptor`.
 
     Args:
-        above: where it is made: canonical and absolute.
-        device: the file system it has to lie on.
+        above: the canonical absolute path of its parent.
+        device: the device that it must be on.
 
     Raises:
-        OSError: it cannot be made there.
-        Refused: it could not be removed there again, or would not be this user's alone.
+        OSError: it cannot be created there.
+        Refused: it could not be removed again, or would not be private to this user.
     """
 
     def __init__(self, above: str, device: int) -> None:
@@ -109,16 +110,16 @@ class Scratch:
             birth_ns = statx(self.descriptor).birth_ns
             _write(self._lock, replace(made, inode=status.st_ino, birth_ns=birth_ns))
         except BaseException:  # a signal, too
-            with contextlib.suppress(OSError):  # it was not made, or is not empty: not ours
+            with contextlib.suppress(OSError):  # not created, or not empty and so not ours
                 os.rmdir(self._name, dir_fd=self._above)
             os.unlink(self._record)
             raise
 
     def remove(self) -> None:
-        """Remove it and all in it; may be called again, and by a process that shares it.
+        """Remove the directory and its contents; safe to repeat, also from a forked process.
 
         Raises:
-            OSError: something in it could not be removed; the record stays.
+            OSError: an entry could not be removed; the record stays.
         """
         empty_directory(self.descriptor)
         _remove_name(self._above, self._name, os.fstat(self.descriptor))
@@ -127,20 +128,20 @@ class Scratch:
 
 
 def remove_left_over(device: int) -> None:
-    """Remove what killed processes have left on a file system, if it is what they had made.
+    """Remove scratch directories that killed processes left on a device, if they match the record.
 
     Raises:
-        Refused: something in it could not be removed; the record stays.
+        Refused: an entry could not be removed; the record stays.
     """
     for record, made in _left_over():
         if made is not None and (made.device != device or _is_of_other_host(made)):
-            continue  # not looked at: it may lie on a file system that does not answer
+            continue  # do not touch it: its file system may not answer
         try:
             if made is not None:
                 _remove_if_same(made)
         except OSError as error:
-            shown, why = displayable(made.path if made is not None else ""), error.strerror
-            raise Refused(f"{shown} is left and cannot be removed: {why or error}.") from error
+            shown, reason = displayable(made.path if made is not None else ""), error.strerror
+            raise Refused(f"{shown} is left and cannot be removed: {reason or error}.") from error
         with contextlib.suppress(FileNotFoundError):
             os.unlink(record)
 
@@ -150,7 +151,7 @@ def _is_of_other_host(made: _Record) -> bool:
 
 
 def _begun(record: _Record) -> tuple[str, int]:
-    """Write down what will be made; return the path of the record and its locked descriptor."""
+    """Write the record of a new directory; return its path and its locked descriptor."""
     place = _records()
     if not made_private(place):
         raise Refused(f"{displayable(place)} is not this user's alone.")
@@ -158,7 +159,7 @@ def _begun(record: _Record) -> tuple[str, int]:
     lock = os.open(path, _NEW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.fstat(lock).st_nlink:  # somebody was quicker and took it for left over
+        if not os.fstat(lock).st_nlink:  # another process took it for left over and removed it
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         _write(lock, record)
         _sync(place)
@@ -178,16 +179,16 @@ def _sync(place: str) -> None:
 
 
 def _write(descriptor: int, record: _Record) -> None:
-    """Append a line: what stood before holds if this one is torn."""
+    """Append a line: the line before stays valid if this one is torn."""
     os.write(descriptor, json.dumps(encode(record)).encode() + b"\n")
     os.fsync(descriptor)
 
 
 def _left_over() -> Iterator[tuple[str, _Record | None]]:
-    """Yield the records whose process has ended, None for one that was never whole."""
+    """Yield the files of ended processes with their records, None if a record is incomplete."""
     place = _records()
     if not is_private(place):
-        return  # nobody but this user may have written what is believed here
+        return  # do not trust records that another user may have written
     for name in sorted(os.listdir(place)):
         path = os.path.join(place, name)
         with contextlib.ExitStack() as stack:
@@ -195,7 +196,7 @@ def _left_over() -> Iterator[tuple[str, _Record | None]]:
                 file = stack.enter_context(open(path, "rb"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (FileNotFoundError, BlockingIOError):
-                continue  # its process has just ended well, or is at work
+                continue  # its process has just removed it, or still runs
             yield path, _last_whole(file.read())
 
 
@@ -213,10 +214,10 @@ def _remove_if_same(made: _Record) -> None:
     try:
         above_fd = open_path_fd(above)
     except (FileNotFoundError, NotADirectoryError):
-        return  # gone with the directory that held it
+        return  # gone with its parent
     try:
         if made.inode is None:
-            with contextlib.suppress(OSError):  # never made; nothing but an empty one is removed
+            with contextlib.suppress(OSError):  # never created, or not empty
                 os.rmdir(name, dir_fd=above_fd)
             return
         try:
@@ -245,12 +246,12 @@ def _is_same(directory_fd: int, made: _Record) -> bool:
 
 
 def empty_directory(directory: int) -> None:
-    """Remove all that is in an open directory; neither links nor mounts are followed.
+    """Remove the contents of an open directory; follow neither links nor mounts.
 
-    What lies deeper is first moved up into the directory itself: no depth is too much.
+    Deeper directories are first moved up into the directory itself, so there is no depth limit.
 
     Raises:
-        OSError: something in it could not be removed, or is mounted there.
+        OSError: an entry could not be removed, or something is mounted there.
     """
     device = os.fstat(directory).st_dev
 
@@ -260,7 +261,7 @@ def empty_directory(directory: int) -> None:
             if os.fstat(directory_fd).st_dev != device:
                 raise OSError(f"something is mounted at {displayable(name)}")
             if not _sift(directory_fd, lambda below: move_up(below, directory_fd)):
-                os.rmdir(name, dir_fd=directory)  # says what is wrong with it
+                os.rmdir(name, dir_fd=directory)  # succeeds if it is empty, else raises
         finally:
             os.close(directory_fd)
 
@@ -273,13 +274,14 @@ def empty_directory(directory: int) -> None:
 
 
 def _sift(directory: int, on_full: Callable[[str], object]) -> bool:
-    """Remove the files and empty directories in an open directory, and hand over the others.
+    """Remove the files and empty directories in an open directory; pass the rest to `on_full`.
 
     Returns:
         Whether anything was in it.
     """
     has_entries = False
-    fresh = open_directory(".", directory)  # btrfs lists for each only what was there then
+    # On btrfs a descriptor lists only the entries that existed when it was opened.
+    fresh = open_directory(".", directory)
     try:
         with os.scandir(fresh) as entries:
             for entry in entries:

@@ -1,4 +1,4 @@
-"""Starting a job: the supervisor prepares, reports that it is ready, and waits for the go-ahead."""
+"""Starts a job: the supervisor prepares, reports ready, and waits for the go-ahead."""
 
 import contextlib
 import os
@@ -32,16 +32,16 @@ def start(
 ) -> JobFolder | None:
     """Start a detached supervisor for the plan; return once it has begun or refused.
 
-    Whatever happens before this returns, the supervisor sees its standard input close without
-    the word and deletes nothing.
+    If this process fails before the go-ahead, the supervisor sees its standard input close and
+    deletes nothing.
 
     Args:
-        is_wanted: asked until the word is given, and once more just before that.
+        is_wanted: called until the go-ahead, and once more just before it.
         on_session: called with the session (setsid(2)) in which the supervisor runs.
-        waiting: a supervisor that waits for a job; else one is started.
+        waiting: a supervisor that waits for a job; None to start one.
 
     Returns:
-        None where it was not wanted any more: nothing will be deleted.
+        None if the job was not wanted any more: nothing will be deleted.
 
     Raises:
         JobFailed: it could not be started; nothing was deleted.
@@ -57,7 +57,7 @@ def _start_in(
     on_session: Callable[[int], None],
     waiting: SupervisorProcess | None,
 ) -> bool:
-    """Start the supervisor of a job; return whether it was wanted until the end."""
+    """Start the supervisor of a job; return whether the job was wanted until the end."""
     if waiting is not None and waiting.send_folder(folder.path):
         starter = waiting.process
     else:
@@ -77,7 +77,7 @@ def _start_in(
                 f"Its log is {displayable(folder.log)}.",
             )
         if is_to_begin:
-            with contextlib.suppress(BrokenPipeError):  # it has refused: its report says why
+            with contextlib.suppress(BrokenPipeError):  # it has refused; its report says why
                 go.write(GO)
     starter.wait()
     return is_to_begin
@@ -100,7 +100,7 @@ def _started(folder: JobFolder) -> subprocess.Popen[bytes]:
 
 
 def _wait_for(ready: IO[bytes], is_wanted: Callable[[], bool]) -> bool:
-    """Wait until the supervisor is ready, or has ended; tell whether it is ready."""
+    """Wait until the supervisor is ready or has ended; return whether it is ready."""
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while is_wanted() and time.monotonic() < deadline_s:
         if is_readable(ready, _LOOK_EVERY_S):

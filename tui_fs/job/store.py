@@ -1,4 +1,4 @@
-"""Where jobs are kept: one folder each, readable by their owner only."""
+"""Stores jobs: one folder each, readable only by its owner."""
 
 import contextlib
 import errno
@@ -27,7 +27,7 @@ MAX_JSON_BYTES = 64 << 20
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 """Errors after which the directory in memory is tried."""
 _NO_HOME = "/nonexistent"
-"""Where nothing can be made, for a user whom neither HOME nor passwd(5) gives a home."""
+"""An unusable home for a user who has none in HOME or passwd(5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,17 @@ class JobFolder:
 
     @property
     def job_id(self) -> str:
-        """The name by which the person addresses the job."""
+        """The name that users type to address the job."""
         return os.path.basename(self.path)
 
     @property
     def plan(self) -> str:
-        """What was confirmed."""
+        """The confirmed plan."""
         return os.path.join(self.path, "plan.json")
 
     @property
     def journal(self) -> str:
-        """One event a line."""
+        """The events, one on a line."""
         return os.path.join(self.path, "events.jsonl")
 
     @property
@@ -63,12 +63,12 @@ class JobFolder:
 
     @property
     def log(self) -> str:
-        """What the supervisor says beside the journal, tracebacks among it."""
+        """The supervisor's own messages, tracebacks included."""
         return os.path.join(self.path, "log")
 
     @property
     def crash(self) -> str:
-        """What has ended the supervisor, if it could write that; blank else."""
+        """The error that ended the supervisor, if it could write it; otherwise blank."""
         return os.path.join(self.path, "crash")
 
     @property
@@ -90,8 +90,8 @@ class JobFolder:
 def state_directory() -> PathStr:
     """Return the directory of tui-fs below XDG_STATE_HOME.
 
-    With sudo that keeps HOME, root's jobs go to root's own home: whoever owns HOME could
-    exchange a plan in it for another one.
+    If sudo keeps HOME, root's jobs go to root's own home: the owner of HOME could replace a plan
+    in it.
     """
     return _below_home("XDG_STATE_HOME", ".local", "state")
 
@@ -107,9 +107,9 @@ def jobs_directory() -> str:
 
 
 def emergency_directory() -> str | None:
-    """Return where jobs are kept while the state directory has no room: in memory.
+    """Return the in-memory directory for jobs while the state directory has no room.
 
-    None where this machine has no such place for this user.
+    None if this machine has no such directory for this user.
     """
     uid = os.geteuid()
     place = os.environ.get("XDG_RUNTIME_DIR", "")
@@ -119,7 +119,7 @@ def emergency_directory() -> str | None:
 
 
 def _is_usable(place: str, uid: int) -> bool:
-    """Tell whether a user may write in a directory that is theirs: su keeps another one's name."""
+    # su keeps the XDG_RUNTIME_DIR of the user who calls it, so check the owner.
     try:
         status = os.stat(place)
     except OSError:
@@ -137,14 +137,14 @@ def new_job_id() -> str:
 
 
 def create(plan: Plan, take_lock: Callable[[str], None] = lambda _: None) -> JobFolder:
-    """Make the folder of a new job and write its plan.
+    """Create the folder of a new job and write its plan.
 
     Args:
         take_lock: called with the path of the lock file before the job can be listed.
 
     Raises:
-        JobFailed: neither the state directory nor the one in memory can hold it, or somebody
-            else could write in them. Nothing was deleted.
+        JobFailed: neither the state directory nor the one in memory has room for it, or another
+            user could write in them. Nothing was deleted.
     """
     first: OSError | None = None
     for place in _places():
@@ -168,7 +168,7 @@ def create(plan: Plan, take_lock: Callable[[str], None] = lambda _: None) -> Job
 
 
 def find(job_id: str) -> JobFolder:
-    """Return the folder of a job; BadInput if there is none of that name."""
+    """Return the folder of a job; BadInput if it does not exist."""
     for place in trusted_places() if job_id.isalnum() else ():
         folder = JobFolder(os.path.join(place, job_id))
         if os.path.isfile(folder.plan):
@@ -196,7 +196,7 @@ def all_jobs() -> Iterator[JobFolder]:
 
 
 def state_directories() -> tuple[str, ...]:
-    """Return the state directory and, if there is one, that in memory."""
+    """Return the state directory and the in-memory one, if it exists."""
     return tuple(os.path.dirname(place) for place in _places())
 
 
@@ -224,21 +224,21 @@ def _places() -> tuple[str, ...]:
     return usual, emergency
 
 
-def _is_same_place(one: str, other: str) -> bool:
+def _is_same_place(first: str, second: str) -> bool:
     """Return whether two jobs directories, or directories above both, are one directory.
 
     A link or a bind mount can join them at any of three levels: XDG_STATE_HOME, tui-fs and jobs.
     """
     for _ in range(3):
-        identity = identity_at(one)
-        if identity is not None and identity == identity_at(other):
+        identity = identity_at(first)
+        if identity is not None and identity == identity_at(second):
             return True
-        one, other = os.path.dirname(one), os.path.dirname(other)
+        first, second = os.path.dirname(first), os.path.dirname(second)
     return False
 
 
 def identity_at(path: str) -> tuple[int, int] | None:
-    """Return device and inode of what `path` leads to, None if nothing can be reached there."""
+    """Return the device and inode at `path`, following links; None if stat(2) fails."""
     try:
         status = os.stat(path)
     except OSError:
@@ -247,38 +247,38 @@ def identity_at(path: str) -> tuple[int, int] | None:
 
 
 def trusted_places() -> Iterator[str]:
-    """Yield the places whose jobs this user has made: a plan from elsewhere is not to be obeyed."""
+    """Yield the jobs directories that only this user can write: other plans are not trusted."""
     for place in _places():
         try:
             status = os.lstat(place)
         except OSError:
-            continue  # no job was ever kept there
+            continue  # no job was ever stored there
         if status.st_uid == os.geteuid() and not status.st_mode & 0o022:
             yield place
 
 
 def made_private(place: str) -> bool:
-    """Make a directory in the state directory; tell whether it is this user's alone.
+    """Create a directory in the state directory; return whether it is private to this user.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     if not _can_become_private(place):
-        return False  # nor is anything made there
+        return False  # create nothing there either
     os.makedirs(os.path.dirname(os.path.dirname(place)), mode=0o755, exist_ok=True)
     for directory in (os.path.dirname(place), place):
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
         if os.lstat(directory).st_uid != os.geteuid():
-            return False  # another user's link would lead what comes next anywhere
+            return False  # a link of another user could redirect the next mkdir
     return is_private(place)
 
 
 def _can_become_private(place: str) -> bool:
-    """Tell whether nobody else could exchange what is made on the way to a place."""
+    """Return whether directories created on the path to `place` are safe from other users."""
     above = next(filter(os.path.lexists, upwards(place)))
     if above == place or not os.path.isdir(above):
-        return True  # nothing is made, or nothing can be
+        return True  # nothing will be created, or nothing can be
     try:
         real = resolve(above)
         keeps = protects_new_entries(os.stat(real), os.geteuid(), real)
@@ -288,7 +288,7 @@ def _can_become_private(place: str) -> bool:
 
 
 def is_private(place: str) -> bool:
-    """Tell whether a directory is there, and nobody else can have written in it."""
+    """Return whether a directory exists and no other user can have written in it."""
     try:
         status = os.lstat(place)
     except OSError:
@@ -298,7 +298,7 @@ def is_private(place: str) -> bool:
 
 
 def _make_private(jobs: str) -> None:
-    """Make the directory of the jobs; JobFailed if anybody else can write there."""
+    """Create the jobs directory; JobFailed if another user can write there."""
     if not made_private(jobs):
         raise JobFailed(
             f"{displayable(jobs)} is not this user's alone: somebody else could change the jobs.",
@@ -308,7 +308,7 @@ def _make_private(jobs: str) -> None:
 
 
 def _is_firm(path: str) -> bool:
-    """Tell whether nobody else can put another directory in the place of this one."""
+    """Return whether no other user can replace any part of the path."""
     try:
         return replaceable_part(resolve(path), os.geteuid()) is None
     except (OSError, Refused):
@@ -316,7 +316,7 @@ def _is_firm(path: str) -> bool:
 
 
 def _is_roots(home: str) -> bool:
-    """Tell whether only root can write in a directory, and nobody can exchange it."""
+    """Return whether only root can write in a directory or replace it."""
     try:
         return _is_firm(home) and not others_may_write(os.stat(home), 0, os.path.realpath(home))
     except OSError:
@@ -340,7 +340,7 @@ def _create_in(jobs: str, plan: Plan, take_lock: Callable[[str], None]) -> JobFo
 
 
 def _take_back(folder: JobFolder) -> None:
-    """Remove a job folder that was just made and could not be finished."""
+    """Remove a new job folder that could not be completed."""
     for file in (folder.plan, folder.end, folder.lock):
         with contextlib.suppress(OSError):
             os.unlink(file)
@@ -350,7 +350,7 @@ def _take_back(folder: JobFolder) -> None:
 
 
 def load_plan(folder: JobFolder) -> Plan:
-    """Return the plan of a job; BadInput if the file is not one."""
+    """Return the plan of a job; BadInput if the file is not a plan."""
     return decode(Plan, read_plan(folder))
 
 
@@ -360,7 +360,7 @@ def load_origin(folder: JobFolder) -> Origin:
 
 
 def read_plan(folder: JobFolder) -> dict[str, Any]:
-    """Return the JSON object of a job's plan; BadInput if the file is not one."""
+    """Return the JSON object of a job's plan; BadInput if the file is not a plan."""
     value = read_json(folder.plan)
     if value.get("schema") != _SCHEMA:
         raise BadInput(f"{folder.plan} was written by another version of tui-fs.")
@@ -373,7 +373,7 @@ def origin_of(plan: dict[str, Any]) -> Origin:
 
 
 def read_json(path: str) -> dict[str, Any]:
-    """Return the JSON object in a file; BadInput if there is none."""
+    """Return the JSON object in a file; BadInput if the file holds none."""
     try:
         with open_regular(path) as file:
             text = file.read(MAX_JSON_BYTES + 1)
@@ -388,7 +388,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 
 def write_json(path: str, value: dict[str, Any]) -> None:
-    """Write a file that is either whole or not there, even after a power failure."""
+    """Write a file atomically and durably: it is complete or absent after a power failure."""
     partial = f"{path}.{os.urandom(4).hex()}.partial"  # others may write the same file
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(partial, flags, 0o600)

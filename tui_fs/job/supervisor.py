@@ -1,4 +1,4 @@
-"""The detached process of one job: checks, starts, watches, obeys, and writes it all down.
+"""The detached process of one job: runs its steps, serves commands, and keeps the journal.
 
 Run as ``python -m tui_fs.job.supervisor [FOLDER]``; see `tui_fs.job.process`.
 """
@@ -57,7 +57,7 @@ from tui_fs.model.snapshot import Snapshot
 _Result = TypeVar("_Result")
 
 PATIENCE_S = 10.0
-"""How long what is needed to go on is tried again: checks of the targets, new processes."""
+"""How long checks of the targets and the start of processes are retried."""
 RETRY_EVERY_S = 0.25
 
 
@@ -77,10 +77,10 @@ class Supervisor:
 
     Args:
         own_nice: niceness of this process.
-        memory: given up when memory runs short.
+        memory: released when memory runs short.
 
     Raises:
-        OSError, MemoryError: what it watches cannot be opened.
+        OSError, MemoryError: a watched file or the control socket cannot be opened.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Supervisor:
         self._selector.register(mounts, selectors.EVENT_READ, lambda: self._mounts_changed(mounts))
         pipes = self._launcher.out, self._launcher.err
         self._pipes = ToolPipes(*pipes, self._output, self._selector, note, now_s)
-        # the directory that holds a target is on its file system: no target is a mount point
+        # a target's parent is on the same file system: no target is a mount point
         places = {target.pin.device: os.path.dirname(target.path) for target in plan.targets}
         watched = one_of_each(places.values())
         self._sampler = Sampler(self._source, self._output, watched, self._launcher.pid)
@@ -159,7 +159,7 @@ class Supervisor:
         self._server.close()
 
     def _run_step(self, number: int) -> TuiFsError | None:
-        """Run one step to its end; return what forbids it and all that follow, or nothing."""
+        """Run one step to its end; return the error that forbids it and later steps, or None."""
         waiting_since = time.monotonic()
         try:
             while self._throttle.is_paused and not self._is_cancelled:
@@ -174,18 +174,18 @@ class Supervisor:
             pids = self._when_possible(lambda: self._launcher.fork_step(number))
             for pid in pids or ():
                 self._attach(pid)
-            # as late as possible: the tools wait at their gate
+            # as late as possible, while the tools wait at their gate
             self._when_possible(lambda: self._targets.check_before(step))
         except (EOFError, ConnectionError):
             return self._launcher_error()
-        except CheckFailed as why:
-            return TuiFsError(f"The targets could not be checked again: {why}.", why.advice)
+        except CheckFailed as error:
+            return TuiFsError(f"The targets could not be checked again: {error}.", error.advice)
         except OSError as error:
             cause, advice = cause_of(error)
             kind = Missing if is_limit(error) else TuiFsError
             return kind(f"The tools could not be started: {cause}.", advice)
-        except TuiFsError as why:
-            return why
+        except TuiFsError as error:
+            return error
         if pids is None or self._is_cancelled:
             return None
         self._note(StepStarted(self._now(), number, pids))
@@ -225,7 +225,7 @@ class Supervisor:
         return None
 
     def _when_possible(self, action: Callable[[], _Result]) -> _Result | None:
-        """Return what an action returns, tried again while a limit prevents it; None if cancelled.
+        """Return the result of an action, retried while a limit prevents it; None if cancelled.
 
         Raises:
             CheckFailed, OSError, TuiFsError: it fails for another reason, or for too long.
@@ -245,14 +245,14 @@ class Supervisor:
                 return None
 
     def _attach(self, pid: int) -> None:
-        """Count a process; one that cannot be counted does not end a job that has begun."""
+        """Count a process; once the job has begun, a failure is only noted."""
         try:
             self._when_possible(lambda: self._source.attach(pid))
-        except TuiFsError as why:
+        except TuiFsError as error:
             if not self._has_begun:
                 raise
             self._has_uncounted = True
-            self._note(ToolSaid(self._now(), f"tui-fs: a tool cannot be counted: {why}"))
+            self._note(ToolSaid(self._now(), f"tui-fs: a tool cannot be counted: {error}"))
 
     def _launcher_error(self) -> TuiFsError:
         if self._launcher.has_failed():
@@ -281,32 +281,32 @@ class Supervisor:
         return is_counted or self._launcher.takes_commands
 
     def _check_doubtful_targets(self) -> None:
-        """Check doubtful targets; while that is impossible the tools are stopped, at last ended."""
+        """Check doubtful targets; while that fails stop the tools, after `PATIENCE_S` cancel."""
         now_s = time.monotonic()
         if self._unchecked_since is not None and now_s < self._next_check_s:
             return
         try:
             self._cancel_if(self._targets.reason_to_end())
-        except CheckFailed as why:
+        except CheckFailed as error:
             self._next_check_s = now_s + RETRY_EVERY_S
             if self._unchecked_since is None:
                 self._unchecked_since = now_s
                 self._throttle.stop_for_check()
-                text = f"tui-fs: the tools are stopped until the targets can be checked: {why}."
+                text = f"tui-fs: the tools are stopped until the targets can be checked: {error}."
                 self._note(ToolSaid(self._now(), text))
             elif now_s - self._unchecked_since > PATIENCE_S:
-                advice = f" ({why.advice})" if why.advice else ""
-                self._cancel(f"the targets could not be checked: {why}{advice}")
+                advice = f" ({error.advice})" if error.advice else ""
+                self._cancel(f"the targets could not be checked: {error}{advice}")
             return
         if self._unchecked_since is not None and not self._targets.has_doubts:
             self._unchecked_since = None
             self._throttle.continue_after_check()
 
     def _mounts_changed(self, mounts: MountWatch) -> None:
-        """Doubt whether the tools would go on into something that was mounted."""
+        """Mark targets for a check: the tools might descend into a new mount."""
         mounts.seen()
         if self._throttle.is_paused:
-            return  # nothing goes on now, and resuming checks again
+            return  # no tool runs, and `resume` checks again
         self._targets.mounts_changed(len(self._ends))
 
     def _step_ended(self) -> None:
@@ -330,7 +330,7 @@ class Supervisor:
             return "The job is paused already."
         asked_at_s = self._now()
         all_stopped = self._throttle.pause()
-        self._pipes.read_output()  # what it has told before it stood
+        self._pipes.read_output()  # output from before the stop
         self._sample()
         self._note(Paused(self._now(), asked_at_s, all_stopped))
         return None
@@ -340,10 +340,10 @@ class Supervisor:
             return "The job is not paused."
         try:
             self._targets.check_ahead(len(self._ends))
-        except CheckFailed as why:
-            return f"The targets cannot be checked now: {why}. The job stays paused; try again."
-        except TuiFsError as why:
-            return f"{why} The job stays paused; cancel it."
+        except CheckFailed as error:
+            return f"The targets cannot be checked now: {error}. The job stays paused; try again."
+        except TuiFsError as error:
+            return f"{error} The job stays paused; cancel it."
         self._throttle.resume()
         self._note(Resumed(self._now()))
         return None
@@ -351,7 +351,7 @@ class Supervisor:
     def _cancel(self, reason: str) -> None:
         if not self._is_cancelled:
             self._is_cancelled = True
-            with contextlib.suppress(ConnectionError):  # the launcher has died, and they with it
+            with contextlib.suppress(ConnectionError):  # the launcher and its tools have died
                 self._launcher.signal_tools(signal.SIGKILL)
             self._note(CancelRequested(self._now(), reason))
 
@@ -376,7 +376,7 @@ class Supervisor:
         self._schedule.recorded(sampled.at_s)
 
     def _answer_sample(self) -> Sequence[Event]:
-        """Return what the journal does not have yet, for a view: counts, failures and a hold."""
+        """Return events that a view needs and the journal lacks: counts, failures, a hold."""
         sampled = self._sampled
         if sampled is None or self._now() - sampled.at_s > SAMPLE_EVERY_S:
             sampled = self._measure()  # paused between two steps
@@ -394,7 +394,7 @@ class Supervisor:
         return self._wall_s + (time.monotonic() - began if began is not None else 0.0)
 
     def _finish(self, problem: TuiFsError | None) -> None:
-        self._launcher.close()  # first: what is verified must not change any more
+        self._launcher.close()  # first: the targets must not change during verification
         self._pipes.read_all()
         self._memory.check()
         verification = verify(self._plan, self._target_fds)
@@ -403,7 +403,7 @@ class Supervisor:
         for place in self._sampler.places:
             measured(partial(settle, place))
         if self._source.kind in (TraceSource.STRACE, TraceSource.BPF):
-            self._source.close()  # these print their last counts when they end
+            self._source.close()  # their tracers print the last counts when they end
         for event in self._output.counted_failures(self._now()):
             self._note(event)
         self._note(self._with_held_s(self._sampler.last_sample(self._now(), self._wall_s)))
@@ -452,7 +452,7 @@ def run_job(folder: JobFolder, plan: Plan, record: JobRecord, forbidden: TuiFsEr
     """Prepare and run a plan.
 
     Args:
-        forbidden: why it may not run at all.
+        forbidden: the error that forbids the whole job.
     """
     termination, memory = TerminationFlag(), MemoryReserve()
     own_nice = rank_above_the_tools()
@@ -473,10 +473,10 @@ def run_job(folder: JobFolder, plan: Plan, record: JobRecord, forbidden: TuiFsEr
 
 
 def _learn(plan: Plan, snapshot: Snapshot) -> None:
-    """Use the time the job took for the next estimate."""
+    """Refine the calibration by the time the job took."""
     finished = snapshot.finished
     if finished is None or finished.strategy_wall_s < SHORTEST_TELLING_S:
-        return  # without loading what learns, which takes longer than such a job
+        return  # importing the module would take longer than such a job
     try:
         from tui_fs.job.calibration.store import learn
 
@@ -486,9 +486,9 @@ def _learn(plan: Plan, snapshot: Snapshot) -> None:
 
 
 def _prune() -> None:
-    """Remove old jobs; what cannot be removed is named by ``tui-fs jobs --prune``."""
+    """Remove old jobs; ``tui-fs jobs --prune`` lists those that cannot be removed."""
     try:
-        from tui_fs.job.retention import prune  # after the job, whose start it would delay
+        from tui_fs.job.retention import prune  # imported late: it would delay the start of the job
 
         prune()
     except (OSError, MemoryError, ImportError, TuiFsError) as error:
@@ -496,11 +496,11 @@ def _prune() -> None:
 
 
 def _register(folder: JobFolder, plan: Plan) -> tuple[SupervisorLock | None, TuiFsError | None]:
-    """Take the lock of the job; return why the job may not run, also if there can be no lock."""
+    """Take the lock of the job; return it, and the error that forbids the job, if any."""
     try:
         return register_or_refuse(folder, plan.targets)
     except BlockingIOError:
-        raise  # another supervisor has the lock: the journal is its own
+        raise  # another supervisor has the lock, and so owns the journal
     except JobFailed as error:
         return None, error
     except OSError as error:
@@ -516,7 +516,7 @@ def _open_log(path: str) -> None:
 
 
 def main() -> None:
-    """Detach and run the job of the folder that is given as an argument or sent by the starter."""
+    """Detach, and run the job whose folder is the argument or sent by the starter."""
     path = sys.argv[1] if len(sys.argv) > 1 else receive_folder()
     if path is None:
         return
@@ -527,7 +527,7 @@ def main() -> None:
         if len(sys.argv) == 1:
             _open_log(folder.log)
         if os.fork():
-            os._exit(0)  # the starter waits for this one only; the job belongs to nobody
+            os._exit(0)  # the starter waits only for this process; its child is reparented
         for number in (signal.SIGHUP, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         os.umask(0o077)
@@ -540,12 +540,12 @@ def main() -> None:
         _learn(plan, record.snapshot)
         _prune()
         status = 0
-    except BaseException as error:  # noqa: BLE001  a bug is logged, and below nothing may run on
+    except BaseException as error:  # noqa: BLE001  a bug is logged; no caller may continue
         mark.leave(error)
         traceback.print_exc()
     finally:
-        # At once: no thread is waited for, the launcher sees its socket close and kills the
-        # tools. The kernel closes the counters, 40 ms each; nobody waits for that.
+        # Exit without joining threads: the launcher sees its socket close and kills the tools. The
+        # kernel closes the counters, 40 ms each, and no process waits for that.
         sys.stderr.flush()
         os._exit(status)
 

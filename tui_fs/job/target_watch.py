@@ -1,4 +1,4 @@
-"""Whether the targets of a running job still are what was confirmed."""
+"""Checks whether the targets of a running job are still the confirmed directories."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ from tui_fs.model.target import Target
 _Result = TypeVar("_Result")
 
 _CHECKING_S = 0.05
-"""Checking a target takes some milliseconds, and commands must not wait for many."""
+"""Time limit for one round of checks: a target takes milliseconds, and commands must not wait."""
 
 _CHECK_TIMEOUT_S = 1.0
 """How long a check waits for a network or FUSE file system."""
@@ -31,10 +31,10 @@ _GONE = (errno.ENOENT, errno.ENOTDIR)
 
 
 class CheckFailed(Exception):
-    """A check could not be made now; whether the target is what was confirmed is not known.
+    """A check failed, so it is unknown whether the target is the confirmed directory.
 
     Attributes:
-        advice: what helps; empty if nothing is known.
+        advice: the remedy; empty if none is known.
     """
 
     def __init__(self, error: BaseException) -> None:
@@ -63,14 +63,14 @@ class TargetWatch:
 
     @property
     def has_doubts(self) -> bool:
-        """Whether some targets are to be checked."""
+        """Whether some targets are waiting for a check."""
         return bool(self._doubtful)
 
     def check_before(self, step: PreparedStep) -> None:
-        """Raise TuiFsError unless its targets are what was confirmed, nothing mounted in them.
+        """Raise TuiFsError unless the step's targets are the confirmed ones, without mounts inside.
 
         Raises:
-            CheckFailed: they cannot be checked now.
+            CheckFailed: a target cannot be checked now.
         """
         self._check_again(self._targets_of(step.targets))
 
@@ -79,7 +79,7 @@ class TargetWatch:
         ahead = sorted(
             {target for step in self._prepared_steps[number:] for target in step.targets}
         )
-        # The step may have removed some of its targets, but not the name of another directory.
+        # Skip a target that the step has removed, unless another directory is at its path now.
         left = self._checked(
             lambda: [
                 number
@@ -91,9 +91,9 @@ class TargetWatch:
         self._check_again(self._targets_of(left))
 
     def mounts_changed(self, number: int) -> None:
-        """Doubt whether the tools of a step would go on into something that was mounted.
+        """Mark the targets of a step for a check: its tools might descend into a new mount.
 
-        The targets of later steps are compared in the moment before theirs.
+        The targets of later steps are checked just before their step in any case.
         """
         running = self._prepared_steps[number].targets if number < len(self._prepared_steps) else ()
         targets = self._targets_of(running)
@@ -105,11 +105,11 @@ class TargetWatch:
         self._checks = None
 
     def step_ended(self) -> None:
-        """Forget doubts: before another step its targets are checked in any case."""
+        """Forget doubts: the targets of the next step are checked before it in any case."""
         self._doubtful.clear()
 
     def reason_to_end(self) -> str | None:
-        """Look at doubtful targets for a short time; return why the job must end, if it must.
+        """Check doubtful targets for up to `_CHECKING_S`; return why the job must end, or None.
 
         Raises:
             CheckFailed: a target cannot be checked now; it stays doubtful.
@@ -119,28 +119,28 @@ class TargetWatch:
             target = self._doubtful[0]
             try:
                 self._checked(partial(self._check_own_namespace, target))
-            except TuiFsError as why:
-                if isinstance(why, Refused) and why.rule.startswith(
+            except TuiFsError as error:
+                if isinstance(error, Refused) and error.rule.startswith(
                     ("mount", "overlay", "changed", "path")
                 ):
-                    return why.sentence
-                # what the tools have begun to remove themselves is no reason
-                cause = why.__cause__
+                    return error.sentence
+                # A target that the tools have begun to remove is no reason.
+                cause = error.__cause__
                 is_gone = isinstance(cause, OSError) and cause.errno in _GONE
-                if isinstance(why, BadInput) and not is_gone:
-                    raise CheckFailed(why) from why
+                if isinstance(error, BadInput) and not is_gone:
+                    raise CheckFailed(error) from error
             self._doubtful.popleft()
         return None
 
     def exchanged_reason(self, step_number: int) -> str | None:
-        """Return which target that the tools of a step have not yet deleted was exchanged.
+        """Return which target of a step was replaced before its deletion, None if none was.
 
-        A target that was deleted does not count, whatever is at its path now. A target that
-        cannot be examined now becomes doubtful.
+        A deleted target does not count, even if its path leads to another directory now. A target
+        that cannot be examined now becomes doubtful.
         """
         step = self._prepared_steps[step_number]
         if step.is_inside or len(step.targets) == 1:
-            return None  # compared in the moment before
+            return None  # checked just before the step
         for number in step.targets:
             target = self._plan.targets[number]
             try:
@@ -155,8 +155,8 @@ class TargetWatch:
     def _check_own_namespace(self, target: Target) -> None:
         """Check a target again when the kernel has reported a change of mounts.
 
-        It reports changes of our own namespace only, and reading those of others would hold up
-        commands.
+        The kernel reports only changes of this process's own namespace, and reading the mounts of
+        other namespaces would delay commands.
         """
         if self._checks is None:
             self._checks = RepeatedChecks(self._plan, is_own_namespace_only=True)
@@ -168,7 +168,7 @@ class TargetWatch:
             now = os.lstat(target.path)
         except OSError as error:
             if error.errno in _GONE:
-                return False  # nothing is there that could be deleted
+                return False  # there is nothing to delete at the path
             raise
         if (now.st_dev, now.st_ino) == (target.pin.device, target.pin.inode):
             return False
@@ -176,7 +176,7 @@ class TargetWatch:
             return not is_deleted(self._target_fds[number])
         except OSError as error:
             if error.errno in (errno.ESTALE, errno.ENOENT):
-                return True  # nothing proves that the confirmed directory is deleted
+                return True  # no proof that the confirmed directory is deleted
             raise
 
     def _check_again(self, targets: Sequence[Target]) -> None:
@@ -196,9 +196,9 @@ class TargetWatch:
             if not is_limit(error):
                 raise
             raise CheckFailed(error) from error
-        except TuiFsError as why:
-            if is_limit(why.__cause__):
-                raise CheckFailed(why.__cause__ or why) from why
+        except TuiFsError as error:
+            if is_limit(error.__cause__):
+                raise CheckFailed(error.__cause__ or error) from error
             raise
 
     def _targets_of(self, numbers: Sequence[int]) -> list[Target]:

@@ -1,4 +1,4 @@
-"""Stopping and continuing the tools: for a pause, a rate limit, gentle mode or a failed check."""
+"""Stops and continues the tools: for a pause, a rate limit, gentle mode or a failed check."""
 
 import contextlib
 import signal
@@ -16,12 +16,12 @@ from tui_fs.model.events import Event, PaceChanged, Throttled, ToolSaid, Unthrot
 from tui_fs.model.strategy import IoPriority, Pace
 
 LONGEST_SAVING_S = 0.25
-"""Time not used up is not saved for longer: after a pause there is no burst."""
+"""Unused tokens expire after this long, so no burst follows a pause."""
 SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.002, 0.05
 LOOK_EVERY_S = 0.25
 STOPPED_WITHIN_S = 0.2
 LIMITED_NICE = 10
-"""Tools under a rate limit rank below the one who must stop them in time."""
+"""Tools under a rate limit rank below the supervisor, which must stop them in time."""
 _PAUSE, _RATE, _GENTLE, _CHECK = "pause", "rate", "gentle", "check"
 CONTINUED_BY_OTHERS = (
     "tui-fs: another process continued the tools during the pause; they were stopped again."
@@ -32,18 +32,19 @@ OTHERS_WAIT_ABOVE_PERCENT = 10.0
 GENTLE_NICE = 19
 ASKING_S = 0.1
 RUN_S, HOLD_S = 0.1, 0.6
-"""While others wait the tools get a seventh of the time: even if they took all of the disk
-meanwhile, the others would keep more than four fifths."""
+"""While other processes wait, the tools run for a seventh of the time. Even if the tools took the
+whole disk then, the others would keep more than four fifths of it."""
 _SHORTEST_S = 0.01
 FIRST_TRUST_S, LONGEST_TRUST_S = 1.0, 8.0
-"""After nobody else was found waiting, nobody is asked for so long; then for twice as long."""
+"""After a stop in which no other process waited, the tools run for this long without a further
+stop. The time doubles up to the second value."""
 
 
 class RateLimit:
-    """A token bucket: each entry removed takes a token, time brings new ones.
+    """A token bucket: each removed entry takes a token, and time adds new ones.
 
-    The tools cannot be told to slow down, so they overshoot until the next look, and stand
-    still until that is paid back: on average the limit holds to the entry.
+    The tools cannot slow down by themselves. They overshoot until the next poll, and stay stopped
+    until the debt is paid: on average the rate is exact to the entry.
     """
 
     def __init__(self, per_s: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,7 +57,7 @@ class RateLimit:
         self._held = False
 
     def hold_s(self, removed: int) -> float:
-        """Return how long the tools must stand still now; 0 to let them run.
+        """Return how many seconds the tools must be stopped now; 0 if they may run.
 
         Args:
             removed: entries removed since the start of the job.
@@ -75,12 +76,12 @@ class RateLimit:
         return max(SHORTEST_LOOK_S, (1 - self._tokens) / self._per_s)
 
     def step_begins(self) -> None:
-        """Forget how fast the last tools were; other ones may remove thousands before a look."""
+        """Forget the speed of the last tools; the next may remove thousands before a poll."""
         self._speed_per_s = 0.0
 
     @property
     def poll_interval_s(self) -> float:
-        """How long the tools may run before the next look."""
+        """How long the tools may run before the next poll, in seconds."""
         if not self._speed_per_s:
             return SHORTEST_LOOK_S
         return min(LONGEST_LOOK_S, max(SHORTEST_LOOK_S, self._tokens / self._speed_per_s))
@@ -88,11 +89,11 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Somebody waits.
+    """Other processes wait for a resource.
 
     Attributes:
         resource: ``disk`` or ``processors``.
-        percent: the share of the last moments.
+        percent: the share of the time since the last poll in which processes waited.
     """
 
     resource: str
@@ -100,11 +101,11 @@ class Pressure:
 
 
 Measure = Callable[[], float | None]
-"""Return the pressure since the last call in percent; None where the kernel tells none."""
+"""Returns the pressure since the last call in percent; None if the kernel reports none."""
 
 
 def disk_pressure(devices: Iterable[int]) -> Measure:
-    """Return how much is waited for disks: by the highest load if the kernel tells no pressure."""
+    """Return a measure of disk pressure; without PSI it is the highest load of the devices."""
     pressure, loads = PressureMeter(PRESSURE_IO), [DiskLoad(device) for device in devices]
 
     def percent() -> float | None:
@@ -116,11 +117,11 @@ def disk_pressure(devices: Iterable[int]) -> Measure:
 
 
 class PressureThrottle:
-    """Gentle mode: decides from the pressure since the last decision whether the tools may run.
+    """Gentle mode: decides by the pressure since the last decision whether the tools may run.
 
-    Pressure stall information says how much of the time processes waited, not which ones. While
-    the tools run, their own waiting is part of it; while they are stopped, all of it is that of
-    others. So a high pressure is followed by a short stop, and the pressure during the stop
+    Pressure stall information reports how much of the time processes waited, not which ones. It
+    includes the waiting of the tools while they run, and only that of other processes while the
+    tools are stopped. So a high pressure leads to a short stop, and the pressure during the stop
     decides.
     """
 
@@ -140,11 +141,11 @@ class PressureThrottle:
 
     @property
     def holds(self) -> bool:
-        """Whether the tools are held back now."""
+        """Whether gentle mode stops the tools now."""
         return self._held_since is not None
 
     def decide(self) -> tuple[Pressure | None, float]:
-        """Return who waits if the tools are to stand still, and when to decide again (seconds)."""
+        """Return the pressure if the tools must stop, and the seconds until the next decision."""
         now = self._clock()
         waiting = self._waiting()
         if self._held_since is None:
@@ -152,7 +153,7 @@ class PressureThrottle:
         return self._decide_held(now, waiting, now - self._held_since)
 
     def reset(self) -> None:
-        """Forget a hold, because the tools run or stand still for another reason."""
+        """Forget a hold, because the tools run or are stopped for another reason."""
         self._held_since = None
         self._others_wait = False
 
@@ -189,21 +190,21 @@ class PressureThrottle:
             for resource, percent in (("disk", self._disk()), ("processors", self._processors()))
             if percent is not None
         ]
-        return max(known, key=lambda one: one.percent, default=None)
+        return max(known, key=lambda pressure: pressure.percent, default=None)
 
 
 class Throttle:
-    """The only one who stops the tools: they run while there is no reason to stand still.
+    """Stops and continues the tools; nothing else does. They run unless a reason to stop exists.
 
-    A tool that takes commands keeps to a rate by itself: what it tells is too old to stop it in
-    time, as it removes thousands of entries in a hundredth of a second.
+    A tool that takes commands limits its rate by itself: it removes thousands of entries in 10 ms,
+    so its reports are too old to stop it in time.
 
     Args:
-        own_nice: the niceness of whoever started the job; the tools have no better one.
+        own_nice: the niceness of the process that started the job; the tools get no better one.
         gentle_mode: decides when a gentle job is held back.
         note: journals an event.
         now_s: the time of events.
-        counts: somebody counts what is removed, without which no rate can be kept.
+        counts: a source counts removed entries; without it no rate limit is possible.
     """
 
     def __init__(
@@ -238,27 +239,27 @@ class Throttle:
 
     @property
     def is_paused(self) -> bool:
-        """Whether a person has paused the job."""
+        """Whether a user has paused the job."""
         return _PAUSE in self._reasons
 
     @property
     def hold(self) -> Throttled | None:
-        """The present hold of gentleness, None while there is none."""
+        """The current hold of gentle mode, None while there is none."""
         return self._hold
 
     @property
     def held_s(self) -> float:
-        """How long gentleness has held the tools back, without a present hold that is journalled.
+        """Seconds for which gentle mode has held the tools, excluding a current journalled hold.
 
-        Two holds a second would make a journal of 40 MB in 48 hours, so those of an old job are
-        journalled as rarely as its samples, and each sample has the sum.
+        Two holds a second would make a journal of 40 MB in 48 hours. So an old job journals its
+        holds as rarely as its samples, and each sample has the sum.
         """
         if self._hold is None or self._is_hold_recorded:
             return self._held_before_s
         return self._held_before_s + self._now_s() - self._hold.at_s
 
     def pause(self) -> bool:
-        """Stop the tools until `resume`; return whether all were seen standing."""
+        """Stop the tools until `resume`; return whether all were seen stopped."""
         self._end_gentle_hold()
         self._stop_for(_PAUSE)
         self._has_reported_others = False
@@ -275,25 +276,25 @@ class Throttle:
         self._continue_after(_PAUSE)
 
     def stop_for_check(self) -> None:
-        """Stop the tools until `continue_after_check`: their targets cannot be checked now."""
+        """Stop the tools until `continue_after_check`, while their targets cannot be checked."""
         self._stop_for(_CHECK)
 
     def continue_after_check(self) -> None:
-        """Let the tools go on: their targets are what was confirmed."""
+        """Continue the tools: their targets are the confirmed ones."""
         self._continue_after(_CHECK)
 
     def step_begins(self) -> None:
-        """Forget why the tools of the last step stood: those of the next one run."""
+        """Forget why the tools of the last step were stopped: those of the next step run."""
         self._end_gentle_hold()
         self._reasons -= {_RATE, _CHECK}
         self._were_stopped = False
         if self._rate is not None:
             self._rate.step_begins()
-        with contextlib.suppress(OSError):  # the launcher has died: the supervisor sees that
-            self._send_changes(self._first_pace, self.pace)  # its command line has the first one
+        with contextlib.suppress(OSError):  # the launcher has died; the supervisor notices
+            self._send_changes(self._first_pace, self.pace)  # its command line has the first pace
 
     def change(self, command: Command) -> str | None:
-        """Change the pace as a person asks; return why it cannot be done."""
+        """Change the pace by a command; return why that is impossible, None once it is done."""
         if command.name == "threads" and not self._launcher.takes_commands:
             return "This strategy has no threads to set; parallel has."
         pace = changed(self.pace, command)
@@ -304,7 +305,7 @@ class Throttle:
         except PermissionError:
             if command.name in ("nice", "ionice"):
                 return "Only root may give the tools a better rank than they have."
-            # gentle off, rate off: they keep the low rank, which slows nobody else down
+            # gentle off, rate off: the tools keep the low rank, which slows down no other process
         except OSError as error:
             return f"The rank cannot be changed: {error.strerror}."
         try:
@@ -316,7 +317,7 @@ class Throttle:
         return None
 
     def look(self, removed: Callable[[], int | None]) -> float:
-        """Decide whether the tools run until the next look; return the seconds until then."""
+        """Decide whether the tools run until the next call; return the seconds until then."""
         if self._reasons & {_PAUSE, _CHECK}:
             self._stop_again()
             return LOOK_EVERY_S
@@ -366,7 +367,7 @@ class Throttle:
         self.pace = pace
 
     def _send_changes(self, before: Pace, after: Pace) -> None:
-        """Send what has changed to a tool that takes commands; OSError if that is not possible."""
+        """Send the changes to a tool that takes commands; OSError if that is impossible."""
         if not self._launcher.takes_commands:
             return
         if before.rate_per_s != after.rate_per_s:
@@ -377,7 +378,6 @@ class Throttle:
             self._launcher.send_command(f"threads {after.threads or 'auto'}")
 
     def _end_gentle_hold(self) -> None:
-        """End a hold of gentleness."""
         if _GENTLE in self._reasons:
             self._continue_after(_GENTLE)
             ended_at_s = self._now_s()
@@ -396,10 +396,11 @@ class Throttle:
         self._reasons.add(reason)
 
     def _stop_again(self) -> None:
-        """Stop tools that another process has continued: SIGCONT needs no more than their user.
+        """Stop the tools again if another process has continued them.
 
-        A tool that has not been seen stopped yet may be in a long system call, which is no sign of
-        another process.
+        Any process of the tools' user may send SIGCONT.
+        A tool that has never been seen stopped may still be in a long system call, and was not
+        continued by another process.
         """
         are_stopped = measured(lambda: none_continued(self._launcher.pid))
         if are_stopped:
@@ -407,15 +408,15 @@ class Throttle:
             return
         self._launcher.signal_tools(signal.SIGSTOP)
         if are_stopped is False and self._are_all_seen_stopped and not self._has_reported_others:
-            self._has_reported_others = True  # once for each pause: SIGCONT may come all the time
+            self._has_reported_others = True  # once for each pause: SIGCONT may come continually
             self._note(ToolSaid(self._now_s(), CONTINUED_BY_OTHERS))
 
     def _repeat_sigcont(self) -> None:
-        """Say again and again that the tools may go on, once they have stood.
+        """Repeat SIGCONT while the tools may run, once they have been stopped.
 
-        A fork that is under way keeps a SIGSTOP for the child, and does not keep a SIGCONT that
-        comes before it is over, because that is ignored by default (kernel/signal.c,
-        __send_signal_locked): such a child begins to stand when nobody wants it any more.
+        A fork in progress keeps a SIGSTOP pending for the child. It does not keep a SIGCONT that
+        arrives before the fork ends, because SIGCONT is ignored by default (kernel/signal.c,
+        __send_signal_locked). Such a child stops after the tools were continued.
         """
         now_s = time.monotonic()
         if self._were_stopped and not self._reasons and now_s >= self._next_sigcont_s:
@@ -445,7 +446,7 @@ def changed(pace: Pace, command: Command) -> Pace:
 
 
 def ranks_of(pace: Pace, own_nice: int) -> tuple[int, IoPriority]:
-    """Return the tools' niceness and rank at the disk; see `Throttle` for `own_nice`."""
+    """Return the tools' niceness and I/O priority; see `Throttle` for `own_nice`."""
     limited = LIMITED_NICE if pace.rate_per_s else 0
     nice = GENTLE_NICE if pace.gentle else max(pace.nice, limited)
     return max(nice, own_nice), pace.io_priority

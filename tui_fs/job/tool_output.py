@@ -1,4 +1,4 @@
-"""Reading what the tools print and parsing it into removals and failures."""
+"""Reads the output of the tools and parses it into removals and failures."""
 
 import os
 import selectors
@@ -24,19 +24,19 @@ from tui_fs.strategies.base import (
 PATHS_KEPT = 10_000
 FURTHER_KINDS = "further kinds"
 LONGEST_LINE_BYTES = 65_536
-"""Of a longer line (a path may have any length) the middle is not kept."""
+"""The middle of a longer line is dropped; a path in it may have any length."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputLimits:
-    """How much of what the tools print is journalled.
+    """How much of the tools' output is journalled.
 
     Attributes:
         paths, paths_of_kind: failed entries are journalled with their paths up to these numbers,
-            then counted by kind. Each kind has its own number, so that a frequent failure does not
+            then counted by kind. Each kind has its own limit, so that a frequent failure does not
             hide the paths of a rare one.
-        kinds: kinds of failures beyond this number are counted as one: messages can contain any
-            text.
+        kinds: beyond this number all further kinds of failures are counted as one: messages can
+            contain any text.
         bytes: of paths and other lines together: a path has up to 4,096 bytes, a line up to
             `LONGEST_LINE_BYTES`.
     """
@@ -52,7 +52,7 @@ class ToolOutput:
     """Reads a strategy's standard output and standard error as they come.
 
     Args:
-        target: the first that a step works on; see `step_begins`.
+        target: the first target of a step; see `step_begins`.
     """
 
     def __init__(
@@ -77,16 +77,16 @@ class ToolOutput:
         return Removed(self._entries + running.entries, directories)
 
     def calls(self) -> dict[str, CallCount]:
-        """Return the calls that tools have counted themselves."""
+        """Return the system calls that the tools report themselves."""
         return added_up((self._ended_calls, self._running.calls))
 
     @property
     def threads(self) -> int:
-        """How many threads the tool says are at work; 0 where it does not."""
+        """The number of active threads that the tool reports; 0 if it reports none."""
         return self._running.threads
 
     def take_output(self, chunk: bytes, at_s: float) -> Iterator[Event]:
-        """Take a piece of standard output; yield the failures it names, and remarks."""
+        """Parse a chunk of standard output; yield the failures and remarks in it."""
         lines, self._output_rest = _lines(self._output_rest + chunk)
         for line in lines:
             match self._strategy.parse_output(line):
@@ -101,7 +101,7 @@ class ToolOutput:
                     yield from self._remarked(text, at_s)
 
     def take_errors(self, chunk: bytes, at_s: float) -> Iterator[Event]:
-        """Take a piece of standard error; yield the failures and whatever else it says."""
+        """Parse a chunk of standard error; yield the failures and all other lines in it."""
         lines, self._error_rest = _lines(self._error_rest + chunk)
         for line in lines:
             failure = self._failure(line)
@@ -111,16 +111,16 @@ class ToolOutput:
                 yield from self._remarked(line.decode("utf-8", "replace"), at_s)
 
     def step_begins(self, target: str) -> None:
-        """Take names that do not begin with ``/`` for what lies in this target from now on.
+        """Resolve names that do not begin with ``/`` relative to this target from now on.
 
-        Everything that an earlier step has said must have been taken, its rest too.
+        The whole output of earlier steps must have been parsed, including the rest.
         """
         self._target = target
 
     def step_ended(self, step: Step, statuses: tuple[int, ...]) -> None:
         """Keep the totals of tools that have ended.
 
-        The directory that an rmdir has taken is counted here: it says so before it has.
+        A directory removed by rmdir is counted here, because rmdir reports it before the removal.
         """
         self._ended_calls = self.calls()
         done = self.removed()
@@ -131,12 +131,12 @@ class ToolOutput:
             self._directories += 1
 
     def take_rest(self, at_s: float) -> Iterator[Event]:
-        """Take the last lines of tools that were killed before they ended them."""
+        """Parse the unfinished last lines of killed tools."""
         yield from self.take_output(b"\n" if self._output_rest else b"", at_s)
         yield from self.take_errors(b"\n" if self._error_rest else b"", at_s)
 
     def counted_failures(self, at_s: float) -> Iterator[Event]:
-        """Yield the failures without their paths since the last call, counted by kind."""
+        """Yield the failures since the last call that were not journalled, counted by kind."""
         yield from self.pending_failures(at_s)
         self._counted.clear()
         if self._unsaid:
@@ -144,7 +144,7 @@ class ToolOutput:
             self._unsaid = 0
 
     def pending_failures(self, at_s: float) -> Iterator[Event]:
-        """Yield what `counted_failures` will yield of failures, for a view; nothing is cleared."""
+        """Yield the failures that `counted_failures` will yield, for a view, and clear nothing."""
         for (operation, error), number in self._counted.items():
             yield FailuresCounted(at_s, operation, error, number)
 
@@ -152,7 +152,7 @@ class ToolOutput:
         if tool_of(line) != b"rmdir":
             return self._strategy.parse_error(line)
         failure = gnu_failure(line, unquote_shell)
-        # it is given nothing but the target, by whatever words
+        # rmdir gets only the target, so no other path can fail
         return None if failure is None else replace(failure, path=PathStr(self._target))
 
     def _remarked(self, text: str, at_s: float) -> Iterator[Event]:
@@ -167,7 +167,7 @@ class ToolOutput:
         if kind not in self._kept_of_kind and len(self._kept_of_kind) >= self._limits.kinds:
             self._counted[FURTHER_KINDS, 0] += 1
             return
-        is_whole = len(line) < LONGEST_LINE_BYTES  # else its path would be made up of pieces
+        is_whole = len(line) < LONGEST_LINE_BYTES  # else its path lacks the middle
         is_kept = (
             self._kept < self._limits.paths
             and self._kept_of_kind[kind] < self._limits.paths_of_kind
@@ -178,30 +178,30 @@ class ToolOutput:
             self._kept_of_kind[kind] += 1
             yield EntryFailed(at_s, path, *kind)
         else:
-            self._kept_of_kind[kind] += 0  # a known kind, also if no path of it is kept
+            self._kept_of_kind[kind] += 0  # makes the kind known even if no path of it is kept
             self._counted[kind] += 1
 
     def _has_room(self, length: int) -> bool:
-        """Return whether a text of this length is journalled, and count it if it is."""
+        """Return whether a text of this length fits into the journal, and count it if so."""
         if self._kept_bytes + length > self._limits.bytes:
             return False
         self._kept_bytes += length
         return True
 
     def _absolute(self, path: PathStr) -> PathStr:
-        """Return the whole path; tools that run in the target name entries as they lie below."""
+        """Return the absolute path; tools that run in the target print relative paths."""
         below = path.removeprefix("./")
         return PathStr(self._target if below == "." else os.path.join(self._target, below))
 
 
 def _lines(text: bytes) -> tuple[list[bytes], bytes]:
-    """Return the lines of a text and the rest behind the last, each of bounded length."""
+    """Return the lines of a text and the rest after the last newline, each of bounded length."""
     *lines, rest = map(_shortened, text.split(b"\n"))
     return lines, rest
 
 
 def _shortened(line: bytes) -> bytes:
-    """Return the line, or its begin and its end; the same however often it is done meanwhile."""
+    """Return a line, or its beginning and its end; repeated calls return the same."""
     half = LONGEST_LINE_BYTES // 2
     return line if len(line) <= 2 * half else line[:half] + line[-half:]
 
@@ -210,12 +210,12 @@ _PIPE_BYTES = 1 << 16
 
 
 class ToolPipes:
-    """Reads both pipes when a selector says so, and notes what was said.
+    """Reads both pipes when a selector reports them readable, and journals the events.
 
     Args:
-        out, err: non-blocking, of all tools.
-        output: makes events of it.
-        selector: whose key's data is called when there is something to read.
+        out, err: non-blocking pipes from all tools.
+        output: parses the bytes into events.
+        selector: its user calls a key's data when the key is readable.
         note: journals an event.
         now_s: the time of events.
     """
@@ -238,15 +238,15 @@ class ToolPipes:
         selector.register(err, selectors.EVENT_READ, self.read_errors)
 
     def read_output(self) -> bool:
-        """Read what fits into a pipe; return whether there was anything."""
+        """Read standard output, at most `_PIPE_BYTES`; return whether there was any."""
         return self._take(self._out, self._output.take_output)
 
     def read_errors(self) -> bool:
-        """Do the same with the other one."""
+        """Read standard error, at most `_PIPE_BYTES`; return whether there was any."""
         return self._take(self._err, self._output.take_errors)
 
     def read_all(self) -> None:
-        """Read what ended tools have written, to the last line."""
+        """Read the whole output of ended tools, unfinished last lines included."""
         while self.read_output() | self.read_errors():
             pass
         for event in self._output.take_rest(self._now_s()):
@@ -259,11 +259,11 @@ class ToolPipes:
         return bool(chunk)
 
     def _read(self, pipe: int) -> bytes:
-        """Return what a pipe holds now, nothing if it is empty."""
+        """Return bytes from a pipe, b"" if it is empty."""
         try:
             chunk = os.read(pipe, _PIPE_BYTES)
         except BlockingIOError:
             return b""
         if not chunk and pipe in self._selector.get_map():
-            self._selector.unregister(pipe)  # nobody has its other end any more
+            self._selector.unregister(pipe)  # all writers have closed it
         return chunk

@@ -1,4 +1,4 @@
-"""A job as a viewer sees it: its journal folded, and whether anybody is still at work."""
+"""A viewer's state of a job: its folded journal, and whether its processes still run."""
 
 import os
 import time
@@ -33,9 +33,9 @@ from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
 
 _MISSING_TIMEOUT_S = 0.25
-"""How long a file system is waited for that holds the target of a job that died."""
+"""How long a view waits for the file system with a target of a job that died."""
 _RETRY_SAMPLE_S = 5.0
-"""A supervisor that did not answer once is busy; asking it costs each poll a timeout."""
+"""A supervisor that did not answer is busy; asking again would cost each poll a timeout."""
 
 
 class JobView:
@@ -69,7 +69,7 @@ class JobView:
         """
         number = self._read(handle)
         if not self._has_ended and not self._is_alive():
-            # What the supervisor wrote between the read and its end is read now.
+            # Read what the supervisor wrote between the last read and its end.
             number += self._read(handle)
             if not self._has_ended:
                 number += self._take(read_reserve(self.folder.end), handle)
@@ -78,9 +78,9 @@ class JobView:
         return number
 
     def poll_live(self, handle: Callable[[Event], None] = lambda _: None) -> int:
-        """Poll, and ask a supervisor at work for its present counts; see `poll`.
+        """Poll, and ask a running supervisor for its current counts; see `poll`.
 
-        The journal of an old job has a sample every few minutes only.
+        The journal of an old job has a sample only every few minutes.
         """
         sampled: tuple[Event, ...] = ()
         now_s = time.monotonic()
@@ -91,16 +91,16 @@ class JobView:
             except JobFailed:
                 self._no_sample_before_s = now_s + _RETRY_SAMPLE_S
         number = self.poll(handle)
-        # The supervisor had written everything older before it answered, and that is read now.
-        # If the journal has something newer, it can have the same failures.
+        # The poll above read everything that the supervisor had written before it answered.
+        # A newer event in the journal may count the same failures as the answer.
         is_newest = all(event.at_s >= self.snapshot.at_s for event in sampled[-1:])
         if not sampled or not is_newest or self._has_ended:
             return number
         for event in sampled:
             if isinstance(event, Sampled):
                 self.snapshot = fold(self.snapshot, event)
-        # The journal will have these failures and may never have this hold, so the next poll
-        # goes on without both.
+        # The journal will have these failures, and may never have this hold. The next poll
+        # continues from a snapshot without both.
         self._recorded = self.snapshot
         for event in sampled:
             if isinstance(event, FailuresCounted):
@@ -111,7 +111,7 @@ class JobView:
 
     @property
     def state(self) -> JobState:
-        """How the job stood at the last `poll`."""
+        """The state of the job at the last `poll`."""
         state = self.snapshot.state
         if self._is_over and (state is None or state.is_live):
             is_here = self.locality is not Locality.OTHER_HOST
@@ -120,11 +120,11 @@ class JobView:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come, or cannot be awaited on this host."""
+        """Whether no more events will come, or this host cannot wait for them."""
         return self._is_over
 
     def report(self) -> Report:
-        """Return the report that the journal gives; report.json is a copy for other programs.
+        """Return the report made from the journal; report.json is a copy for other programs.
 
         Raises:
             JobFailed: the job belongs to another host and has no end yet.
@@ -144,7 +144,7 @@ class JobView:
         )
 
     def _is_unbegun(self) -> bool:
-        """Return whether it is certain that the supervisor ended before it could begin.
+        """Return whether the supervisor certainly ended before it could begin.
 
         An empty journal alone proves nothing: it may have been damaged, or lost in a restart of
         the machine. A supervisor binds its socket before it begins.
@@ -154,7 +154,7 @@ class JobView:
         return not any(map(os.path.lexists, (self.folder.socket, self.folder.report)))
 
     def _are_targets_gone(self) -> bool:
-        """Return whether nothing is at the path of any target any more, as far as is known."""
+        """Return whether no target's path exists any more; False if that is unknown."""
         try:
             return call_within(lambda: all(map(_is_missing, self.plan.paths)), _MISSING_TIMEOUT_S)
         except OSError:
@@ -216,8 +216,8 @@ class JobSummary:
     Attributes:
         created_at: seconds since the epoch.
         deleted_entries: None where nothing counted them.
-        host: the one that made the job.
-        is_other_host: whether that is not this host.
+        host: the host that created the job.
+        is_other_host: `host` is not this host.
     """
 
     job_id: str
@@ -234,7 +234,7 @@ class JobSummary:
 
 @dataclass(frozen=True, slots=True)
 class _PlanHead:
-    """The fields of a plan that a list shows; to decode all of 2,000 plans takes a second."""
+    """The fields of a plan that a list shows; decoding 2,000 whole plans takes a second."""
 
     created_at: float
     targets: tuple[Target, ...]
@@ -243,7 +243,7 @@ class _PlanHead:
 
 
 class JobList:
-    """Lists all jobs again and again, and reads only what is new in their journals."""
+    """Lists all jobs repeatedly, and reads only the new events of their journals."""
 
     def __init__(self) -> None:
         self._ended: dict[str, JobSummary] = {}
