@@ -1,1 +1,1 @@
-"""Calibration: measuring what a deletion costs on a file system, and keeping the results."""
+"""Measures the unit costs of deletion on a file system, and stores the results."""

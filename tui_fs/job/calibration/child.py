@@ -1,8 +1,8 @@
 """The process that measures what deleting costs: it makes and deletes small trees.
 
 `tui_fs.job.calibration.store` runs it as ``python -m tui_fs.job.calibration.child TARGET
-[--cold]``. This process only waits and removes what is left; a forked one measures. Killing
-either leaves nothing behind; what killing both leaves is removed by the next measurement.
+[--cold]``. This process only waits and removes what is left; a forked child measures. If one of
+the two is killed, the other cleans up; if both are, the next measurement does.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ from tui_fs.tracing.perf import allow_more_descriptors
 from tui_fs.tracing.select_source import open_source
 
 LIMIT_S = 8.0
-"""After so long no further tree is timed."""
+"""After this long no further tree is timed."""
 COLD_LIMIT_S = 10.0
 _KILL_AFTER_S = LIMIT_S + COLD_LIMIT_S + 9.0
 _ENDS_WITHIN_S = 2.0
@@ -113,16 +113,16 @@ def _measure(
 def _measure_in_child(
     scratch: Scratch, filesystem: FileSystem, answer: int, parent: int, *, is_cold: bool
 ) -> NoReturn:
-    """In the forked child: tell what was found, or what prevented it."""
+    """In the forked child: send the calibration, or the error that prevented it."""
     code = 1
     try:
         for number in _ENDING:
             signal.signal(number, signal.SIG_DFL)
         try:
-            told = encode(_measure(scratch, filesystem, parent, is_cold=is_cold))
+            answer_json = encode(_measure(scratch, filesystem, parent, is_cold=is_cold))
         except (OSError, EOFError, TuiFsError) as error:
-            told = _problem(error)
-        os.write(answer, json.dumps(told).encode())
+            answer_json = _problem(error)
+        os.write(answer, json.dumps(answer_json).encode())
         code = 0
     except BaseException:  # noqa: BLE001  nothing may run on in a copy of the parent
         traceback.print_exc()
@@ -134,19 +134,19 @@ def _measure_in_child(
             os._exit(code)
 
 
-def _told(target: str, *, is_cold: bool) -> dict[str, Any]:
-    """Have a child measure, and clear away after it."""
+def _run_child(target: str, *, is_cold: bool) -> dict[str, Any]:
+    """Let a child measure; return its answer, and remove what it leaves."""
     filesystem, place = file_system_of(target), place_beside(target)
-    why = why_not(filesystem, place)
-    why = why or _forbidden_by_policy()
+    reason = why_not(filesystem, place)
+    reason = reason or _forbidden_by_policy()
     if is_cold and not os.access(DROP_CACHES, os.W_OK):
-        why = why or "only root can drop the caches"
-    if why is not None or place is None:
-        return {"problem": f"{why}."}
+        reason = reason or "only root can drop the caches"
+    if reason is not None or place is None:
+        return {"problem": f"{reason}."}
     refuse_scratch(PathStr(place))
     set_child_subreaper()
     device = os.lstat(target).st_dev
-    with _only_one(), no_job_starting():
+    with _exclusive_measurement(), no_job_starting():
         check_conflicts((Target(place, take_pin(place)),))
         remove_left_over(device)
         scratch = Scratch(place, device)
@@ -163,13 +163,13 @@ def _told(target: str, *, is_cold: bool) -> dict[str, Any]:
         return json.loads(text) if text else {"problem": "measuring was ended"}
     finally:
         for number in _ENDING:
-            signal.signal(number, signal.SIG_IGN)  # nothing may disturb the clearing
+            signal.signal(number, signal.SIG_IGN)  # no signal may interrupt the removal
         if not child or _end_children(child):
             scratch.remove()
 
 
 def _end_children(child: int) -> bool:
-    """Kill the child and what it has started; tell whether all have ended."""
+    """Kill the child and its descendants; return whether all have ended."""
     deadline = time.monotonic() + _ENDS_WITHIN_S
     os.kill(child, signal.SIGKILL)
     while time.monotonic() < deadline:
@@ -186,8 +186,8 @@ def _end_children(child: int) -> bool:
 
 
 @contextlib.contextmanager
-def _only_one() -> Iterator[None]:
-    """Let no second measurement of this user's begin; Refused if one is under way."""
+def _exclusive_measurement() -> Iterator[None]:
+    """Lock out other measurements of this user; Refused if one is running."""
     state = state_directory()
     if not made_private(os.path.join(state, "calibrations")):
         raise Refused(f"{displayable(state)} is not this user's alone.")
@@ -198,7 +198,7 @@ def _only_one() -> Iterator[None]:
     except BlockingIOError:
         os.close(lock)
         raise Refused("Another measurement is under way.") from None
-    yield  # held until this process ends: while it measures, and while it clears away
+    yield  # the lock lasts until this process ends, so it covers the removal
 
 
 def _problem(error: OSError | EOFError | TuiFsError) -> dict[str, Any]:
@@ -214,28 +214,28 @@ def _end(*_: object) -> NoReturn:
 
 
 def main() -> None:
-    """Measure beside the target named on the command line, and print what was found."""
+    """Measure next to the target named on the command line; print the answer as JSON."""
     for number in _ENDING:
         signal.signal(number, _end)
     try:
-        told = _told(sys.argv[1], is_cold="--cold" in sys.argv[2:])
+        answer = _run_child(sys.argv[1], is_cold="--cold" in sys.argv[2:])
     except (OSError, TuiFsError) as error:
-        told = _problem(error)
-    print(json.dumps(told))
+        answer = _problem(error)
+    print(json.dumps(answer))
 
 
 _MOST_FILES, _FEWEST_FILES = 5_000, 100
-"""They take 20 to 60 ms: with fewer, a moment in which something else has the processor decides,
-and more take seconds to make (docs/decisions/0016)."""
+"""Their deletion takes 20 to 60 ms. With fewer, one preemption would dominate the time; more take
+seconds to create (docs/decisions/0016)."""
 _BUILDING_S = 0.1
-"""On a slow file system the trees are as small as can be made in this time."""
+"""On a slow file system a tree has only the files that can be created in this time."""
 _ROUNDS = 3
 _NAMES_OF_AN_INODE = 4
 _BESIDE = 16
-"""Directories enough that every thread has its own to the end."""
+"""Enough directories for every thread to have its own to the end."""
 _LARGE_BYTES = 32 << 20
 _ORDINARY = Options(batch_size=_MOST_FILES)
-"""One process of xargs: the price of several, which is noisy, is no part of that of a name."""
+"""One process of xargs: the noisy cost of several processes must not add to that of a name."""
 _ONE_BY_ONE = Options(batch_size=1)
 _TREE = "tree"
 _OTHER = "other"
@@ -245,7 +245,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """A tree to measure: directories below it, files in each (or in it), names of each inode."""
+    """A tree to measure: directories in it, files in each (or in itself), names of each inode."""
 
     directories: int = 0
     files: int = 0
@@ -261,13 +261,12 @@ class SmallTrees:
     """Makes trees in a scratch directory and deletes them with the real tools.
 
     Args:
-        goes_on: asked before each tree.
-        is_exchangeable: another machine or program answers for what is in the directory, and could
-            exchange it. Tools that work by path are left out then, because they could be led
-            outside.
+        goes_on: called before each tree; no further tree is timed once it returns False.
+        is_exchangeable: another machine or program serves the directory, and could replace its
+            entries. Tools that work by path are skipped then: they could be redirected outside.
 
     Attributes:
-        is_whole: no tree was left out because it did not go on.
+        is_whole: no tree was skipped because of `goes_on`.
     """
 
     def __init__(
@@ -284,16 +283,16 @@ class SmallTrees:
         os.mkdir(_EMPTY, 0o700, dir_fd=directory)
 
     def samples(self) -> Iterator[Sample]:
-        """Yield what was measured, the most telling first, three times where the time permits."""
+        """Yield samples, the most informative first, in up to three rounds as time permits."""
         size, rm, xargs = self._size(), REFERENCE, BATCHED
         few = _Contents(0, max(_FEWEST_FILES, size // 100))
         for strategy in STRATEGIES:
-            list(self._run(strategy, Shape.EMPTY, _Contents()))  # its programs are in memory now
+            list(self._run(strategy, Shape.EMPTY, _Contents()))  # loads its programs into memory
         for _ in range(_ROUNDS):
             for strategy in STRATEGIES:
                 yield from self._run(strategy, Shape.EMPTY, _Contents())
                 yield from self._run(strategy, Shape.FLAT, _Contents(0, size))
-                # directories take long to make
+                # fewer: directories are slow to create
                 yield from self._run(strategy, Shape.FOREST, _Contents(size // 8, 1))
                 if STRATEGIES[strategy].has_threads:
                     beside = _Contents(_BESIDE, size // _BESIDE)
@@ -305,7 +304,7 @@ class SmallTrees:
             yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
 
     def cold_samples(self) -> Iterator[Sample]:
-        """Yield trees that had to be read from the disk; the whole machine's caches are dropped."""
+        """Yield samples of trees read from disk; this drops the caches of the whole machine."""
         for _ in range(2):
             flat, forest = _Contents(0, _MOST_FILES), _Contents(_MOST_FILES // 8, 1)
             yield from self._run(REFERENCE, Shape.COLD_FLAT, flat)
@@ -328,7 +327,7 @@ class SmallTrees:
         contents: _Contents,
         options: Options = _ORDINARY,
     ) -> Iterator[Sample]:
-        """Delete a tree, newly made of `contents`; nothing where the strategy cannot run."""
+        """Time the deletion of a new tree; yield nothing if the strategy cannot run."""
         chosen = STRATEGIES[strategy]
         if self._is_exchangeable and not chosen.guarantees.race_safe:
             return
@@ -342,7 +341,7 @@ class SmallTrees:
         if shape in (Shape.COLD_FLAT, Shape.COLD_FOREST):
             drop_caches(self._directory)
             os.mkdir(_OTHER, 0o700, dir_fd=self._directory)
-            self._delete(strategy, _OTHER)  # its programs are in memory again
+            self._delete(strategy, _OTHER)  # loads its programs into memory again
         seconds = self._delete(strategy, _TREE, options)
         files = contents.all_files
         names = files * contents.names
@@ -358,7 +357,7 @@ class SmallTrees:
         )
 
     def _build(self, contents: _Contents) -> int:
-        """Make a tree; return the bytes its files occupy."""
+        """Create a tree; return the bytes its files occupy."""
         os.mkdir(_TREE, 0o700, dir_fd=self._directory)
         top = open_directory(_TREE, self._directory)
         try:
@@ -367,11 +366,11 @@ class SmallTrees:
             allocated = 0
             for number in range(contents.directories):
                 os.mkdir(f"directory-{number:06}", 0o700, dir_fd=top)
-                one = open_directory(f"directory-{number:06}", top)
+                directory_fd = open_directory(f"directory-{number:06}", top)
                 try:
-                    allocated += _fill(one, contents)
+                    allocated += _fill(directory_fd, contents)
                 finally:
-                    os.close(one)
+                    os.close(directory_fd)
             return allocated
         finally:
             os.close(top)
@@ -384,7 +383,7 @@ class SmallTrees:
     ) -> float:
         """Return the seconds from the release of the tools to their end.
 
-        The trees are named by their bare names, which lead only into the directory that is open.
+        A tree is passed by its bare name, which resolves only inside the open directory.
         """
         chosen = STRATEGIES[strategy]
         tools, _ = tools_of(chosen)
@@ -416,8 +415,8 @@ def _fill(directory: int, contents: _Contents) -> int:
                 allocated += os.fstat(descriptor).st_blocks * 512
         finally:
             os.close(descriptor)
-        for other in range(1, contents.names):
-            os.link(name, f"{name}-{other}", src_dir_fd=directory, dst_dir_fd=directory)
+        for link_number in range(1, contents.names):
+            os.link(name, f"{name}-{link_number}", src_dir_fd=directory, dst_dir_fd=directory)
     return allocated
 
 

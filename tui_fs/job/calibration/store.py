@@ -1,4 +1,4 @@
-"""Calibrations: one file for each file system, which one holds for a target, and measuring anew."""
+"""Stores calibrations, one file for each file system; picks and refines them, and remeasures."""
 
 import contextlib
 import fcntl
@@ -29,21 +29,21 @@ from tui_fs.model.strategy import Pace
 from tui_fs.strategies.registry import STRATEGIES
 
 FRESH_S = 30 * 86_400.0
-"""A file system is measured anew after a month, or with another kernel."""
+"""A file system is remeasured after 30 days, or under another kernel."""
 DOUBTFUL_FRESH_S = 3_600.0
 NOISE_DOUBTFUL = 1.5
-"""What was measured while the machine was busy, or only in part, is measured anew after an hour."""
+"""A calibration with this much noise, or an incomplete one, is remeasured after an hour."""
 
 FACTOR_BELIEVED = 5.0
-"""Further off, something else than the prices was wrong."""
+"""A larger deviation has another cause than wrong unit costs."""
 MOST_OTHERS_SHARE = 0.05
-"""Somebody else may delete, or make, so many of the entries meanwhile."""
+"""Others may delete or create at most this share of the entries meanwhile."""
 
 MEASURED_FROM_ENTRIES = 20_000
-"""What is deleted in a quarter of a second is not worth measuring for several."""
+"""A measurement takes seconds; fewer entries are deleted within a quarter of a second."""
 
 _GIVE_UP_AFTER_S = 35.0
-"""Later than the process that measures gives up by itself."""
+"""Later than the measuring process gives up by itself."""
 _ENDS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.1
 
@@ -53,8 +53,8 @@ class Known:
     """What is known about the cost of deleting on a file system.
 
     Attributes:
-        is_of_this: it was measured on this very file system.
-        is_fresh: nothing needs to be measured.
+        is_of_this: the calibration was measured on this very file system.
+        is_fresh: no measurement is due.
     """
 
     calibration: Calibration
@@ -62,21 +62,21 @@ class Known:
     is_fresh: bool
 
     def rests_on(self, note: str = "") -> str:
-        """Return where the figures come from, in words.
+        """Return the source of the figures, in words.
 
         Args:
-            note: why nothing was measured now, or that it is being measured.
+            note: why nothing was measured now, or that a measurement is running.
         """
         kind, jobs = self.calibration.kind, self._jobs
-        why = f": {note}" if note else ""
+        suffix = f": {note}" if note else ""
         if not self.calibration.measured_at:
-            return f"typical figures for {kind}, not measured here{why}"
+            return f"typical figures for {kind}, not measured here{suffix}"
         day = time.strftime("%Y-%m-%d", time.localtime(self.calibration.measured_at))
         if not self.is_of_this:
-            return f"what was measured on another {kind} ({day}), not on this one{why}"
+            return f"what was measured on another {kind} ({day}), not on this one{suffix}"
         words = f"small trees deleted on this file system ({day})"
         words += f" and {jobs} finished job{'s' if jobs > 1 else ''}" if jobs else ""
-        return f"{words}, not measured anew{why}" if note else words
+        return f"{words}, not measured anew{suffix}" if note else words
 
     @property
     def _jobs(self) -> int:
@@ -84,8 +84,8 @@ class Known:
 
 
 def load_calibration(filesystem: FileSystem) -> Known:
-    """Return the best there is: measured here, on another of its type, or typical figures."""
-    is_ours = is_private(_place())  # or somebody else may have written what is there
+    """Return the best calibration: of this file system, of another of its type, or typical."""
+    is_ours = is_private(_place())  # else another user may have written the files
     own = _load(_file_of(filesystem)) if is_ours else None
     if own is not None:
         is_same_kernel = own.kernel == os.uname().release
@@ -96,39 +96,39 @@ def load_calibration(filesystem: FileSystem) -> Known:
     stored = _all() if is_ours else ()
     alike = [calibration for calibration in stored if calibration.kind == filesystem.kind]
     if alike:
-        return Known(max(alike, key=lambda one: one.measured_at), False, False)
+        return Known(max(alike, key=lambda calibration: calibration.measured_at), False, False)
     return Known(typical(filesystem.kind), False, False)
 
 
 def keep(filesystem: FileSystem, calibration: Calibration) -> None:
-    """Store what was measured on a file system.
+    """Store the calibration of a file system.
 
     Raises:
         OSError, TuiFsError: it cannot be written.
     """
     if not filesystem.identity:
         raise TuiFsError("The file system does not answer.")
-    with _alone():
+    with _exclusive_access():
         write_json(_file_of(filesystem), encode(calibration))
 
 
 def learn(plan: Plan, ended: Snapshot) -> None:
-    """Refine the prices of a strategy by a job, if it went on undisturbed and to its end.
+    """Refine the unit costs of a strategy by a job that ran undisturbed to its end.
 
     Raises:
         OSError, TuiFsError: it cannot be written.
     """
     finished, predicted = ended.finished, plan.predicted
-    if finished is None or predicted is None or not _is_telling(plan, ended):
+    if finished is None or predicted is None or not _is_informative(plan, ended):
         return
     refine(file_system_of(os.path.dirname(plan.paths[0])), predicted, finished.strategy_wall_s)
 
 
 def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
-    """Refine the prices of a strategy by what it has really taken.
+    """Refine the unit costs of a strategy by the time it really took.
 
     Returns:
-        why nothing was learnt, as a part of a sentence; empty if something was.
+        The reason why nothing was learnt, as part of a sentence; empty if something was.
 
     Raises:
         OSError, TuiFsError: it cannot be written.
@@ -138,7 +138,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
         return "it is too far off to be a matter of prices"
     if not filesystem.identity:
         return "the file system does not answer"
-    with _alone():
+    with _exclusive_access():
         own = _load(_file_of(filesystem))
         if own is None:
             return "what deleting costs there was never measured"
@@ -152,8 +152,8 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Let nobody else change what is stored meanwhile."""
+def _exclusive_access() -> Iterator[None]:
+    """Lock the stored calibrations against other processes."""
     place = _place()
     if not made_private(place):
         raise TuiFsError(f"{displayable(place)} is not this user's alone.")
@@ -165,12 +165,12 @@ def _alone() -> Iterator[None]:
         os.close(directory)
 
 
-def _is_telling(plan: Plan, ended: Snapshot) -> bool:
-    """Tell whether the time of a job says something about the prices."""
+def _is_informative(plan: Plan, ended: Snapshot) -> bool:
+    """Return whether the time of a job says something about the unit costs."""
     finished = ended.finished
     assert finished is not None
     is_plain = plan.expected.complete and not plan.options.filters.active
-    is_one = len({target.pin.device for target in plan.targets}) == 1
+    is_one_device = len({target.pin.device for target in plan.targets}) == 1
     was_free = not (ended.paused_s or ended.held_s or ended.held or ended.pace != Pace())
     is_long = finished.strategy_wall_s >= SHORTEST_TELLING_S
     free = (None, TraceSource.PERF, TraceSource.ENGINE, TraceSource.OFF)
@@ -179,7 +179,7 @@ def _is_telling(plan: Plan, ended: Snapshot) -> bool:
     deleted = (finished.deleted_files or 0) + (finished.deleted_directories or 0)
     is_as_counted = abs(deleted - expected) <= MOST_OTHERS_SHARE * expected
     is_done = finished.outcome is Outcome.DONE and is_as_counted
-    return is_done and is_plain and is_one and was_free and is_long and is_counted
+    return is_done and is_plain and is_one_device and was_free and is_long and is_counted
 
 
 def _place() -> str:
@@ -193,24 +193,24 @@ def _file_of(filesystem: FileSystem) -> str:
 def _all() -> Iterator[Calibration]:
     with contextlib.suppress(OSError):  # nothing was ever measured
         for name in sorted(os.listdir(_place())):
-            if name.endswith(".json") and (found := _load(os.path.join(_place(), name))):
-                yield found
+            if name.endswith(".json") and (calibration := _load(os.path.join(_place(), name))):
+                yield calibration
 
 
 def _load(path: str) -> Calibration | None:
-    """Return a stored calibration; None where there is none, or one of another version."""
+    """Return a stored calibration; None if there is none, or only one of another version."""
     try:
-        found = decode(Calibration, read_json(path))
+        calibration = decode(Calibration, read_json(path))
     except BadInput:
         return None
-    return found if set(found.prices) == set(map(str, STRATEGIES)) else None
+    return calibration if set(calibration.prices) == set(map(str, STRATEGIES)) else None
 
 
 def needs_measuring(target: str, entries: int, *, is_cold: bool = False) -> bool:
-    """Tell whether so many entries are worth it, and nobody has measured there lately.
+    """Return whether this many entries justify a measurement, and the last one is not fresh.
 
     Args:
-        is_cold: with cold caches, too.
+        is_cold: times with cold caches are needed, too.
     """
     if entries < MEASURED_FROM_ENTRIES:
         return False
@@ -222,26 +222,26 @@ def needs_measuring(target: str, entries: int, *, is_cold: bool = False) -> bool
 def measure(
     target: str, is_wanted: Callable[[], bool] = lambda: True, *, is_cold: bool = False
 ) -> str:
-    """Measure beside a target and keep what was found; return why it could not be, or nothing.
+    """Measure next to a target and store the calibration; return why that failed, empty if not.
 
     Args:
-        is_wanted: asked ten times a second; as soon as it says no, measuring ends.
-        is_cold: drop the machine's caches and measure that, too.
+        is_wanted: called ten times a second; measuring ends as soon as it returns False.
+        is_cold: drop the machine's caches and measure with cold ones, too.
     """
     try:
         calibrate(target, is_wanted, is_cold=is_cold)
-    except TuiFsError as why:
-        return why.sentence.rstrip(".")
+    except TuiFsError as error:
+        return error.sentence.rstrip(".")
     return ""
 
 
 def calibrate(
     target: str, is_wanted: Callable[[], bool] = lambda: True, *, is_cold: bool = False
 ) -> Calibration:
-    """Measure on the file system of a target, keep what was found, and return it.
+    """Measure on the file system of a target; store the calibration and return it.
 
     Raises:
-        TuiFsError: it cannot be measured there; the sentence says why.
+        TuiFsError: the measurement failed; the sentence says why.
     """
     filesystem = file_system_of(target)
     command = [sys.executable, "-P", "-m", "tui_fs.job.calibration.child", target]
@@ -257,16 +257,16 @@ def calibrate(
         )
     except OSError as error:
         raise TuiFsError(f"tui-fs could not be started: {error.strerror}.") from error
-    found = decode(Calibration, _awaited(process, is_wanted))
+    calibration = decode(Calibration, _awaited(process, is_wanted))
     try:
-        keep(filesystem, found)
+        keep(filesystem, calibration)
     except OSError as error:
         raise TuiFsError(f"What was measured cannot be kept: {error.strerror}.") from error
-    return found
+    return calibration
 
 
 def _awaited(process: subprocess.Popen[bytes], is_wanted: Callable[[], bool]) -> dict[str, Any]:
-    """Return what the process tells; it is ended, but not awaited, where a file system hangs."""
+    """Return the process's answer; on timeout terminate it and wait for `_ENDS_WITHIN_S`."""
     assert process.stdout is not None
     deadline = time.monotonic() + _GIVE_UP_AFTER_S
     try:
@@ -279,16 +279,16 @@ def _awaited(process: subprocess.Popen[bytes], is_wanted: Callable[[], bool]) ->
             text = process.stdout.read()
         process.wait(_ENDS_WITHIN_S)
     except (TuiFsError, KeyboardInterrupt):
-        process.terminate()  # it clears away
+        process.terminate()  # it removes its trees
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_ENDS_WITHIN_S)
         raise
     except subprocess.TimeoutExpired:
         raise TuiFsError("What was made to measure is still being removed.") from None
     try:
-        told: dict[str, Any] = json.loads(text)
+        answer: dict[str, Any] = json.loads(text)
     except ValueError:
         raise TuiFsError(f"Measuring ended with code {process.returncode}.") from None
-    if "problem" in told:
-        raise TuiFsError(str(told["problem"]))
-    return told
+    if "problem" in answer:
+        raise TuiFsError(str(answer["problem"]))
+    return answer
