@@ -17,9 +17,9 @@ from tui_fs.tracing.syscalls import AT_REMOVEDIR, native_syscall_names, native_s
 START_TIMEOUT_S = 20.0
 _LARGEST_SUM = (1 << 64) - 1  # bpftrace sums in 64 bits
 
-# The probes are attached in this order, so whoever sees READY knows that all of them are.
+# bpftrace attaches the probes in this order: once it prints READY, all of them are attached.
 # @waiting: children of the launcher that have not executed their tool yet.
-# When it ends, bpftrace prints every map once more by itself.
+# bpftrace prints every map once more when it exits.
 # @traced: the tools and all their descendants.
 _SCRIPT = """
 tracepoint:sched:sched_process_fork /args->parent_pid == ROOT/ { @waiting[args->child_pid] = 1; }
@@ -60,7 +60,7 @@ class BpftraceParser:
         self._directories = 0
 
     def line(self, line: bytes) -> None:
-        """Take one line; one that holds no whole map is passed over, the next has newer sums."""
+        """Parse one line; skip a line without a complete map, since the next has newer sums."""
         if not line.startswith(b"{"):
             return  # bpftrace prints empty maps as empty lines
         try:
@@ -86,7 +86,7 @@ class BpftraceParser:
             failed = min(number, errors.get(key, 0))
             calls[name] = CallCount(number, failed, times.get(key, 0) / 1e9)
         removed = sum(
-            one.calls - one.errors for name, one in calls.items() if name in REMOVING_CALLS
+            count.calls - count.errors for name, count in calls.items() if name in REMOVING_CALLS
         )
         rmdir = calls.get("rmdir", CallCount(0))
         return Counts(calls, Removed(removed, self._directories + rmdir.calls - rmdir.errors))
@@ -97,7 +97,7 @@ def _is_sum(value: object) -> bool:
 
 
 class Bpftrace:
-    """One bpftrace process that watches the descendants of the launcher."""
+    """A bpftrace process that traces the descendants of the launcher."""
 
     kind = TraceSource.BPF
     note = "bpftrace: exact counts and times, costs 5 to 10 %"
@@ -147,15 +147,15 @@ class Bpftrace:
     @staticmethod
     def _becomes_ready(process: subprocess.Popen[bytes]) -> bool:
         assert process.stdout is not None
-        said, deadline = b"", time.monotonic() + START_TIMEOUT_S
+        output, deadline = b"", time.monotonic() + START_TIMEOUT_S
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            while b"READY" not in said:
+            while b"READY" not in output:
                 is_readable = selector.select(max(0.0, deadline - time.monotonic()))
                 chunk = os.read(process.stdout.fileno(), 4096) if is_readable else b""
                 if not chunk:
                     return False
-                said += chunk
+                output += chunk
         return True
 
     def attach(self, pid: int) -> None:
@@ -189,5 +189,5 @@ class Bpftrace:
         try:
             for line in process.stdout:
                 self._parser.line(line)
-        finally:  # also for lack of memory: what is printed from now on is not read
+        finally:  # also on MemoryError: no later output is read
             self._has_died = not self._is_closed

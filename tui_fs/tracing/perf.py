@@ -1,8 +1,8 @@
 """Exact live counts from kernel tracepoints in counting mode, at about no cost.
 
 perf_event_open(2) with type TRACEPOINT, one descriptor for each system call's exits and one
-with the filter ``ret < 0``. `inherit` adds every descendant, `enable_on_exec` leaves out what
-a child does before it has become the tool. Counted are calls that returned, as strace -c does.
+with the filter ``ret < 0``. `inherit` adds every descendant. `enable_on_exec` leaves out
+what a child does before it executes the tool. Like strace -c, the counters count returned calls.
 """
 
 import ctypes
@@ -34,11 +34,11 @@ _ID = re.compile(rb"(\d{1,18})\n?")
 _LONGEST_ID = 64
 _SPARE_DESCRIPTORS = 128
 _FEWEST_PROCESSES = 5
-"""Of which room is left for the counters, and for what else is opened later."""
+"""`above_the_counters` reserves descriptors for the counters of at least this many processes."""
 COUNTERS_PER_PROCESS = 2 * len(SYSCALLS) + 1
 
 _PERMITTED: set[str] = set()
-"""Where one was opened before: a job asks twice."""
+"""Event directories in which `probe` has opened a counter: a job probes twice."""
 
 
 class PerfCounters:
@@ -56,7 +56,7 @@ class PerfCounters:
     note = "live kernel counters, exact"
 
     def __init__(self, tracefs: str, processes: int = 3) -> None:
-        """Prepare for so many processes, one after the other or at once."""
+        """Prepare for `processes` processes in total, one after the other or at once."""
         self._events = os.path.join(tracefs, "events")
         self._descriptors_needed = processes * COUNTERS_PER_PROCESS + _SPARE_DESCRIPTORS
         self._exits: dict[str, list[int]] = {}
@@ -116,7 +116,7 @@ class PerfCounters:
                 open_into(self._exits.setdefault(name, []), event, returned_once)
                 open_into(self._failed.setdefault(name, []), event, "ret < 0")
         except OSError as error:
-            for _, descriptor in opened:  # all or none: it may be tried again
+            for _, descriptor in opened:  # all or none: the caller may retry
                 os.close(descriptor)
             raise Missing(*why_not(error)) from error
         for descriptors, descriptor in opened:
@@ -151,7 +151,7 @@ class PerfCounters:
 
     def _calls(self) -> dict[str, CallCount]:
         counts = {name: self._count(name) for name in self._exits}
-        return {name: one for name, one in counts.items() if one.calls}
+        return {name: count for name, count in counts.items() if count.calls}
 
     def _count(self, name: str) -> CallCount:
         before = self._ended_calls.get(name, CallCount(0))
@@ -160,7 +160,10 @@ class PerfCounters:
         )
 
     def _removed_directories(self, calls: dict[str, CallCount]) -> int | None:
-        """The flag is known at entry and the error at exit: with errors they cannot be matched."""
+        """Return the number of removed directories; None if an unlinkat failed.
+
+        The flag is counted at entry and the error at exit, so the two cannot be matched.
+        """
         if calls.get("unlinkat", CallCount(0)).errors:
             return None
         rmdir = calls.get("rmdir", CallCount(0))
@@ -183,7 +186,7 @@ class PerfCounters:
 
 
 def find_tracefs() -> str:
-    """Return where tracefs is mounted; Missing, with what would help, if it cannot be read."""
+    """Return the mount point of tracefs; Missing, with a remedy, if it cannot be read."""
     for place in TRACEFS:
         if os.path.isfile(os.path.join(place, "events/raw_syscalls/sys_exit/id")):
             if os.access(os.path.join(place, "events/raw_syscalls/sys_exit/id"), os.R_OK):
@@ -243,7 +246,7 @@ def _sum(descriptors: list[int]) -> int:
 
 
 def allow_more_descriptors(number: int) -> None:
-    """Raise this process's limit so that it may open so many more, as far as that is permitted."""
+    """Raise the soft limit to permit `number` more descriptors, if the hard limit allows it."""
     soft, hard = descriptor_limits()
     try:
         wanted = len(os.listdir("/proc/self/fd")) + number
@@ -254,10 +257,11 @@ def allow_more_descriptors(number: int) -> None:
 
 
 def above_the_counters(connection: socket.socket, processes: int) -> socket.socket:
-    """Move a socket above all counters that so many processes will have.
+    """Move a socket above the descriptors of all counters of `processes` processes.
 
-    A dying process gives up its highest descriptors first, and each perf counter takes the
-    kernel some ten milliseconds: with the socket below them the tools would go on for seconds.
+    The kernel releases the highest descriptors of a dying process first, and some ten
+    milliseconds pass for each perf counter. With the socket below the counters, the tools would
+    continue for seconds.
     """
     soft, hard = descriptor_limits()
     lowest = len(os.listdir("/proc/self/fd")) + (

@@ -1,4 +1,4 @@
-"""Which source counts: the best that is permitted, or the one the person asked for."""
+"""Selection of the call source: the best that is permitted, or the one the user asked for."""
 
 import functools
 import os
@@ -58,15 +58,15 @@ def open_source(
         case None:
             try:
                 return probe_perf(processes)
-            except Missing as why:
+            except Missing as error:
                 return NullSource(
-                    TraceSource.OUTPUT, f"counted from the tool's own output. {why}".rstrip()
+                    TraceSource.OUTPUT, f"counted from the tool's own output. {error}".rstrip()
                 )
 
 
 @functools.cache
 def likely_source(wanted: TraceSource | None, *, speaks: bool = False) -> TraceSource:
-    """Return which source `open_source` would give; tried once, for trying costs some 40 ms."""
+    """Return the kind of source `open_source` would return; cached, as a probe takes 40 ms."""
     if wanted is not None:
         return wanted
     if speaks:
@@ -87,18 +87,18 @@ def probe_perf(processes: int = 3) -> PerfCounters:
 
 def states() -> tuple[SourceState, ...]:
     """Return for every source whether it can be used here; for `doctor`."""
-    found: list[SourceState] = []
+    source_states: list[SourceState] = []
     for kind in TraceSource:
         try:
             if kind is TraceSource.ENGINE and find_tool(ENGINE) is None:
                 how = f"{ENGINE} is not installed; {HOW_TO_GET_THE_ENGINE}"
                 raise Missing(f"{why_rejected(ENGINE) or how}.")
             source = open_source(kind, speaks=kind is TraceSource.ENGINE)
-        except Missing as why:
-            found.append(SourceState(kind, False, str(why)))
+        except Missing as error:
+            source_states.append(SourceState(kind, False, str(error)))
         else:
-            found.append(SourceState(kind, True, source.note))
-    return tuple(found)
+            source_states.append(SourceState(kind, True, source.note))
+    return tuple(source_states)
 
 
 def _check_bpf() -> None:

@@ -1,4 +1,4 @@
-"""What every source of system call counts offers."""
+"""The interface of the sources of system call counts."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -21,7 +21,7 @@ class Counts:
 
 
 class CallSource(Protocol):
-    """A way to count the system calls of a strategy's processes.
+    """A counter of the system calls of a strategy's processes.
 
     The life of a source: `wrap` each command line; `prepare` once, before the launcher has
     started anything; `attach` to each process that is about to execute a tool and `step_ended`
@@ -33,7 +33,7 @@ class CallSource(Protocol):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing has kept it from counting all there was to count so far."""
+        """Whether the counts so far are complete."""
         ...
 
     def wrap(self, argv: Argv) -> Argv:
@@ -49,7 +49,7 @@ class CallSource(Protocol):
         ...
 
     def step_ended(self) -> None:
-        """Keep the counts of what was attached so far: all of it has ended."""
+        """Keep the counts of the processes attached so far; all of them have exited."""
         ...
 
     def read(self) -> Counts:
@@ -61,12 +61,12 @@ class CallSource(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what was taken; may wait for the kernel."""
+        """Release all resources; may wait for the kernel."""
         ...
 
 
 class NullSource:
-    """The source that counts no calls; `kind` tells whether the tool's output counts instead."""
+    """The source that counts no calls; `kind` says whether the tool's output counts instead."""
 
     def __init__(self, kind: TraceSource, note: str) -> None:
         self.kind = kind

@@ -1,4 +1,4 @@
-"""Counts and times per call from strace, for those who choose to pay for them."""
+"""Counts and times per call from strace, on request only: strace slows the deletion."""
 
 import os
 import re
@@ -32,7 +32,7 @@ class StraceParser:
         self._unfinished: dict[bytes, bytes] = {}
 
     def line(self, line: bytes) -> None:
-        """Take one line; lines of signals and exits are passed over."""
+        """Parse one line; skip lines of signals and exits."""
         entered = _ENTERED.match(line)
         if entered is not None:
             self._unfinished[entered[1]] = entered[3]
@@ -71,7 +71,7 @@ def _last_number(arguments: bytes) -> int:
 
 
 class Strace:
-    """strace around every command, the lines of each read from a pipe of its own as they come.
+    """One strace around every command, each with a pipe of its own that is read continuously.
 
     Two straces must not share a pipe: they write lines in pieces.
     """
@@ -89,11 +89,11 @@ class Strace:
 
     @property
     def is_whole(self) -> bool:
-        """See `CallSource.is_whole`; a strace that is killed is a tool that is."""
+        """See `CallSource.is_whole`; a killed strace is reported as a killed tool."""
         return not self._has_lost
 
     def wrap(self, argv: Argv) -> Argv:
-        """See `CallSource.wrap`; the launcher inherits the pipe that is made here."""
+        """See `CallSource.wrap`; creates the pipe that the launcher inherits."""
         reading, writing = os.pipe()
         os.set_inheritable(writing, True)
         self._parsers[reading] = StraceParser()
@@ -109,7 +109,7 @@ class Strace:
         self._thread.start()
 
     def attach(self, pid: int) -> None:
-        """See `CallSource.attach`; strace itself follows what it starts."""
+        """See `CallSource.attach`; strace follows its children by itself."""
 
     def step_ended(self) -> None:
         """See `CallSource.step_ended`."""
@@ -142,11 +142,13 @@ class Strace:
                             selector.unregister(key.fd)
                             os.close(key.fd)
                     except MemoryError:
-                        self._has_lost = True  # a strace that nobody reads would stop its tool
+                        self._has_lost = (
+                            True  # read on: a full pipe would block strace and its tool
+                        )
                         time.sleep(_WITHOUT_MEMORY_S)
 
     def _take(self, pipe: int, rests: dict[int, bytes]) -> bool:
-        """Read from one pipe; return whether there was anything."""
+        """Read one chunk from a pipe; return False at its end."""
         chunk = os.read(pipe, 1 << 16)
         *lines, rests[pipe] = (rests[pipe] + chunk).split(b"\n")
         with self._lock:

@@ -55,7 +55,7 @@ X86_64 = {
         "process_mrelease futex_waitv set_mempolicy_home_node"
     ),
 }
-"""A first number, and the names from it on (asm/unistd_64.h)."""
+"""First number of a range, and the names of its calls in order (asm/unistd_64.h)."""
 
 AARCH64 = {
     0: (
@@ -122,8 +122,8 @@ class _Numbers(NamedTuple):
     aarch64: int | None
 
 
-# Those that rm, find, xargs, rsync and the engine make with the C libraries of the last ten years.
-# Each name is two more counters, which the kernel exchanges at every switch between tasks.
+# Calls that rm, find, xargs, rsync and the engine make with C libraries of the last ten years.
+# Each name adds two counters, which the kernel swaps at every context switch.
 SYSCALLS: dict[str, _Numbers] = {
     "access": _Numbers(21, None),
     "brk": _Numbers(12, 214),
@@ -196,21 +196,21 @@ def tracepoint_name(syscall: str) -> str:
 def native_syscall_numbers() -> dict[str, int]:
     """Return name to number for the running kernel's machine; empty on unknown machines."""
     machine = os.uname().machine
-    found: dict[str, int] = {}
+    number_by_name: dict[str, int] = {}
     for name, numbers in SYSCALLS.items():
         number = {"x86_64": numbers.x86_64, "aarch64": numbers.aarch64}.get(machine)
         if number is not None:
-            found[name] = number
-    return found
+            number_by_name[name] = number
+    return number_by_name
 
 
 def native_syscall_names() -> dict[int, str]:
     """Return number to name of all system calls, counted by tracepoints or not.
 
-    What rt_sigreturn(2) returns from has no number any more, and is told as -1.
+    At the exit of rt_sigreturn(2) the call number is lost; the tracepoint reports -1.
     """
     tables = {"x86_64": X86_64, "aarch64": AARCH64}.get(os.uname().machine, {})
-    found = {-1: "rt_sigreturn"}
+    name_by_number = {-1: "rt_sigreturn"}
     for first, names in tables.items():
-        found.update(enumerate(names.split(), first))
-    return found
+        name_by_number.update(enumerate(names.split(), first))
+    return name_by_number
