@@ -1,4 +1,4 @@
-"""What every strategy is, and the parts their command lines share."""
+"""The base class of the strategies, and helpers that they share."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ from tui_fs.strategies.unit_costs import CostRelation, UnitCosts
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An entry that a tool could not delete, as its message says it.
+    """An entry that a tool could not delete, as its message names it.
 
     Attributes:
         error: errno, 0 if the message is not one of the C library's.
@@ -53,7 +53,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something a tool says on standard output that counts nothing, for a person to read."""
+    """A line of a tool's standard output without counts, to be shown to the user."""
 
     text: str
 
@@ -62,18 +62,18 @@ Told = Progress | Totals | Failure | Remark
 
 
 class Strategy(ABC):
-    """A way to delete: what runs, what its tools report, and what it costs.
+    """A method of deletion: what runs, what its tools report, and what it costs.
 
     Attributes:
         tools: names of the programs it starts.
         gnu_tools: those of them whose GNU options it uses.
-        measured_with: how the first line of each tool's ``--version`` begins for which the tables
-            of calls were measured.
-        own_processes: that each run starts, without `child_processes`.
+        measured_with: for each tool, how the first line of ``--version`` begins in the version
+            that the call tables were measured with.
+        own_processes: processes that each run starts, without `child_processes`.
         memory_reason: why its largest process may need much memory.
-        trade_off: why not to take it, the rest of a sentence for the preview.
-        rank: among strategies that are as safe and as fast the lowest is recommended.
-        cost: what is known of its unit costs before they are measured.
+        trade_off: its disadvantage, as the end of a sentence in the preview.
+        rank: among equally safe and fast strategies the lowest is recommended.
+        cost: the known relation of its unit costs to rm's before they are measured.
         has_threads: it may remove several entries at a time, and so be faster by much.
     """
 
@@ -97,7 +97,7 @@ class Strategy(ABC):
         tools: Mapping[str, str],
         empty_directory: str,
     ) -> tuple[Step, ...]:
-        """Return exactly what will run.
+        """Return the exact command lines that will run.
 
         Args:
             targets: canonical absolute paths of as many as `at_once` permits, or the one ``.``.
@@ -122,7 +122,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def parse_output(self, line: bytes) -> Told | None:
-        """Return what a line of standard output reports, None if nothing that counts."""
+        """Return the report in a line of standard output, None if it has none."""
 
     @abstractmethod
     def parse_error(self, line: bytes) -> Failure | None:
@@ -130,7 +130,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def call_table(self, options: Options) -> CallTable:
-        """Return what each feature of a tree costs, with the tools of `measured_with`."""
+        """Return the calls per feature of a tree, for the tools of `measured_with`."""
 
     def features(self, work: Work) -> dict[str, float]:
         """Return the counts that its calls depend on."""
@@ -157,17 +157,17 @@ class Strategy(ABC):
         """Return about how much memory its largest process needs."""
 
     def unit_costs(self, work: Work, own: UnitCosts, rm: UnitCosts) -> tuple[UnitCosts, float]:
-        """Return what it costs in this tree, and by which factor it is faster than rm.
+        """Return its unit costs in this tree, and the factor on costs measured with rm alone.
 
         Args:
             own: measured with it in small trees.
-            rm: the same with rm.
+            rm: the same of rm.
         """
         del work, rm
         return own, 1.0
 
     def repeated_starts(self, work: Work) -> float:
-        """Return for how many processes it waits that its own processes start one by one."""
+        """Return how many starts of child processes it waits for, one after the other."""
         del work
         return 0.0
 
@@ -228,13 +228,13 @@ def level_limit(reason: str, max_levels: int, survey: Survey) -> tuple[str, ...]
 
 def version_in(line: str) -> tuple[int, int] | None:
     """Return the first two numbers of the version in a line; None if there is none."""
-    found = re.search(r"(\d+)\.(\d+)", line)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.search(r"(\d+)\.(\d+)", line)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 @runtime_checkable
 class ComparesPins(Protocol):
-    """A strategy whose tool itself compares what it has opened with what was confirmed."""
+    """A strategy whose tool checks the pins again on its own descriptors."""
 
     def pinned(self, steps: tuple[Step, ...], pins: Sequence[Pin]) -> tuple[Step, ...]:
         """Return the steps with the pins of their targets, which are in the same order."""
@@ -242,7 +242,7 @@ class ComparesPins(Protocol):
 
 
 def find_tests(filters: Filters) -> tuple[str, ...]:
-    """Return the find tests that select what the filters select."""
+    """Return the find tests that are equivalent to the filters."""
     tests: list[str] = []
     if filters.active:
         tests += ["!", "-type", "d"]
@@ -294,7 +294,7 @@ def gnu_failure(line: bytes, unquote: Unquote) -> Failure | None:
     """Return the failure in a GNU tool's message, ``TOOL: cannot OPERATION 'NAME': REASON``.
 
     Args:
-        unquote: undoes the quoting of the name that this tool uses; None where it is not
+        unquote: undoes this tool's quoting of names; returns None for a name that is not
             quoted so, as in a line that two tools have written into.
     """
     match = _GNU_MESSAGE.fullmatch(line)

@@ -25,10 +25,10 @@ _CALLS: CallTable = {
     "execve": {"start": 1},
     OTHER_CALLS: {"start": 60, "directories": 7, "non_empty": 2, "reopened": 1, "entries": 0.003},
 }
-"""It asks the status of directories only. Fitted as those of rm."""
+"""find reads the status of directories only. Fitted as the table of rm."""
 
 FIND_BYTES = 2_500 << 10
-"""Of a process that holds no names yet."""
+"""Memory of a find process that holds no names yet."""
 
 
 class Find(Strategy):

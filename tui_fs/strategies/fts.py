@@ -7,7 +7,7 @@ FTS_ENTRIES_AT_ONCE = 100_000
 """fts reads at most this many names at a time (FTS_MAX_READDIR_ENTRIES)."""
 
 FTS_SORTED_ABOVE = 10_000
-"""What it has read of larger directories it sorts by inode
+"""fts sorts the names of larger directories by inode
 (FTS_INODE_SORT_DIR_ENTRIES_THRESHOLD)."""
 
 FTS_MEMORY = "up to 100,000 names of a directory are held at a time"
@@ -16,10 +16,10 @@ COMMAND_BYTES = 131_072
 """xargs and find -exec + fill a command line up to this (findutils, lib/buildcmd.c: 128 KiB)."""
 
 RM_ARGV_BYTES = 32
-"""What ``rm -f --`` takes of that, with a usual path of rm."""
+"""Bytes of the command line that ``rm -f --`` takes, with a usual path of rm."""
 
 _FTSENT_BYTES = 256
-"""Before the name; measured with glibc on x86-64 by names of 6, 8 and 200 bytes."""
+"""Bytes before the name; measured with glibc on x86-64 by names of 6, 8 and 200 bytes."""
 _DEEP_LEVELS = 20
 
 
@@ -29,15 +29,15 @@ def fts_bytes(survey: Survey) -> int:
 
 
 def entry_bytes(name_bytes: float) -> int:
-    """Return what an entry takes: FTSENT, name and NUL, and malloc's header, in steps of 16."""
+    """Return the bytes of an entry: FTSENT, name, NUL and malloc's header, in steps of 16."""
     return (_FTSENT_BYTES + int(name_bytes) + 1 + 7 & ~7) + 8 + 15 & ~15
 
 
 def _entries_held(survey: Survey) -> int:
-    """Return about how many names are held: a large directory's, or those of a long way down."""
+    """Return about how many names fts holds: a large directory's, or those along a long path."""
     most = min(survey.max_entries_in_directory, FTS_ENTRIES_AT_ONCE)
     full = max(1, survey.non_empty_directories)
     levels = survey.non_empty_levels / full
-    if levels > _DEEP_LEVELS:  # of each directory on the way about half is still listed
+    if levels > _DEEP_LEVELS:  # about half of each directory on the path is still listed
         most = max(most, int(levels * survey.totals.entries / full))
     return min(survey.totals.entries, most + survey.max_depth)

@@ -1,4 +1,4 @@
-"""The native engine: one process with several threads, which goes from descriptor to descriptor."""
+"""The native engine: one process with several threads, which descends by descriptors."""
 
 import json
 import math
@@ -27,7 +27,7 @@ from tui_fs.strategies.prediction import FURTHER_READS, CallTable, Work, mean_na
 from tui_fs.strategies.unit_costs import CostRelation, UnitCosts
 
 TOLD_EVERY_MS = 50
-"""A job is looked at four times a second: what it knows then is a fifth of that old at most."""
+"""A job is polled four times a second, so its counts are at most a fifth of that interval old."""
 
 _LARGEST_SUM = (1 << 64) - 1  # the engine counts in 64 bits
 _MOST_THREADS = 1 << 16
@@ -49,23 +49,25 @@ _CALLS: CallTable = {
         "evicted": 1,
     },
 }
-"""Each directory is opened in the one above, asked what it is, read to its end, removed and closed;
-a thread makes it its current one before it removes names in it (version 0.1)."""
+"""The engine opens each directory relative to its parent, reads its status and all its entries,
+removes and closes it. A thread makes a directory its current one before it removes names in it
+(version 0.1)."""
 
 _USUAL_READ_BYTES = 32 << 10
-"""What other tools read of a directory at once."""
+"""Size of the buffer with which other tools read directories."""
 _DIRENT_BYTES = 24
-"""Of an entry in that buffer, without its name (struct linux_dirent64)."""
+"""Size of an entry in that buffer, without its name (struct linux_dirent64)."""
 _THREADS_WAIT = frozenset({"xfs"})
-"""Where threads may wait for each other, for reasons that no survey shows: small trees of equal
-directories gain, others as much or nothing. So the geometric mean of what small trees take and of
-what rm takes is predicted (eight shapes took 0.8 to 1.8 times the former, 0.7 to 1.3 the mean)."""
+"""File systems where threads may wait for each other, for reasons that no survey shows: small trees
+of equal directories gain, others gain as much or nothing. The prediction is the geometric mean of
+the costs of small trees and of rm (eight shapes took 0.8 to 1.8 times the former, 0.7 to 1.3 times
+the mean)."""
 _EVICTED_SHARE = 0.8
-"""Where another thread opens files before they are removed, and evicts their inodes when it closes
-them; 0.7 to 0.9 of the names that threads share (measured)."""
+"""Share of the names in a shared directory whose inodes a helper thread evicts: it opens the files
+before they are removed and closes them afterwards. Measured: 0.7 to 0.9."""
 _ENGINE_BYTES = 2_150 << 10
 _NAME_BYTES = 17
-"""Of a name that waits to be removed, without its letters: number of the inode, place, end."""
+"""Memory of a name that waits to be removed, without its letters: inode number, position, end."""
 
 
 class Parallel(Strategy):
@@ -96,8 +98,8 @@ class Parallel(Strategy):
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
-        how = (*_how_much(options), "--every", str(TOLD_EVERY_MS), "--")
-        return (((tools[ENGINE], "delete", *how, *targets),),)
+        flags = (*_flags(options), "--every", str(TOLD_EVERY_MS), "--")
+        return (((tools[ENGINE], "delete", *flags, *targets),),)
 
     def steps_with_output(
         self,
@@ -106,7 +108,7 @@ class Parallel(Strategy):
         tools: Mapping[str, str],
         empty_directory: str,
     ) -> tuple[Step, ...]:
-        """See `Strategy.steps_with_output`; it always tells."""
+        """See `Strategy.steps_with_output`; the engine always reports its counts."""
         return self.steps(targets, options, tools, empty_directory)
 
     def pinned(self, steps: tuple[Step, ...], pins: Sequence[Pin]) -> tuple[Step, ...]:
@@ -114,14 +116,14 @@ class Parallel(Strategy):
         return with_pins(steps, [pin_argument(pin) for pin in pins])
 
     def parse_output(self, line: bytes) -> Told | None:
-        """See `Strategy.parse_output`; what is not in the shape that was agreed on is a remark."""
+        """See `Strategy.parse_output`; a line outside the protocol is a remark."""
         try:
-            told = json.loads(line)
+            message = json.loads(line)
         except (ValueError, RecursionError):
             return _remark(line)
-        match told:
+        match message:
             case {"type": "counts"}:
-                return _totals(told) or _remark(line)
+                return _totals(message) or _remark(line)
             case {"type": "answer", "problem": None}:
                 return None
             case {"type": "answer", "command": str(command), "problem": str(problem)}:
@@ -140,7 +142,7 @@ class Parallel(Strategy):
     def features(self, work: Work) -> dict[str, float]:
         """See `Strategy.features`.
 
-        A directory that was closed on a long way down is opened again by ``..``.
+        The engine opens a directory that it closed on a long descent again by ``..``.
         """
         survey, threads, engine = work.survey, threads_of(work.options), installed_engine()
         record_bytes = _DIRENT_BYTES + mean_name_bytes(survey)
@@ -160,16 +162,16 @@ class Parallel(Strategy):
     def unit_costs(self, work: Work, own: UnitCosts, rm: UnitCosts) -> tuple[UnitCosts, float]:
         """See `Strategy.unit_costs`.
 
-        Threads have a directory each until only the largest is left, which they share; directories
-        inside each other are emptied one after the other, as rm does it.
+        Each thread has a directory of its own until only the largest is left, which all threads
+        share. Nested directories are emptied one after the other, as by rm.
         """
         survey, threads = work.survey, threads_of(work.options)
         totals, names = survey.totals, survey.totals.non_directories
         in_turn = 1.0
         if threads > 1:
             # the names in the lowest directory are one level more
-            on_one_way = min(1.0, max(0, survey.max_depth - 1) / max(1, totals.directories))
-            in_turn = max(0.0, (threads * on_one_way - 1) / (threads - 1))
+            on_one_path = min(1.0, max(0, survey.max_depth - 1) / max(1, totals.directories))
+            in_turn = max(0.0, (threads * on_one_path - 1) / (threads - 1))
         shared = min(1 - in_turn, shared_names(survey, threads) / max(1, names))
         beside_s = own.name_s if own.beside_s is None else own.beside_s
         directory_s = own.directory_s
@@ -200,7 +202,7 @@ def threads_of(options: Options) -> int:
 
 
 def shared_names(survey: Survey, threads: int) -> float:
-    """Return how many names are left when only the largest directory is, for all threads."""
+    """Return how many names all threads share once only the largest directory is left."""
     names = survey.totals.non_directories
     largest = min(names, survey.max_entries_in_directory)
     return max(0.0, (threads * largest - names) / (threads - 1)) if threads > 1 else 0.0
@@ -212,19 +214,18 @@ def pin_argument(pin: Pin) -> str:
 
 
 def with_pins(steps: tuple[Step, ...], pins: Sequence[str]) -> tuple[Step, ...]:
-    """Return the engine's one command with a ``--pin`` for each target, without which it refuses.
+    """Return the engine's one command with a ``--pin`` for each target, which it requires.
 
     Args:
         pins: values of ``--pin``, in the order of the targets.
     """
     (((*argv,),),) = steps
     words = [word for pin in pins for word in ("--pin", pin)]
-    end = len(argv) - len(pins) - 1  # the targets are the last words, behind --
+    end = len(argv) - len(pins) - 1  # the targets are the last words, after --
     return (((*argv[:end], *words, *argv[end:]),),)
 
 
-def _how_much(options: Options) -> Argv:
-    """Return what is to be deleted of the targets, and how fast."""
+def _flags(options: Options) -> Argv:
     filters, pace = options.filters, options.pace
     words: list[str] = []
     if options.keep_root:
@@ -240,10 +241,10 @@ def _how_much(options: Options) -> Argv:
     return (*words, *(["--gentle"] if pace.gentle else []))
 
 
-def _totals(told: Mapping[str, Json]) -> Totals | None:
-    """Return what a line of counts says, None if it makes no sense."""
-    removed, directories, calls = told.get("removed"), told.get("directories"), told.get("calls")
-    threads = told.get("threads")
+def _totals(message: Mapping[str, Json]) -> Totals | None:
+    """Return the totals of a message with counts, None if it is malformed."""
+    removed, directories = message.get("removed"), message.get("directories")
+    calls, threads = message.get("calls"), message.get("threads")
     if not (_is_sum(removed) and _is_sum(directories) and directories <= removed):
         return None
     if not (_is_sum(threads) and threads <= _MOST_THREADS):

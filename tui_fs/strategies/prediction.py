@@ -1,7 +1,7 @@
-"""What a strategy will call, from a table of coefficients and the counts of a survey.
+"""Prediction of a strategy's system calls from a table of coefficients and the counts of a survey.
 
-A tool calls so much to start, for each directory, for each process and so on: calls are a sum over
-features of the tree. The tables of the strategies hold the coefficients that were measured.
+A tool makes calls to start, for each directory, for each process and so on, so its calls are a sum
+over features of the tree. The tables of the strategies hold the measured coefficients.
 """
 
 import math
@@ -28,7 +28,7 @@ RMDIR_CALLS: CallTable = {
 """An rmdir process that takes one directory (coreutils 9.1)."""
 
 _FTS_OPEN_LEVELS = 4
-"""gnulib's fts keeps so many directories open on its way down (lib/i-ring.h)."""
+"""gnulib's fts keeps this many directories open on its descent (lib/i-ring.h)."""
 _MORE_BY_LENGTH, _MAX_MORE = 0.8, 2.0
 """Fitted to complete trees, and to trees in which each directory is in one of the last 6, in one of
 the last 50 or in any before it, of 20 to 4,000 directories."""
@@ -67,8 +67,8 @@ class CallCounts:
     """Predicted system calls of all processes together.
 
     Attributes:
-        calls: by name, those that are predicted one by one.
-        other: about how many all the others are; None if not known.
+        calls: by name, the calls that are predicted individually.
+        other: about how many other calls there are; None if not known.
     """
 
     calls: dict[str, int]
@@ -79,7 +79,7 @@ def features(work: Work, children: int) -> dict[str, float]:
     """Return the counts that calls depend on.
 
     Args:
-        children: processes that the strategy's own start.
+        children: processes that the strategy's own processes start.
     """
     survey, totals = work.survey, work.survey.totals
     return {
@@ -105,21 +105,21 @@ def features(work: Work, children: int) -> dict[str, float]:
 def reopened_directories(work: Work) -> int:
     """Return about how many directories fts opens again by ``..``: those with four levels below.
 
-    A survey does not count them. On the deepest way down they are all but the last five. Of the
-    others their share falls with the fourth power of the share that has directories in it, and is
-    larger in long trees. Exact for chains, also with side branches; within 3 % of all opens for
-    regular trees and for trees that grew at random.
+    A survey does not count them. On the deepest path they are all but the last five. Among
+    the other directories their share falls with the fourth power of the share that contains
+    directories, and is larger in long trees. The result is exact for chains, also with side
+    branches, and within 3 % of all opens for regular trees and for trees that grew at random.
     """
     survey, directories = work.survey, work.survey.totals.directories
-    on_the_way = min(survey.max_depth, directories)
-    if on_the_way <= _FTS_OPEN_LEVELS:
+    on_deepest_path = min(survey.max_depth, directories)
+    if on_deepest_path <= _FTS_OPEN_LEVELS:
         return 0
-    others = max(1, directories - on_the_way)
-    parents_share = min(1.0, max(0, survey.parent_directories - on_the_way) / others)
-    length = on_the_way / math.log2(directories)
+    others = max(1, directories - on_deepest_path)
+    parents_share = min(1.0, max(0, survey.parent_directories - on_deepest_path) / others)
+    length = on_deepest_path / math.log2(directories)
     more = min(_MAX_MORE, _MORE_BY_LENGTH * length) * (1 - parents_share)
     share = parents_share**_FTS_OPEN_LEVELS * (1 + more)
-    return on_the_way - 1 - _FTS_OPEN_LEVELS + round(share * (directories - on_the_way))
+    return on_deepest_path - 1 - _FTS_OPEN_LEVELS + round(share * (directories - on_deepest_path))
 
 
 def apply(table: CallTable, counts: Mapping[str, float]) -> CallCounts:
@@ -133,7 +133,7 @@ def apply(table: CallTable, counts: Mapping[str, float]) -> CallCounts:
 
 
 def mean_name_bytes(survey: Survey) -> float:
-    """Return the mean length of the names of all that are no directories."""
+    """Return the mean length of the names of non-directories."""
     names, name_bytes = survey.totals.non_directories, survey.non_directory_name_bytes
     return name_bytes / names if names and name_bytes else _NAME_BYTES
 

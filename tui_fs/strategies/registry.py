@@ -20,7 +20,7 @@ STRATEGIES: Mapping[StrategyName, Strategy] = {strategy.name: strategy for strat
 REFERENCE = Rm.name
 """The unit costs of all others are compared with those of this strategy."""
 BATCHED = Xargs.name
-"""What a process and a level of a path cost is measured with this strategy."""
+"""The costs of a process and of a path level are measured with this strategy."""
 
 
 def _listed(strategies: Iterable[Strategy]) -> str:
@@ -29,7 +29,7 @@ def _listed(strategies: Iterable[Strategy]) -> str:
 
 
 RACE_SAFE = _listed(strategy for strategy in _ALL if strategy.guarantees.race_safe)
-"""The strategies that nobody can lead outside the target, as a part of a sentence."""
+"""The strategies that no race can lead outside the target, as a part of a sentence."""
 
 FinderOfTools = Callable[[str], Tool | None]
 
@@ -66,8 +66,10 @@ def tools_of(
     for name in strategy.tools:
         try:
             tool = find(name)
-        except Missing as why:  # a limit of this process; the tool itself may be fit
-            reasons.append("; ".join(part.removesuffix(".") for part in (why.sentence, why.advice)))
+        except Missing as error:  # a limit of this process; the tool itself may be fit
+            reasons.append(
+                "; ".join(part.removesuffix(".") for part in (error.sentence, error.advice))
+            )
             continue
         if tool is None:
             reasons.append(why_missing(name))
@@ -79,7 +81,7 @@ def tools_of(
 
 
 def why_missing(tool: str) -> str:
-    """Return that a tool is not there and how to get it, as a part of a sentence."""
+    """Return that a tool is missing and how to get it, as a part of a sentence."""
     rejected = why_rejected(tool)
     if rejected:
         return rejected
@@ -101,7 +103,7 @@ def package_of(tool: str) -> str:
 
 
 def unfit_options(strategy: Strategy, options: Options) -> tuple[str, ...]:
-    """Return why the strategy cannot do what the options ask."""
+    """Return why the strategy does not support the options."""
     if options.filters.active and not strategy.guarantees.takes_filters:
         able = ", ".join(strategy.name for strategy in _ALL if strategy.guarantees.takes_filters)
         return (f"{strategy.name} cannot filter by name, size or age; {able} can",)

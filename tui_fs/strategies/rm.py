@@ -29,7 +29,7 @@ _CALLS: CallTable = {
     "execve": {"start": 1},
     OTHER_CALLS: {"start": 32, "directories": 3, "non_empty": 5, "reopened": 1, "entries": 0.003},
 }
-"""It reads every directory that holds something once more. Fitted to kernel counters over 30
+"""rm reads every non-empty directory once more. Fitted to kernel counters over 30
 shapes of trees on ext4, xfs and tmpfs; the coefficients came out as whole numbers."""
 
 _CALLS_KEEPING_ROOT: CallTable = {
@@ -57,13 +57,13 @@ _CALLS_KEEPING_ROOT: CallTable = {
         "entries": 0.003,
     },
 }
-"""find starts rm, which asks the status of each of its arguments."""
+"""find starts rm, which reads the status of each of its arguments."""
 
 _PRESERVES_ALL_SINCE = (8, 30)
 
 RM_BYTES = 1_400 << 10
 _FIND_BYTES = 2_500 << 10
-"""Of a process that holds no names yet."""
+"""Memory of a process that holds no names yet."""
 
 _SKIPPED = re.compile(rb"[^:]*: skipping (.*), since it's on a different device", re.DOTALL)
 
@@ -107,7 +107,7 @@ class Rm(Strategy):
         return self._steps(targets, options, tools, "-rfv")
 
     def at_once(self, options: Options) -> int | None:
-        """See `Strategy.at_once`; started by find, rm names entries only as they lie below one."""
+        """See `Strategy.at_once`; started by find, rm reports paths relative to one target."""
         return 1 if options.keep_root else None
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
@@ -129,7 +129,7 @@ class Rm(Strategy):
         return _CALLS_KEEPING_ROOT if options.keep_root else _CALLS
 
     def child_processes(self, work: Work) -> int:
-        """See `Strategy.child_processes`; entries of the target are arguments of these."""
+        """See `Strategy.child_processes`; their arguments are the entries of the target."""
         survey = work.survey
         if not work.options.keep_root:
             return 0
@@ -160,7 +160,7 @@ class Rm(Strategy):
         rm: Argv = (tools["rm"], flags, "--one-file-system")
         if not options.keep_root:
             return (((*rm, "--", *targets),),)
-        # each entry is an argument here, and only this keeps rm from one that is a mount point
+        # each entry is an argument here, and only this makes rm refuse one that is a mount point
         rm = (*rm, "--preserve-root=all", "--")
         top = (tools["find"], *targets, "-xdev", "-mindepth", "1", "-maxdepth", "1")
         return (((*top, "-execdir", *rm, "{}", "+"),),)

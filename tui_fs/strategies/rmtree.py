@@ -17,7 +17,7 @@ _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rmtree_child.
 """Not imported here: loading shutil takes some milliseconds of every command."""
 
 MAX_LEVELS = 900
-"""shutil.rmtree calls itself for each level, and Python allows 1,000 calls inside each other."""
+"""shutil.rmtree calls itself for each level, and Python permits 1,000 nested calls."""
 
 _CALLS: CallTable = {
     "unlinkat": {"entries": 1, "targets": -1},
@@ -28,16 +28,16 @@ _CALLS: CallTable = {
     "execve": {"start": 1},
     OTHER_CALLS: {"start": 380, "directories": 6},
 }
-"""shutil.rmtree stats, opens and compares each directory, reads it through a descriptor of its own
-and removes it. The start of the interpreter costs some dozens more or less from one installation to
-another. Fitted as those of rm."""
+"""shutil.rmtree stats, opens and compares each directory, reads it through its own descriptor
+and removes it. The calls of the interpreter's start differ by some dozens between installations.
+Fitted as the table of rm."""
 
 _PYTHON_BYTES = 11_000 << 10
-"""Of a process that holds no names yet."""
+"""Memory of a process that holds no names yet."""
 _FILE_BYTES, _DIRECTORY_BYTES = 155, 850
-"""An os.DirEntry with its place in a list, without the name; of a directory with its status."""
+"""An os.DirEntry with its slot in a list, without the name; for a directory with its status."""
 _LEVEL_BYTES = 2_900
-"""Frames of a call of shutil.rmtree inside itself."""
+"""Frames of one nested call of shutil.rmtree."""
 
 
 class Rmtree(Strategy):

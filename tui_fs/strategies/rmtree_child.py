@@ -13,7 +13,7 @@ from typing import Any
 
 
 def delete(targets: list[str], *, keep_root: bool) -> int:
-    """Delete the directories, go on after failures; return 1 if there was one."""
+    """Delete the directories, continue after failures; return 1 if there was one."""
     failed = False
     device = 0
 
@@ -41,27 +41,27 @@ def delete(targets: list[str], *, keep_root: bool) -> int:
 def _rmtree(
     path: str, fail: Callable[[str, str, int], None], whole: Callable[[str], str], **at: Any
 ) -> None:
-    def on_error(function: Any, name: str, what: Any) -> None:
-        error = what[1] if isinstance(what, tuple) else what
+    def on_error(function: Any, name: str, raised: Any) -> None:
+        error = raised[1] if isinstance(raised, tuple) else raised
         if not isinstance(error, OSError):
             raise error
         fail(whole(name), function.__name__, error.errno or errno.ELOOP)
 
-    # 3.12 renamed the argument, and warns of the old name
+    # Python 3.12 renamed the argument and warns about the old name
     handler = "onexc" if sys.version_info >= (3, 12) else "onerror"
     handlers: dict[str, Any] = {handler: on_error}
     shutil.rmtree(path, **handlers, **at)
 
 
 def _empty(target: str, fail: Callable[[str, str, int], None]) -> None:
-    """Delete what is in the directory, relative to one descriptor of it."""
+    """Delete the contents of the directory, relative to one descriptor of it."""
     top = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
 
     def whole(name: str) -> str:
         return os.path.join(target, name)
 
-    with os.scandir(top) as found:
-        entries = list(found)
+    with os.scandir(top) as scan:
+        entries = list(scan)
     for entry in entries:
         try:
             if entry.is_dir(follow_symlinks=False):
@@ -73,7 +73,7 @@ def _empty(target: str, fail: Callable[[str, str, int], None]) -> None:
 
 
 def _stay_on_one_file_system(device: Callable[[], int]) -> None:
-    """Have every directory of another file system fail to be read: shutil looks for none."""
+    """Make reading a directory of another file system fail; shutil does not check for that."""
 
     def before(event: str, arguments: tuple[Any, ...]) -> None:
         is_directory = event == "os.scandir" and isinstance(arguments[0], int)
@@ -83,27 +83,27 @@ def _stay_on_one_file_system(device: Callable[[], int]) -> None:
     sys.addaudithook(before)
 
 
-def _tell() -> None:
-    """Print a line for each entry removed; shutil calls these two by their place in os."""
+def _report_removals() -> None:
+    """Print a line for each removed entry; shutil calls both functions as attributes of os."""
     for name, line in (("unlink", "removed\n"), ("rmdir", "removed directory\n")):
-        setattr(os, name, _told(getattr(os, name), line))
+        setattr(os, name, _reporting(getattr(os, name), line))
 
 
-def _told(call: Callable[..., None], line: str) -> Callable[..., None]:
-    def tell(*arguments: Any, **at: Any) -> None:
+def _reporting(call: Callable[..., None], line: str) -> Callable[..., None]:
+    def call_and_report(*arguments: Any, **at: Any) -> None:
         call(*arguments, **at)
         sys.stdout.write(line)
 
-    tell.__name__ = call.__name__
-    return tell
+    call_and_report.__name__ = call.__name__
+    return call_and_report
 
 
 def main(arguments: list[str]) -> int:
-    """Delete what is named after ``--``."""
+    """Delete the targets named after ``--``; return the exit status."""
     end = arguments.index("--")
     options, targets = arguments[:end], arguments[end + 1 :]
     if "--tell" in options:
-        _tell()
+        _report_removals()
     return delete(targets, keep_root="--keep-root" in options)
 
 

@@ -49,29 +49,30 @@ _CALLS: CallTable = {
         "entries": 0.005,
     },
 }
-"""Every file costs a stat and an unlink. Entries of the target itself go by unlink and rmdir. For
-the others rsync walks down from the target to the directory that holds them, one openat for each
-level (since 3.4): deep trees cost the square of their depth. Fitted as those of rm."""
+"""Every file costs a stat and an unlink. rsync removes entries of the target itself by unlink and
+rmdir. For all others it walks down from the target to their directory, with one openat for each
+level (since 3.4), so the calls grow with the square of the depth. Fitted as the table of rm."""
 
 _WALKS_SINCE = (3, 4)
 MAX_LEVELS = 1_024
-"""rsync 3.5.0 walks down to every entry and says ENOMEM beyond so many levels (measured)."""
+"""rsync 3.5.0 walks down to every entry and fails with ENOMEM beyond this depth (measured)."""
 
 _RSYNC_BYTES = 5_900 << 10
-"""Of a process that holds no names yet."""
+"""Memory of the processes before they hold names."""
 _ENTRY_BYTES = 42
-"""Of an entry in the list of a directory, without its name."""
+"""Size of an entry in the list of a directory, without its name."""
 _LEVEL_BYTES = 6_000
-"""Of the list of each directory on the way down, however short."""
+"""Size of the list of each directory on the path, however short."""
 _MESSAGE_BYTES = 4
-"""Of a removed entry, without its path below the target: rsync keeps both until it ends (log.c)."""
+"""Size of the record of a removed entry, without its path below the target. rsync keeps both until
+it exits (log.c)."""
 
 
 class Rsync(Strategy):
     """``rsync -r --delete -x EMPTY/ TARGET/``, then rmdir unless the target is kept.
 
-    -r and not -a: with -a rsync would give the target the owner, mode and time of the
-    empty directory.
+    The option is -r and not -a: with -a rsync would set the owner, mode and time of the target
+    to those of the empty directory.
     """
 
     name = StrategyName("rsync")
@@ -113,7 +114,7 @@ class Rsync(Strategy):
         return 1
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
-        """See `Strategy.parse_output`; rsync tells of directories that stay on this channel."""
+        """See `Strategy.parse_output`; rsync reports directories that it leaves here."""
         if line.startswith(b"deleting "):
             return Progress(1, 1 if line.endswith(b"/") else 0)
         if line.startswith(_NOT_EMPTY):
@@ -146,7 +147,7 @@ class Rsync(Strategy):
         return int(_RSYNC_BYTES + held_bytes)
 
     def limits(self, work: Work, versions: Mapping[str, str]) -> tuple[str, ...]:
-        """See `Strategy.limits`; since 3.4 it has a limit of levels."""
+        """See `Strategy.limits`; rsync limits the depth since 3.4."""
         paths = path_limit(self.name, self.longest_path_bytes(work))
         version = version_in(versions.get("rsync", ""))
         if version is not None and version < _WALKS_SINCE:
@@ -156,7 +157,7 @@ class Rsync(Strategy):
     def longest_path_bytes(self, work: Work) -> int:
         """See `Strategy.longest_path_bytes`.
 
-        It names entries from the target on, and is given the target with a slash behind it.
+        rsync names entries relative to the target; its argument is the target and a slash.
         """
         survey, roots_bytes = work.survey, root_lengths(work.survey)
         if not survey.max_path_bytes:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UnitCosts:
-    """What a strategy costs: its start, an empty file, a directory beside the names in it.
+    """What a strategy costs: its start, an empty file, a directory without the names in it.
 
     Attributes:
-        beside_s: what an empty file costs where threads have a directory each; None where there
-            are no threads, or that was not measured: as much as in one directory.
+        beside_s: what an empty file costs where each thread has a directory of its own; None
+            without threads or if not measured: then it costs as much as in one directory.
     """
 
     start_s: float
@@ -24,9 +24,9 @@ class CostRelation:
 
     Attributes:
         start_s: its start.
-        typical: what a name or a directory costs, by what it costs with rm.
-        name_bounds, directory_bounds: the same at least and at most. The kernel does the same for
-            each strategy; a measured cost beyond is taken for a disturbance.
+        typical: cost of a name or a directory, relative to its cost with rm.
+        name_bounds, directory_bounds: the least and the most of that ratio. The kernel does the
+            same work for each strategy, so a measured cost outside is treated as a disturbance.
     """
 
     start_s: float

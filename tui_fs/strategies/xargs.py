@@ -1,4 +1,4 @@
-"""find | xargs rm: the batch-size lesson, by paths and therefore not safe against races."""
+"""find | xargs rm: shows the effect of the batch size; deletes by path, so it is not race-safe."""
 
 import math
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ _CALLS: CallTable = {
     },
 }
 """Two find (names, then emptied directories), an xargs that reads names through a buffer of 4 KiB,
-and an rm for each batch, which asks the status of each of its arguments. Fitted as those of rm."""
+and an rm for each batch, which reads the status of each argument. Fitted as the table of rm."""
 
 
 class Xargs(Strategy):
@@ -103,7 +103,8 @@ class Xargs(Strategy):
     def parse_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.parse_output`.
 
-        Several rm write in pieces to one pipe: their lines are torn, but each still ends one.
+        Several rm processes write in pieces to one pipe. Lines may be torn, but each removal still
+        ends one line.
         """
         return Progress(1, 1 if line == b"d" else 0)
 
@@ -119,8 +120,7 @@ class Xargs(Strategy):
     def child_processes(self, work: Work) -> int:
         """See `Strategy.child_processes`: an rm for each batch, by number or by length of paths.
 
-        By the mean length: where paths of very different lengths fill the command line there are
-        more.
+        The prediction uses the mean length. There are more if path lengths differ widely.
         """
         names = work.survey.totals.non_directories
         if not names:
