@@ -1,4 +1,4 @@
-"""What deleting costs on one file system: fitted to small trees that were deleted there."""
+"""Unit costs of deleting on one file system, fitted to small trees that were deleted there."""
 
 import enum
 import itertools
@@ -13,7 +13,7 @@ from tui_fs.strategies.unit_costs import UnitCosts
 
 
 class Shape(enum.StrEnum):
-    """The trees that are deleted to measure."""
+    """The trees that a calibration deletes."""
 
     EMPTY = "empty"
     FLAT = "flat"
@@ -32,8 +32,8 @@ class Sample:
     """One small tree that was deleted.
 
     Attributes:
-        names: of files; directories are not among them.
-        directories: that of the tree itself left out.
+        names: number of names of files; directories excluded.
+        directories: without that of the tree itself.
         inodes: of the files.
         allocated_bytes: of the files.
         batches: rm processes that xargs started.
@@ -51,39 +51,39 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class LearnedFactor:
-    """What finished jobs have taken, compared with what was measured for them before the start.
+    """How long finished jobs took, relative to their prediction.
 
     Attributes:
-        jobs: how many.
-        factor: measured by predicted seconds, the geometric mean of late ones.
+        jobs: number of jobs.
+        factor: measured divided by predicted seconds, the geometric mean of recent jobs.
     """
 
     jobs: int = 0
     factor: float = 1.0
 
     def refined(self, factor: float) -> "LearnedFactor":
-        """Return the experience with one more job; the last five weigh most."""
+        """Return the factor with one more job; the last five weigh most."""
         weight = 1.0 / min(self.jobs + 1, 5)
         return LearnedFactor(self.jobs + 1, self.factor ** (1 - weight) * factor**weight)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What deleting costs on one file system.
+    """The unit costs of deleting on one file system.
 
     Attributes:
         kind: type of the file system.
-        measured_at: seconds since the epoch; 0 for what nobody has measured here.
+        measured_at: seconds since the epoch; 0 if not measured on this file system.
         kernel: release of the kernel it was measured with.
         prices: by strategy.
-        batch_s: one more rm process that xargs starts.
-        block_s: what a file with blocks costs beside an empty one.
-        byte_s: what each byte beyond the first block of a file costs.
-        link_s: what a name costs less if its inode stays, or has other names.
-        cold_name_s, cold_directory_s: what each costs more if nothing of it is in memory; None if
-            that was not measured.
-        noise: by which factor times of the same lay apart; a busy machine's is large.
-        is_whole: there was time to measure everything.
+        batch_s: cost of one more rm process that xargs starts.
+        block_s: extra cost of a file with blocks over an empty one.
+        byte_s: cost of each byte beyond the first block of a file.
+        link_s: reduction of a name's cost if its inode stays, or has other names.
+        cold_name_s, cold_directory_s: extra cost of each if nothing of it is cached; None if not
+            measured.
+        noise: factor between repeated times of the same tree; large on a busy machine.
+        is_whole: everything was measured in the time available.
         experience: by strategy, of jobs that were predicted with these prices.
     """
 
@@ -104,8 +104,8 @@ class Calibration:
 
 BLOCK_BYTES = 4_096
 _MOST_OF_A_BLOCK = 2.0
-"""A file's one block costs no more than twice its name: beyond, the machine was held up (5
-microseconds on a quiet ext4, 33 and 69 on a busy one, beside 12 for a name)."""
+"""A file's one block costs no more than twice its name. A larger result means a busy machine (5
+microseconds on a quiet ext4, 33 and 69 on a busy one; a name costs 12)."""
 _LEAST_LARGE_BYTES = 16 << 20
 _NOISE_OF_ONE_ROUND = 1.5
 """The machine was so slow or busy that nothing could be measured twice."""
@@ -122,7 +122,7 @@ def fit(
     """Return the prices that explain the samples.
 
     Args:
-        typical: for what was not measured; its prices of strategies are taken relative to rm.
+        typical: replaces costs that were not measured; those of strategies are relative to rm.
 
     Raises:
         TuiFsError: not even rm was measured.
@@ -136,20 +136,20 @@ def fit(
     prices: dict[str, UnitCosts] = {}
     for name, strategy in STRATEGIES.items():
         elsewhere = typical.prices[name]
-        found = _prices(every, name, batch_s) or UnitCosts(
+        costs = _prices(every, name, batch_s) or UnitCosts(
             elsewhere.start_s, elsewhere.name_s * ratio, elsewhere.directory_s * ratio
         )
-        beside_s = found.beside_s
+        beside_s = costs.beside_s
         prices[name] = UnitCosts(
-            found.start_s,
-            _between(found.name_s, rm.name_s, strategy.cost.name_bounds),
-            _between(found.directory_s, rm.directory_s, strategy.cost.directory_bounds),
+            costs.start_s,
+            _between(costs.name_s, rm.name_s, strategy.cost.name_bounds),
+            _between(costs.directory_s, rm.directory_s, strategy.cost.directory_bounds),
             None if beside_s is None else _between(beside_s, rm.name_s, strategy.cost.name_bounds),
         )
     block_s = byte_s = link_s = 0.0
     if (blocks := every.of(REFERENCE, Shape.BLOCKS)) is not None:
-        found_s = _rest(blocks.seconds - rm.start_s, blocks.names * rm.name_s, blocks.names)
-        block_s = min(found_s, _MOST_OF_A_BLOCK * rm.name_s)
+        measured_s = _rest(blocks.seconds - rm.start_s, blocks.names * rm.name_s, blocks.names)
+        block_s = min(measured_s, _MOST_OF_A_BLOCK * rm.name_s)
     if (large := every.of(REFERENCE, Shape.LARGE)) is not None:
         known = rm.start_s + large.names * (rm.name_s + block_s)
         byte_s = _rest(large.seconds, known, large.allocated_bytes - large.names * BLOCK_BYTES)
@@ -164,7 +164,7 @@ def fit(
         kernel,
         prices,
         batch_s,
-        block_s or typical.block_s,  # nothing is free: then the noise was larger
+        block_s or typical.block_s,  # nothing is free: a 0 means that the noise was larger
         byte_s or typical.byte_s,
         link_s,
         *_cold(every, rm),
@@ -178,7 +178,7 @@ class _Samples:
         self._samples = samples
 
     def of(self, strategy: StrategyName, shape: Shape) -> Sample | None:
-        """Return a sample with the median of the times of all its like."""
+        """Return the sample with the median time of this strategy and shape."""
         wanted = strategy, shape
         alike = [sample for sample in self._samples if (sample.strategy, sample.shape) == wanted]
         if not alike:
@@ -188,7 +188,7 @@ class _Samples:
 
     @property
     def noise(self) -> float:
-        """The median factor by which two times of the same lie apart, of more the mean of pairs."""
+        """The median over trees of the factor between repeated times, averaged over pairs."""
         times: dict[tuple[StrategyName, Shape], list[float]] = {}
         for sample in self._samples:
             if sample.shape in (Shape.FLAT, Shape.FOREST, Shape.BLOCKS):
@@ -212,7 +212,7 @@ def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> UnitCost
     name_s = _rest(flat.seconds - flat.batches * batch_s, start_s, flat.names)
     beside_s = None
     if (beside := every.of(strategy, Shape.BESIDE)) is not None:
-        # a directory with the names of the forest's costs as much as there
+        # a directory with as many names as the forest's costs as much as there
         like_forest = min(beside.directories / max(1, forest.directories), 0.5)
         known = start_s + like_forest * max(0.0, forest.seconds - start_s)
         beside_s = _rest(beside.seconds, known, beside.names - round(like_forest * forest.names))
@@ -222,7 +222,7 @@ def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> UnitCost
 
 
 def _cold(every: _Samples, rm: UnitCosts) -> tuple[float | None, float | None]:
-    """Compare trees that were not in memory with what rm takes for those that are."""
+    """Compare the times of uncached trees with the costs of rm for cached trees."""
     flat, forest = (every.of(REFERENCE, shape) for shape in (Shape.COLD_FLAT, Shape.COLD_FOREST))
     if flat is None or forest is None:
         return None, None
@@ -232,7 +232,7 @@ def _cold(every: _Samples, rm: UnitCosts) -> tuple[float | None, float | None]:
 
 
 def _batch_s(every: _Samples, typical: Calibration) -> float:
-    """Compare many batches of few names with as few as there can be, of many."""
+    """Compare many small batches with the fewest possible large ones."""
     many = every.of(BATCHED, Shape.BATCHES)
     few = every.of(BATCHED, Shape.FLAT)
     empty = every.of(BATCHED, Shape.EMPTY)
@@ -250,5 +250,5 @@ def _between(price_s: float, other_s: float, of_other: tuple[float, float]) -> f
 
 
 def _rest(seconds: float, known_s: float, number: float) -> float:
-    """Return what is left for each of a number."""
+    """Return the rest of the seconds per unit."""
     return max(0.0, seconds - known_s) / number if number > 0 else 0.0

@@ -20,19 +20,19 @@ from tui_fs.strategies.prediction import RMDIR_CALLS, Work, about_bytes, apply
 from tui_fs.strategies.registry import STRATEGIES
 
 MUCH_MEMORY_BYTES = 16 << 20
-"""From so much memory on an estimate states what needs it."""
+"""An estimate of at least this much memory states what needs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateInputs:
-    """What the time of all candidates rests on.
+    """What the predicted times of all candidates depend on.
 
     Attributes:
         is_of_this: the calibration was made on the targets' own file system.
-        words: what the times rest on, for a person.
-        trace: what will count the calls, which takes time.
-        place: what else matters there.
-        is_cold: the times are those of a tree of which nothing is in memory.
+        words: basis of the times, as text for the user.
+        trace: source that will count the calls, which takes time.
+        place: further conditions of the run.
+        is_cold: nothing of the tree is cached.
     """
 
     calibration: Calibration
@@ -45,13 +45,13 @@ class EstimateInputs:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A strategy as the estimate needs to know it.
+    """The command of a strategy, and how often it would run.
 
     Attributes:
         unfit: reasons why it cannot run here (its tool is missing, say).
         targets: how many directories it is to delete.
-        runs: how often its tools are started for them, rmdir for the directory itself left out.
-        trace: what will count its calls; None for what counts those of every other one.
+        runs: how often its tools are started for the targets; rmdir of a target does not count.
+        trace: source that will count its calls; None for that of the inputs.
     """
 
     command: tuple[Argv, ...]
@@ -82,11 +82,11 @@ def with_rmdir(estimate: Estimate, number: int) -> Estimate:
         return estimate
     added = apply(RMDIR_CALLS, {"start": number})
     calls = Counter(estimate.syscalls) + Counter(added.calls)
-    other = estimate.other_calls
+    other_calls = estimate.other_calls
     return replace(
         estimate,
         syscalls=dict(sorted(calls.items())),
-        other_calls=None if other is None else other + (added.other or 0),
+        other_calls=None if other_calls is None else other_calls + (added.other or 0),
         processes=estimate.processes + number,
     )
 
@@ -111,9 +111,9 @@ def _estimate(
         counts_itself=trace is TraceSource.ENGINE,
     )
     peak_bytes = about_bytes(strategy.peak_memory_bytes(work))
-    found = check_preflight(strategy, work, peak_bytes, inputs.place)
-    hindrances = (*candidate.unfit, *found.hindrances)
-    notes = found.notes
+    preflight = check_preflight(strategy, work, peak_bytes, inputs.place)
+    hindrances = (*candidate.unfit, *preflight.hindrances)
+    notes = preflight.notes
     if not guarantees.race_safe:
         notes = (*notes, "not safe where somebody else can write in the tree")
     calls = strategy.predicted_calls(work)
@@ -174,7 +174,9 @@ def installed_versions(strategies: Iterable[StrategyName] = STRATEGIES) -> dict[
     """
     versions: dict[str, str] = {}
     for name in {tool for strategy in strategies for tool in STRATEGIES[strategy].measured_with}:
-        with contextlib.suppress(Missing):  # no table is used for it, and the strategy says why
+        with contextlib.suppress(
+            Missing
+        ):  # no table is used for it; the strategy reports the reason
             if (tool := find_tool(name)) is not None:
                 versions[name] = tool.version
     return versions

@@ -1,8 +1,8 @@
 """Whether a strategy can delete a tree at all, and what it will leave, before it is started.
 
-A hindrance says why nothing should be begun; a note says what to expect. The safety rules refuse
-some of it again at the start (mounts, what is used elsewhere, read-only file systems): here it is
-said earlier.
+A hindrance is a reason not to start; a note names an effect to expect. The safety rules refuse
+some of the same at the start (mounts, targets in use, read-only file systems). This check reports
+it earlier.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from tui_fs.strategies.prediction import Work
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """Why a strategy cannot do it, and what it will leave, each a part of a sentence."""
+    """Why a strategy cannot run, and what it will leave, each a part of a sentence."""
 
     hindrances: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -27,12 +27,12 @@ class Preflight:
 
 @dataclass(frozen=True, slots=True)
 class RunConditions:
-    """What is known of the place, besides the tree.
+    """Conditions of a run other than the tree.
 
     Attributes:
         room: memory for further processes; None if not known.
         versions: first line of each tool's ``--version``, as far as known.
-        is_read_only: of the file system.
+        is_read_only: the file system or snapshot is read-only.
         is_inside: the tools run in the targets and name them ``.``.
     """
 
@@ -63,7 +63,7 @@ def check_preflight(
 
 
 def _blocked(survey: Survey) -> list[str]:
-    """Return why no deletion may begin: of each kind of finding the first, and how many more."""
+    """Return why no deletion may begin: the first finding of each kind, and how many more."""
     reasons: dict[FindingKind, list[str]] = {}
     for finding in survey.findings:
         if finding.blocks:
@@ -90,7 +90,7 @@ def _add_memory(
 
 
 def _add_remains(hindrances: list[str], notes: list[str], survey: Survey) -> None:
-    """Say what will remain, and whether that is everything."""
+    """Add what will remain as notes, and a hindrance if that is everything."""
     roots = {root.path for root in survey.roots} or {survey.path}
     locks = dict.fromkeys(finding.lock for finding in survey.findings if finding.lock)
     locked_roots = roots & {finding.path for finding in survey.findings if finding.lock}

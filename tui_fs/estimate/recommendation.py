@@ -1,4 +1,4 @@
-"""Which strategy to take, and for every other one why not, in a sentence each."""
+"""The recommended strategy, and a sentence for each strategy on why or why not."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,9 @@ _MUCH_SLOWER = 1.25
 
 
 def recommended(estimates: Sequence[Estimate]) -> StrategyName | None:
-    """Return the safest of the strategies that can run, or one as safe that is faster by much.
+    """Return the safest of the strategies that can run, or a much faster one that is as safe.
 
-    Only threads make one faster by much, and only where that was measured.
+    Only threads make a strategy much faster, and only where that was measured.
     """
     feasible = {estimate.strategy: estimate for estimate in estimates if estimate.feasible}
     safest_first = sorted(feasible, key=lambda name: STRATEGIES[name].rank)
@@ -26,20 +26,20 @@ def recommended(estimates: Sequence[Estimate]) -> StrategyName | None:
         return None
     safest = safest_first[0]
     for name in safest_first[1:]:
-        threads, other = feasible[name], feasible[safest]
-        is_as_safe = threads.race_safe or not other.race_safe
-        if STRATEGIES[name].has_threads and is_as_safe and _gain(threads, other):
+        threads, baseline = feasible[name], feasible[safest]
+        is_as_safe = threads.race_safe or not baseline.race_safe
+        if STRATEGIES[name].has_threads and is_as_safe and _gain(threads, baseline):
             return name
     return safest
 
 
-def _gain(threads: Estimate, other: Estimate) -> bool:
-    """Tell whether threads are faster than another strategy beyond doubt."""
-    return threads.measured_at > 0 and threads.seconds * _MUCH_SLOWER <= other.seconds
+def _gain(threads: Estimate, baseline: Estimate) -> bool:
+    """Return whether threads are measured to be much faster than the baseline."""
+    return threads.measured_at > 0 and threads.seconds * _MUCH_SLOWER <= baseline.seconds
 
 
 def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[StrategyName, str]:
-    """Return a sentence for each strategy: why the recommended one, and why not another.
+    """Return a sentence for each strategy: why the recommended strategy, and why not another.
 
     Args:
         kind: type of the file system.
@@ -47,26 +47,32 @@ def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[Str
     best = recommended(estimates)
     by_name = {estimate.strategy: estimate for estimate in estimates}
     single_threaded = [e for e in estimates if not STRATEGIES[e.strategy].has_threads]
-    other = recommended(single_threaded)
+    baseline = recommended(single_threaded)
     return {
-        name: _why(survey, kind, by_name[name], by_name.get(other) if other is not None else None)
+        name: _why(
+            survey, kind, by_name[name], by_name.get(baseline) if baseline is not None else None
+        )
         if name == best
         else _why_not(by_name[name], by_name.get(best) if best is not None else None)
         for name in by_name
     }
 
 
-def _why(survey: Survey, kind: str, estimate: Estimate, other: Estimate | None) -> str:
+def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | None) -> str:
     """Return why the recommended strategy fits this tree.
 
     Args:
-        other: what would be recommended without strategies that have threads.
+        baseline: of the strategy that would be recommended among those without threads.
     """
-    if STRATEGIES[estimate.strategy].has_threads and other is not None and _gain(estimate, other):
+    if (
+        STRATEGIES[estimate.strategy].has_threads
+        and baseline is not None
+        and _gain(estimate, baseline)
+    ):
         return (
-            f"About {other.seconds / estimate.seconds:.1f} times as fast as {other.strategy}, as "
-            "measured on this file system: several threads remove at the same time, and nobody "
-            "can lead them outside."
+            f"About {baseline.seconds / estimate.seconds:.1f} times as fast as "
+            f"{baseline.strategy}, as measured on this file system: several threads remove at "
+            "the same time, and nobody can lead them outside."
         )
     totals, largest = survey.totals, survey.max_entries_in_directory
     best = estimate.strategy
@@ -107,7 +113,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate, other: Estimate | None) 
 
 
 def _why_not(estimate: Estimate, best: Estimate | None) -> str:
-    """Return why another strategy is not the one to take."""
+    """Return why a strategy is not the recommended one."""
     name = estimate.strategy
     if not estimate.feasible:
         return f"It cannot run here: {estimate.reasons[0]}."

@@ -1,15 +1,15 @@
-"""What may come back besides the blocks that the entries occupy."""
+"""Space that may become free besides the blocks that the entries occupy."""
 
 _BYTES_PER_ENTRY = {"xfs": 1_024, "btrfs": 2_048, "zfs": 2_048, "bcachefs": 2_048}
-"""Metadata comes back by chunks and tree blocks, when nothing in them is used any more. Measured:
+"""The file system frees metadata by chunks and tree blocks, once nothing in them is used. Measured:
 513 bytes an entry on xfs (an inode), 750 to 1,230 on btrfs, none on ext4 and tmpfs. It is nothing
-where others' inodes lie in the same chunks, and more where one file of each chunk had been left."""
+where other inodes are in the same chunks, and more where one file of each chunk had been left."""
 _SHARED_CHUNKS_BYTES = 64 * 1024
-"""Where part of a chunk, or of the trees that list chunks, goes with others."""
+"""For parts of a chunk, or of the trees that list chunks, that are freed with others."""
 
 
 def metadata_bytes_max(filesystem: str, entries: int) -> int:
-    """Return how much the metadata of deleted entries may give back; none of it is certain.
+    """Return the most bytes that the metadata of deleted entries may free; none are certain.
 
     Args:
         filesystem: its type, as the mount table names it.

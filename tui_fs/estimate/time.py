@@ -1,4 +1,4 @@
-"""How long a deletion will take: counts of the survey times what each of them costs here."""
+"""How long a deletion will take: the counts of the survey times their unit costs."""
 
 import math
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from tui_fs.strategies.registry import REFERENCE, STRATEGIES
 from tui_fs.strategies.unit_costs import UnitCosts
 
 UNCERTAINTY_UNMEASURED = 2.5
-"""Between caches warm and cold, a fast disk and a busy one, lies more than this factor."""
+"""Warm and cold caches, a fast disk and a busy one differ by more than this factor."""
 UNCERTAINTY_ELSEWHERE = 2.0
 """Measured on another file system of the same type."""
 NOISE_BORNE = 1.3
-"""Times of the same that lie no further apart say nothing against what was measured, which is the
-middle of three."""
+"""Repeated times within this factor do not cast doubt on the measurement, which is the median of
+three."""
 UNCERTAINTY_MEASURED = 2**0.5
-"""Nine of ten trees of a second or more took no more than this factor off (docs/testing.md)."""
+"""Nine of ten trees of a second or more were within this factor (docs/testing.md)."""
 
 GROWTH_PER_DOUBLING = 0.03
 GROWTH_FROM_ENTRIES = 10_000
@@ -34,11 +34,11 @@ NAME_BYTE_S = 2.5e-9
 LEVEL_S = 0.07e-6
 """One more level of a path that rm under xargs walks, for its status and for its removal."""
 _CROWDED_LEVELS = 800
-"""On so many levels each costs twice what it does in short paths: such a way is not in the nearest
-memory (68 ns a level in chains of 300, 74 of 500, 108 of 1,000, 132 of 1,900; names lie half as
-deep on the average: tests/bench/path_levels.py)."""
+"""With this many levels each costs twice as much as in short paths, because the path is not in the
+nearest cache (68 ns a level in chains of 300, 74 of 500, 108 of 1,000, 132 of 1,900; names are half
+as deep on average: tests/bench/path_levels.py)."""
 COUNTED_PROCESS_S = 0.0009
-"""What a process costs more under the kernel's counters, which it inherits."""
+"""Extra cost of a process under the kernel's counters, which it inherits."""
 
 _NAME_S = {
     "ext4": 12e-6,
@@ -67,7 +67,7 @@ class Seconds:
 
 
 def typical(kind: str) -> Calibration:
-    """Return what deleting costs on file systems of a type, as measured elsewhere."""
+    """Return the unit costs of a type of file system, as measured elsewhere."""
     name_s = _NAME_S.get(kind.partition(".")[0], _NAME_ELSEWHERE_S)
     costs = {name: strategy.cost for name, strategy in STRATEGIES.items()}
     prices = {
@@ -100,9 +100,9 @@ def predicted_seconds(
 
     Args:
         is_of_this: the calibration was made on the target's own file system.
-        trace: what counts its calls, which is not free.
-        calls: how many that are.
-        is_cold: nothing of the tree is in memory, as far as the calibration knows that.
+        trace: source that counts its calls, which takes time.
+        calls: number of its calls.
+        is_cold: nothing of the tree is cached; ignored where the calibration has no cold costs.
     """
     survey, totals = work.survey, work.survey.totals
     own, rm = calibration.prices[strategy.name], calibration.prices[REFERENCE]
@@ -127,7 +127,7 @@ def predicted_seconds(
 
 
 def learned_factor(calibration: Calibration, strategy: StrategyName, *, is_of_this: bool) -> float:
-    """Return what finished jobs there have taken, by what was measured; 1 without any."""
+    """Return how long finished jobs there took, relative to their prediction; 1 without any."""
     experience = calibration.experience.get(strategy)
     return experience.factor if experience is not None and is_of_this else 1.0
 
@@ -135,10 +135,10 @@ def learned_factor(calibration: Calibration, strategy: StrategyName, *, is_of_th
 def _entries_s(
     survey: Survey, price: UnitCosts, calibration: Calibration, gain: float = 1.0
 ) -> float:
-    """Add up what entries cost.
+    """Return the time that the entries take.
 
     Args:
-        gain: what else was measured with rm alone costs so much of it.
+        gain: factor on the costs that were measured with rm alone.
     """
     totals = survey.totals
     names, directories = totals.non_directories, totals.directories
@@ -154,10 +154,10 @@ def _entries_s(
 
 
 def _walked_levels(names: int, levels: int) -> float:
-    """Return how many levels of short paths cost as much as those of some names.
+    """Return how many levels of short paths cost as much as the levels of some names.
 
     Args:
-        levels: of all names, added up.
+        levels: sum over all names.
     """
     return levels * (1 + (levels / max(1, names) / _CROWDED_LEVELS) ** 2)
 
