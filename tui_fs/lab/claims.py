@@ -1,6 +1,6 @@
-"""How claims are judged: the comparisons that several experiments make, with their sentences.
+"""The judges of claims: comparisons that several experiments make, with their sentences.
 
-A judge returns a verdict with the figures it rests on. A figure that was not measured raises
+A judge returns a verdict with the figures it is based on. A figure that was not measured raises
 `NotMeasured`, which leaves the claim untested.
 """
 
@@ -19,7 +19,7 @@ def faster(fast: str, slow: str) -> Judge:
 def compare_times(results: Results, fast: str, slow: str) -> Judgement:
     """Judge that a step is the faster one; undecided where the runs of both overlap.
 
-    From four runs on, a quarter of them at either end does not count.
+    With four runs or more, a quarter of them at either end does not count.
     """
     spans = [_middle(results.values(key)) for key in (fast, slow)]
     here = _times(results, fast, slow, "of the time")
@@ -31,7 +31,7 @@ def compare_times(results: Results, fast: str, slow: str) -> Judgement:
 def time_ratio(
     key: str, reference: str, at_least: float = 0.0, at_most: float = math.inf, reason: str = ""
 ) -> Judge:
-    """Return a judge: a step takes so many times as long as another, by their medians."""
+    """Return a judge: the ratio of the median times of two steps is within bounds."""
 
     def judge(results: Results) -> Judgement:
         ratio = results.median(key) / results.median(reference)

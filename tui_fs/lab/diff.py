@@ -16,8 +16,8 @@ class Pair:
     """The medians of a measure in two runs.
 
     Attributes:
-        ratio: the second by the first; None if the first is zero.
-        are_apart: the ranges do not overlap, so that it is more than noise.
+        ratio: the second divided by the first; None if the first is zero.
+        are_apart: the ranges do not overlap, so the difference is more than noise.
     """
 
     first: float
@@ -122,7 +122,7 @@ def _different_calls(first: Results, second: Results, key: str) -> dict[str, tup
 
 
 def _differences(first: Results, second: Results) -> list[str]:
-    """Return in what the runs differ, so that nobody takes it for a gain."""
+    """Return the conditions in which the runs differ: these may explain a difference in time."""
     before, after = _facts(first), _facts(second)
     return [
         safe(

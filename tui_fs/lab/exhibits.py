@@ -1,4 +1,4 @@
-"""What a run shows, as values that a terminal, a screen or a page can draw."""
+"""The exhibits of a run, as values that a terminal, a screen or a page can draw."""
 
 import os
 import re
@@ -107,7 +107,7 @@ class CallsOf:
 
     Attributes:
         rows: call, calls, errors, share of the time, published calls, published errors.
-        remark: who counted, and whether the text's figures are of another number of files.
+        remark: the call source, and whether the text's figures are of another number of files.
     """
 
     key: str
@@ -127,7 +127,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Flame:
-    """A function by the time in it: itself, and with what it calls; in per cent."""
+    """The time in a function, alone and with its callees, in per cent."""
 
     function: str
     own_percent: float
@@ -169,7 +169,7 @@ PUBLISHED_LABEL = "  published"
 """The first cell of a row that holds the text's figures for the row above it."""
 MAX_FLAMES = 25
 _MIN_LINE_SHARE = 0.01
-"""Of all samples; a source line with fewer gets no row."""
+"""A source line with a smaller share of all samples gets no row."""
 _LINE_NUMBER = re.compile(r":(\d+)\)$")
 _LOG_FROM_RATIO = 50.0
 _CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "its errors")
@@ -184,7 +184,7 @@ _COUNTED_BY = {
 
 
 def exhibits_of(experiment: Experiment, results: Results, folder: str) -> tuple[Exhibit, ...]:
-    """Return all that a run shows: the claims first, then the views in their order.
+    """Return the exhibits of a run: the claims first, then the views in their order.
 
     A plot without a value is left out.
 
@@ -217,7 +217,7 @@ def exhibits_of(experiment: Experiment, results: Results, folder: str) -> tuple[
 
 
 def why_empty(results: Results, measured: Measured) -> str:
-    """Return why nothing is known of a step."""
+    """Return why a step has no figures."""
     if measured.why_not:
         return safe(measured.why_not)
     return "not run" if results.ended is not None else "not yet run"
@@ -404,7 +404,7 @@ def _cell(measure: Measure, values: tuple[float, ...]) -> str:
 
 
 def _call_rows(measured: Measured, table: PublishedCalls | None) -> tuple[Row, ...]:
-    """Return calls, errors and time of each system call beside the published ones."""
+    """Return calls, errors and time of each system call, with the published numbers."""
     share, is_whole = measured.plan.share, measured.source is not TraceSource.PERF
     here = {
         name: CallCount(round(call.calls / share), round(call.errors / share), call.seconds)

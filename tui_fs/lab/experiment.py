@@ -1,7 +1,7 @@
-"""The words an experiment is written in: trees, steps, published figures, claims, views.
+"""The types that describe an experiment: trials, steps, published figures, claims, views.
 
-An experiment is a value, in a file of its own below `tui_fs.lab.experiments`. It says what is done
-and never does it: `tui_fs.lab.runner` builds the trees and runs the steps.
+An experiment is a value, in a module of its own below `tui_fs.lab.experiments`. It describes the
+work and never does it: `tui_fs.lab.runner` builds the trees and runs the steps.
 """
 
 import enum
@@ -25,7 +25,7 @@ class Scale(enum.StrEnum):
 
 
 class Place(enum.StrEnum):
-    """Where a trial's tree lies: in the scratch directory, or on a file system made for it."""
+    """Where a trial's tree is made: in the scratch directory, or on a file system made for it."""
 
     HERE = "here"
     TMPFS = "tmpfs"
@@ -35,7 +35,7 @@ class Place(enum.StrEnum):
 
 
 class Counting(enum.StrEnum):
-    """What one more run of a step, which is not timed, counts."""
+    """What an additional, untimed run of a step counts."""
 
     NOTHING = "nothing"
     CALLS = "calls"
@@ -43,32 +43,32 @@ class Counting(enum.StrEnum):
 
 
 PIN = "{pin}"
-"""Stands in a command for the identity of the tree, which the engine requires."""
+"""Placeholder in a command for the identity of the tree, which the engine requires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """Commands that run one after the other and are measured together.
 
-    In every argument ``{tree}`` stands for the name of the tree, ``{empty}`` for that of an empty
-    directory, ``{out}`` for the absolute path of the folder whose files are kept with the run, and
-    ``{path:NAME}`` for the absolute path of the tool NAME. The argument ``*`` alone stands for all
-    names in the tree, sorted, as a shell gives them. ``{pin}`` stands for the tree's identity,
-    which the engine requires. The first word of each command is the name of a tool (``python`` is
-    the interpreter). The commands run in a directory that holds nothing but
-    the tree and the empty directory.
+    The runner replaces placeholders in every argument: ``{tree}`` by the name of the tree,
+    ``{empty}`` by that of an empty directory, ``{out}`` by the absolute path of the folder whose
+    files are kept with the run, ``{path:NAME}`` by the absolute path of the tool NAME, and
+    ``{pin}`` by the tree's identity, which the engine requires. It expands the argument ``*``
+    alone to all names in the tree, sorted as by a shell. The first word of each command is the
+    name of a tool (``python`` is the interpreter). The commands run in a directory that holds
+    nothing but the tree and the empty directory.
 
     Attributes:
         key: unique in the experiment, the same at both scales.
-        title: what a person reads in a table.
+        title: the row title in tables.
         is_in_tree: the commands run in the tree instead.
         is_cold: the caches are dropped before it; root only.
         is_pinned: on one processor.
         counting: whether its system calls are counted, in a run of its own.
         series, x: which line or group of bars it belongs to, and where on the axis.
-        share: of the work that is really done; times and counts stand for 1/share as much.
+        share: of the work that the step does; results scale times and counts by 1/share.
         expects: statuses of the last process that are no failure.
-        leaves: a file, named as in the commands' directory, whose sizes are looked at afterwards.
+        leaves: a file, named as in the commands' directory, whose sizes are read afterwards.
         keeps: names of the files it puts into ``{out}``.
     """
 
@@ -89,14 +89,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Steps on one tree, which is made anew for every round.
+    """Steps on one tree, which is rebuilt for every round.
 
     Attributes:
         tree: None for an empty one.
         rounds: how often the steps are timed; the trials of an experiment alternate.
-        is_reading: the steps only look at the tree; one that fails or is left out spares the rest.
-        is_settled: the tree is on its disk before they begin, as one that was not made just now.
-        disk_bytes, memory_bytes: what the steps need beside the tree.
+        is_reading: the steps only read the tree; one that fails or is left out stops no other.
+        is_settled: the tree is on its disk before the steps begin, like a tree made long ago.
+        disk_bytes, memory_bytes: what the steps need in addition to the tree.
     """
 
     steps: tuple[Step, ...]
@@ -111,11 +111,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What an experiment may look at before it says what is to be done.
+    """What an experiment may use to choose its trials.
 
     Attributes:
         tools: absolute paths of the installed ones, by name.
-        target: the directory a person named for it, whose shape is copied; empty for none.
+        target: the directory that the user named, whose shape is copied; empty for none.
     """
 
     tools: Mapping[str, str]
@@ -161,7 +161,7 @@ class PublishedCalls:
 
 
 class Verdict(enum.StrEnum):
-    """What has become of a claim."""
+    """The result of testing a claim."""
 
     HOLDS = "holds here"
     DOES_NOT = "does not hold here"
@@ -170,7 +170,7 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with the figures it rests on, and why where that needs a word."""
+    """A verdict with the figures it is based on, and a reason where it needs one."""
 
     verdict: Verdict
     here: str
@@ -186,7 +186,7 @@ class Claim:
 
     Attributes:
         published: the figure or statement as published.
-        judge: a figure it needs that was not measured (`NotMeasured`) leaves the claim untested.
+        judge: raises `NotMeasured` if a figure is missing, which leaves the claim untested.
     """
 
     text: str
@@ -204,13 +204,13 @@ class Claim:
 
 
 def judged(holds: bool, here: str, reason: str = "") -> Judgement:
-    """Return that a claim holds, or does not."""
+    """Return the judgement that a claim holds, or does not."""
     return Judgement(Verdict.HOLDS if holds else Verdict.DOES_NOT, here, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """Steps as rows, measures as columns; published figures stand beside those measured."""
+    """Steps as rows, measures as columns; published figures follow in rows of their own."""
 
     title: str
     keys: tuple[str, ...]
@@ -242,7 +242,7 @@ class CurveView:
 
 @dataclass(frozen=True, slots=True)
 class RatiosView:
-    """Medians of the time, in those of the first row: who takes how much of its time.
+    """Medians of the time, as ratios to those of the first row.
 
     Attributes:
         columns: their titles.
@@ -256,7 +256,7 @@ class RatiosView:
 
 @dataclass(frozen=True, slots=True)
 class CallsView:
-    """Tables of system calls, each beside the published one; the first two side by side."""
+    """Tables of system calls, each with the published counts; the first two side by side."""
 
     title: str
     keys: tuple[str, ...]
@@ -285,11 +285,10 @@ class Experiment:
         name: as in ``tui-fs lab run NAME``.
         question: that it answers, in a sentence.
         source: who has published it, when and where; empty for one of our own.
-        needs: tools and privileges it cannot do without, in words; what is missing for single
-            steps is said there.
-        trials: what is done, at a scale, with what is here.
+        needs: required tools and privileges, in words; a step reports what it alone lacks.
+        trials: returns what to run at a scale in a setting.
         tools: names of the tools that its steps run, or that it reads from `Setting.tools`.
-        takes_target: a directory of the person's own can be named; it is only looked at.
+        takes_target: the user can name a directory, which is only read.
         refines_estimates: its times refine the unit costs of the file system.
     """
 

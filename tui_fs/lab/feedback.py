@@ -24,7 +24,7 @@ def predictions(tree: str) -> dict[str, Estimate]:
     """Return the estimates of the strategies that can delete a tree, by their names.
 
     Args:
-        tree: absolute path of what was built; all of it is counted.
+        tree: absolute path of a built tree, which is counted completely.
 
     Raises:
         OSError, TuiFsError: it cannot be counted.
@@ -45,7 +45,7 @@ def refine_estimates(
         predicted: by the keys of the steps.
 
     Returns:
-        Sentences on what was refined, and on what was not and why.
+        Sentences on the refined strategies, and on the others with reasons.
     """
     filesystem = file_system_of(directory)
     refined: list[str] = []
@@ -69,7 +69,7 @@ def refine_estimates(
 
 
 def _refine(filesystem: FileSystem, results: Results, key: str, estimate: Estimate) -> str:
-    """Refine the unit costs by one step; return why not, as a part of a sentence."""
+    """Refine the unit costs by one step; if that fails, return the reason without a full stop."""
     least_s, most_s = results.span(key)
     if len(results.measured[key].runs) < _MIN_RUNS:
         return "it ran too few times"

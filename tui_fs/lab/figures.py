@@ -1,4 +1,4 @@
-"""Figures as a person reads them: with their unit, and no more digits than they are worth."""
+"""Figures formatted for the user, with their unit and only significant digits."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ def shown_span(unit: str, least: float, most: float, beside: str) -> str:
     Empty if both ends read alike.
 
     Args:
-        unit: a measure's name, or anything else for plain numbers.
+        unit: a measure's name, or any other text for plain numbers.
     """
     if unit in _MEASURES:
         low, high = (shown(Measure(unit), value) for value in (least, most))
@@ -54,7 +54,7 @@ def shown_span(unit: str, least: float, most: float, beside: str) -> str:
 
 
 def shown_tick(unit: str, value: float) -> str:
-    """Return a round number at an axis whose title is a measure's name, or another one."""
+    """Return a round number for an axis; its title is a measure's name or any other."""
     if unit in _TIMES:
         return _time(value, lambda scaled: f"{scaled:,g}")
     if unit in _SIZES:
@@ -71,9 +71,9 @@ def shown_times(ratio: float) -> str:
 
 
 def safe(text: str) -> str:
-    """Return text with everything that a terminal or a page could act on written as an escape.
+    """Return text with everything that a terminal or a page could interpret escaped.
 
-    Other than a name's, its backslashes stay single.
+    Unlike those of a name, its backslashes stay single.
     """
     if text.isprintable():
         return text
@@ -123,7 +123,7 @@ class Axis:
     is_log: bool
 
     def position(self, value: float) -> float:
-        """Return where a value lies between 0 (low) and 1 (high); values outside are clamped."""
+        """Return the position of a value from 0 (low) to 1 (high), clamped to that range."""
         if self.is_log:
             if value <= self.low:
                 return 0.0

@@ -1,7 +1,7 @@
-"""The file systems that the trees of an experiment lie on: made for a run, and gone after it.
+"""The file systems for the trees of an experiment: made for a run, and removed after it.
 
-All of them lie in the scratch directory of the run. They are mounted where only the process of
-the run and its children see them, so that even a killed run leaves no mount and no loop device.
+All of them are in the scratch directory of the run. Only the process of the run and its children
+see the mounts, so that even a killed run leaves no mount and no loop device.
 """
 
 import contextlib
@@ -38,19 +38,19 @@ _IMAGE_BYTES = 512 << 20
 """For journals and the like: mkfs.xfs takes no less than 300 MiB, and mkfs.ext4 makes a journal of
 64 MiB for up to 16 GiB and of a 128th beyond."""
 _IMAGE_SLACK = 1.5
-"""So that an image never is nearly full: a file system allocates otherwise then."""
+"""Keeps an image from getting nearly full, when its file system would allocate differently."""
 _SPARE_ENTRIES = 64
-"""Images, places to mount them, the empty directory, and what the steps leave."""
+"""For images, mount points, the empty directory, and files that the steps leave."""
 _MIN_FREE_SHARE = 0.02
-"""What is never filled, as with the trees that are made to measure times."""
+"""Share of a file system that always stays free, as with the trees of a calibration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What is needed on one place at most.
+    """The most that is needed on one place.
 
     Attributes:
-        contents_bytes: of files, those that steps make included.
+        contents_bytes: of files, including those that steps make.
         entries: names.
     """
 
@@ -59,20 +59,20 @@ class Needed:
 
     @property
     def disk_bytes(self) -> int:
-        """What it occupies at most on a file system on a disk."""
+        """The most it occupies on a disk file system."""
         return self.contents_bytes + self.entries * _ENTRY_BYTES
 
     @property
     def memory_bytes(self) -> int:
-        """What it occupies on a tmpfs."""
+        """The most it occupies on a tmpfs."""
         return self.contents_bytes + self.entries * _MEMORY_PER_ENTRY_BYTES
 
     @property
     def image_bytes(self) -> int:
-        """How large a file system for it is, and its image can become.
+        """The size of a file system for it, and the most that its image can occupy.
 
-        An image begins as a hole, but what is deleted in it stays allocated, and the next tree
-        may lie elsewhere.
+        An image begins as a hole, but blocks of deleted files stay allocated in it, and the next
+        tree may occupy other blocks.
         """
         return int(self.disk_bytes * _IMAGE_SLACK) + _IMAGE_BYTES
 
@@ -87,14 +87,14 @@ class Needs:
 
     @property
     def words(self) -> str:
-        """Both in one line, to be read behind `needs`."""
+        """Disk and memory in one line, to follow the word `needs`."""
         disk = f"up to {bytes_iec(self.disk_bytes)} of disk"
         inodes = counted(self.disk_inodes, "inode", "inodes")
         return f"{disk} ({inodes}) and {bytes_iec(self.memory_bytes)} of memory"
 
 
 def needed_on(trials: Iterable[Trial]) -> dict[Place, Needed]:
-    """Return what each place must hold: the tree of one trial at a time."""
+    """Return the needs of each place, which holds the tree of one trial at a time."""
     places: dict[Place, Needed] = {}
     for trial in trials:
         tree, most = _needed(trial), places.get(trial.place, Needed(0, 0))
@@ -105,7 +105,7 @@ def needed_on(trials: Iterable[Trial]) -> dict[Place, Needed]:
 
 
 def needs_of(trials: Iterable[Trial]) -> Needs:
-    """Return what trials need that are done one after the other.
+    """Return what trials need if they run one after the other.
 
     Images stay to the end, and count in full.
     """
@@ -121,7 +121,7 @@ def needs_of(trials: Iterable[Trial]) -> Needs:
 
 
 def refuse_without_room(needs: Needs, directory: str) -> None:
-    """Raise Refused if an experiment cannot be done below a directory.
+    """Raise Refused if an experiment has no room below a directory.
 
     A fiftieth of the file system and of its inodes stays free.
 
@@ -180,7 +180,7 @@ def _above_margin(free: int, total: int | None) -> int:
 LOOP_CONTROL = "/dev/loop-control"
 SHARED_MEMORY = "/dev/shm"
 _SYSTEM_DIRECTORIES = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Not on every user's PATH; mkfs lies there."""
+"""Not on every user's PATH; mkfs is installed there."""
 _PACKAGES = {
     "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
@@ -190,7 +190,7 @@ _PACKAGES = {
 _SPARE_INODES = 1024
 _BYTES_PER_INODE = 16_384  # inode_ratio in mke2fs.conf
 _SPARE_BYTES = 64 << 20
-"""For what lies beside the tree: the empty directory, and what the steps leave."""
+"""For the empty directory, and files that the steps leave."""
 _BUSY_LIMIT_S = 5.0
 _BUSY_STEP_S = 0.05
 _MAX_MESSAGE = 200
@@ -198,18 +198,18 @@ _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _isolated: Callable[[], None] = functools.cache(own_mounts)
-"""Forked children share the table of mounts, and know it."""
+"""Cached, because forked children share the mount namespace."""
 
 
 class Places:
-    """The places of a run, made when they are first asked for; a context that takes them down.
+    """The places of a run, each made on first use; leaving the context removes them.
 
-    A process that mounts gets a table of mounts of its own (`own_mounts`), for the rest of its
-    life: what it mounts later is seen by nobody else either.
+    A process that mounts gets a mount namespace of its own (`own_mounts`) for the rest of its
+    life: its later mounts are not visible to other processes either.
 
     Args:
-        scratch: holds them; it is removed after they are closed, by whoever made it.
-        trials: what they have to hold; no other places can be asked for.
+        scratch: holds them; its creator removes it after they are closed.
+        trials: what they must hold; no other places can be made.
     """
 
     def __init__(self, scratch: Scratch, trials: Iterable[Trial]) -> None:
@@ -218,7 +218,7 @@ class Places:
         self._made: dict[Place, tuple[int, str]] = {}
         self._undo = contextlib.ExitStack()
         if self._needed.keys() - {Place.HERE} and not _mount_obstacle():
-            # Before a directory is opened: one in the old table has no path in the new one.
+            # Before a directory is opened: one in the old namespace has no path in the new one.
             with contextlib.suppress(OSError):  # reported when something is to be mounted
                 _isolated()
 
@@ -234,7 +234,7 @@ class Places:
         self.close()
 
     def directory(self, place: Place) -> int:
-        """Return an open directory on a place, this user's alone; it is closed with the places.
+        """Return an open directory on a place, private to this user; `close` closes it.
 
         It may hold ``lost+found``.
 
@@ -254,12 +254,12 @@ class Places:
         return file_system_of(self._scratch.path).kind if place is Place.HERE else place.value
 
     def close(self) -> None:
-        """Take down what is mounted and remove the images; may be called again.
+        """Unmount everything and remove the images; may be called again.
 
-        What is in use is waited for for some seconds, and then taken down when it is free.
+        A mount in use is detached after some seconds; the kernel unmounts it when it is free.
 
         Raises:
-            OSError: something could not be cleared away; all else was.
+            OSError: something could not be removed; everything else was.
         """
         self._made.clear()
         self._undo.close()
@@ -296,7 +296,7 @@ class Places:
         return opened, path
 
     def _made_point(self, place: Place) -> str:
-        """Make the directory of a place, by its path: mounts are seen by paths opened since."""
+        """Make the directory of a place by its path: only paths opened since show the mounts."""
         above = os.open(self._scratch.path, _READ)
         try:
             if not os.path.samestat(os.fstat(above), os.fstat(self._scratch.descriptor)):
@@ -306,7 +306,7 @@ class Places:
         finally:
             os.close(above)
         path = os.path.join(self._scratch.path, place.value)
-        if place is not Place.HERE:  # which goes with the scratch directory
+        if place is not Place.HERE:  # that one is removed with the scratch directory
             self._undo.callback(_without(FileNotFoundError, os.rmdir), path)
         return path
 
@@ -337,7 +337,7 @@ class Places:
 def place_obstacle(place: Place) -> str:
     """Return why a place cannot be made here, without a full stop; empty if it can.
 
-    Nothing is tried: making it may fail all the same.
+    This does not try to make it, which may still fail.
     """
     obstacle = _mount_obstacle()
     if place is Place.HERE or (place is Place.TMPFS and not obstacle):
@@ -389,15 +389,15 @@ def _tool_path(name: str) -> str:
 def _options(place: Place, needed: Needed) -> Sequence[str]:
     if place is not Place.EXT4:
         return "-q", "-f"
-    # A kernel thread that fills the inode tables later would disturb what is measured.
+    # A kernel thread that fills the inode tables later would disturb the measurements.
     complete = "lazy_itable_init=0,lazy_journal_init=0"
-    # Steps may copy the tree: at least as many as mke2fs would give.
+    # Steps may copy the tree: at least as many as mke2fs would make.
     inodes = str(max(needed.entries + _SPARE_INODES, needed.image_bytes // _BYTES_PER_INODE))
     return "-q", "-F", "-b", "4096", "-N", inodes, "-E", complete
 
 
 def _run(place: Place, tool: str, *arguments: str) -> None:
-    """Run a tool to its end; TuiFsError with what it says if it fails."""
+    """Run a tool to its end; TuiFsError with its message if it fails."""
     ended = subprocess.run(
         [tool, *arguments],
         stdin=subprocess.DEVNULL,

@@ -39,13 +39,13 @@ _SERIES_COLOURS = 8
 _WIDTH, _HEIGHT = 640.0, 370.0
 _RIGHT, _TOP, _BOTTOM = 624.0, 30.0, 330.0
 _CHARACTER_WIDTH = 8.6
-"""Of a 13-unit font, with room for the larger one of narrow screens."""
+"""Width in a 13-unit font, with room for the larger font of narrow screens."""
 
 
 def page(
     experiment: Experiment, results: Results, exhibits: Iterable[Exhibit], run_id: str = ""
 ) -> str:
-    """Return the page; every text in it that is not ours is escaped.
+    """Return the page, with all variable text escaped.
 
     Args:
         exhibits: see `tui_fs.lab.exhibits.exhibits_of`.
@@ -80,7 +80,7 @@ def page(
 
 
 def text(value: str) -> str:
-    """Return text as it may stand in a page or an attribute."""
+    """Return text escaped for a page or an attribute."""
     return escape(safe(value), quote=True)
 
 

@@ -67,12 +67,12 @@ def prepare(
     Args:
         directory: where the scratch directory will be made; None for the one below the cache.
         target: a directory whose shape the experiment copies, if it takes one.
-        max_rounds: each step is timed at most so many times; None for as often as it says.
+        max_rounds: most times that each step is timed; None for the rounds of its trial.
 
     Raises:
-        BadInput: a directory is none, or the experiment takes no target.
+        BadInput: a path is not a usable directory, or the experiment takes no target.
         Missing: no step can run here.
-        Refused: there is no room, or others could replace what is made there.
+        Refused: there is no room, or other users could replace the scratch directory.
     """
     if target and not experiment.takes_target:
         raise BadInput(f"{experiment.name} takes no directory of one's own.")
@@ -99,7 +99,7 @@ def prepare(
 
 
 def in_words(step: Step, tools: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a step's commands as a user would type them beside the tree."""
+    """Return a step's commands as a user would type them in the directory above the tree."""
     lines: list[str] = []
     for pipeline in step.commands:
         typed = " | ".join(_typed(argv, tools) for argv in pipeline)

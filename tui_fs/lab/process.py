@@ -1,4 +1,4 @@
-"""The process that runs an experiment; it prints events and ends when its standard input does."""
+"""The process that runs an experiment; it prints events, and exits when its stdin closes."""
 
 import contextlib
 import json
@@ -35,18 +35,18 @@ from tui_fs.model.paths import displayable, from_base64, to_base64
 
 
 class LabRun:
-    """A run: entering its context starts it; leaving cancels it and waits until all is cleared.
+    """A run: entering the context starts it; leaving cancels it and waits for its cleanup.
 
-    If this process dies, the run ends and clears away by itself.
+    If this process dies, the run ends and cleans up by itself.
 
     Args:
         name: of the experiment.
         directory: where it may work; None for the one below the cache.
-        target: a directory of the person's own whose shape it copies.
+        target: a directory of the user whose shape it copies.
         max_rounds: see `prepare`.
 
     Attributes:
-        folder: where the record of the run lies; empty before it is started.
+        folder: holds the record of the run; empty before the start.
 
     Raises:
         BadInput, Missing, Refused: see `tui_fs.lab.preparing.prepare`; also Refused in read-only
@@ -63,7 +63,7 @@ class LabRun:
         max_rounds: int | None = None,
     ) -> None:
         refuse_read_only()
-        # Report at once what prevents it
+        # Report obstacles at once
         prepare(experiment(name), scale, directory, target, max_rounds)
         self.folder = ""
         self._name = name
@@ -134,7 +134,7 @@ class _Cancelled(Exception):
 
 
 class _EventWriter:
-    """Stores events and prints them, as long as somebody reads them."""
+    """Stores events, and prints them as long as the pipe has a reader."""
 
     def __init__(self, folder: str) -> None:
         self._recorder = Recorder(folder)

@@ -38,7 +38,7 @@ class Profile:
 
     Attributes:
         raw: stacks with their numbers of samples, as ``py-spy record -f raw`` writes them.
-        folder: holds the same as a file, which speedscope reads.
+        folder: holds the same stacks as a file, which speedscope reads.
     """
 
     raw: str
@@ -46,10 +46,10 @@ class Profile:
 
 
 def py_spy_path() -> str | None:
-    """Return the absolute path of py-spy: beside this Python's scripts, or else on PATH."""
-    beside = os.path.join(sysconfig.get_path("scripts"), TOOL)
-    if os.path.isfile(beside) and os.access(beside, os.X_OK):
-        return beside
+    """Return the absolute path of py-spy: among this Python's scripts, or else on PATH."""
+    script = os.path.join(sysconfig.get_path("scripts"), TOOL)
+    if os.path.isfile(script) and os.access(script, os.X_OK):
+        return script
     tool = find_tool(TOOL)
     return None if tool is None else tool.path
 
@@ -88,7 +88,7 @@ def profile_itself(seconds: int, is_wanted: Callable[[], bool]) -> Profile:
 
 
 def not_permitted(message: str, scope_path: str = PTRACE_SCOPE) -> TuiFsError:
-    """Return an error that names what would permit py-spy to trace a process.
+    """Return an error that names how to permit py-spy to trace a process.
 
     Args:
         message: of py-spy.
@@ -158,10 +158,10 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 @contextlib.contextmanager
 def _traceable_by_descendants() -> Iterator[None]:
-    """Permit the processes that this one starts to trace it, where Yama asks for that.
+    """Permit the processes that this one starts to trace it, where Yama requires it.
 
-    Yama takes a declared tracer and its descendants (security/yama/yama_lsm.c), and a process may
-    declare itself. A kernel without Yama refuses the call, and does not ask either.
+    Yama accepts a declared tracer and its descendants (security/yama/yama_lsm.c), and a process
+    may declare itself. A kernel without Yama refuses the call and does not require it.
     """
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_PTRACER, ctypes.c_ulong(os.getpid()), 0, 0, 0)

@@ -37,11 +37,11 @@ class Run:
     """One timed run of a step's commands.
 
     Attributes:
-        seconds: from the release of the first process to the last one's end, commands added up.
+        seconds: from the release of the first process to the exit of the last, over all commands.
         user_s, system_s: of all processes.
-        peak_memory_bytes: of the largest process, 0 if none was seen in its short life.
-        minor_faults, major_faults: of all processes, since they became their tools.
-        output: the beginning of what the last command printed, without the line's end.
+        peak_memory_bytes: of the largest process, 0 if all exited before they were sampled.
+        minor_faults, major_faults: of all processes, since they executed their tools.
+        output: the beginning of the last command's output, without the newline.
     """
 
     seconds: float
@@ -113,7 +113,7 @@ class RunBegan:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """The current activity; done lies between 0 and 1."""
+    """The current activity; `done` is between 0 and 1."""
 
     words: str
     done: float
@@ -173,7 +173,7 @@ class RunEnded:
 
     Attributes:
         why: of a failure, in a sentence.
-        files: kept beside the events.
+        files: kept in addition to the events.
     """
 
     ending: Ending
@@ -223,9 +223,9 @@ class Measured:
     failed: str = ""
 
     def values(self, measure: Measure) -> tuple[float, ...]:
-        """Return the figure of each run, or the only one there is; empty if there is none.
+        """Return the figure of each run, or the only figure; empty if there is none.
 
-        For a step that did a share of the work, what the whole would have taken.
+        Figures of a step that did a share of the work are extrapolated to the whole.
         """
         whole = 1.0 / self.plan.share
         if measure in _OF_RUN:
@@ -255,7 +255,7 @@ class Measured:
 
     @property
     def why_not(self) -> str:
-        """Why there is nothing; empty if there is something, or nothing yet."""
+        """Why the step has no figures; empty if it has some, or none yet."""
         return self.plan.why_not or self.failed
 
 
@@ -297,7 +297,7 @@ class Results:
         return sum(call.calls - call.errors for call in counts)
 
     def call_seconds(self, key: str) -> dict[str, float]:
-        """Return the time in each system call; NotMeasured if what counted has no times."""
+        """Return the time in each system call; NotMeasured if the call source has no times."""
         self.total_calls(key)
         calls = self.measured[key].calls
         if not any(call.seconds for call in calls.values()):
@@ -341,7 +341,7 @@ class Results:
 
 
 def fold(events: Iterable[LabEvent]) -> Results:
-    """Return what the events of a run add up to.
+    """Return the results of the events of a run.
 
     Raises:
         BadInput: the first event is not RunBegan, or one is of an unknown step.

@@ -46,14 +46,14 @@ from tui_fs.tracing.source import CallSource
 _PROGRESS_INTERVAL_S = 0.25
 _MAX_OUTPUT, _MAX_MESSAGE = 200, 100
 _STEP_WORK = 2_000
-"""A step counts as at least so many entries in the progress bar."""
+"""A step counts as at least this many entries in the progress bar."""
 _SOURCES = {
     Counting.CALLS: (TraceSource.BPF, TraceSource.STRACE, TraceSource.PERF),
     Counting.TIMES: (TraceSource.BPF, TraceSource.STRACE),
 }
 """bpftrace and strace count every call, the kernel's counters those they have names for."""
 _MAX_STRACE_ENTRIES = 1_000
-"""bpftrace takes a second to start; by then strace has counted the calls for so many names."""
+"""bpftrace takes a second to start; strace counts the calls for this many names in that time."""
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -61,7 +61,7 @@ class ExperimentRunner:
     """One run of an experiment.
 
     Args:
-        folder: where files are kept that steps make for it.
+        folder: holds the files that steps keep.
         emit: takes the events between the beginning and the end.
         check_cancelled: called often; its exception ends the run, and is raised again after the
             scratch directory is removed.
@@ -92,7 +92,7 @@ class ExperimentRunner:
         self._work = sum(_work(trial) * (_counts(trial) + trial.rounds) for trial in self._trials)
 
     def run(self) -> None:
-        """Run all trials, and remove what was made.
+        """Run all trials, and remove their trees and file systems.
 
         Raises:
             OSError, TuiFsError: a tree cannot be made, or something cannot be removed.
@@ -121,7 +121,7 @@ class ExperimentRunner:
             if _counts(trial):
                 self._run_trial(places, number, trial, is_counted=True)
         for round_number in range(max(trial.rounds for trial in self._trials)):
-            # Work that a trial leaves to the disk or the kernel falls to the next one.
+            # Alternate, because the next trial pays for work left to the disk or the kernel.
             for number, trial in reversed(trials) if round_number % 2 else trials:
                 if round_number < trial.rounds:
                     self._run_trial(places, number, trial, is_counted=False)
@@ -148,7 +148,7 @@ class ExperimentRunner:
                     if has_succeeded:
                         self._work_done += _STEP_WORK
                     elif not trial.is_reading:
-                        break  # the steps after it would not mean the same
+                        break  # the steps after it depend on it
         self._work_done = work_before + _work(trial)
 
     def _build(self, directory: int, trial: Trial) -> None:
@@ -183,7 +183,7 @@ class ExperimentRunner:
         return True
 
     def _count(self, step: Step, trial: Trial, directory: int) -> bool:
-        """Run a step of the round that counts; return whether the next ones can run, too."""
+        """Run a step of the counting round; return whether the next steps can run."""
         if step.counting is Counting.NOTHING:
             ended = self._run_step(step, directory, open_source(TraceSource.OFF))
             return not _failure(step, ended)
@@ -268,7 +268,7 @@ def _trial_directory(places: Places, place: Place) -> Iterator[tuple[int, str]]:
 
 
 def _clear(directory: int, path: str) -> None:
-    """Remove all that a trial has left: rm is fast, and what it leaves is removed after it."""
+    """Remove everything that a trial has left: first by rm, which is fast, then the rest."""
     try:
         rm = find_tool("rm")
     except Missing:

@@ -25,7 +25,7 @@ from tui_fs.model.paths import displayable
 _EVENTS = "events.jsonl"
 LOG = "log"
 _LONGEST_BYTES = 64 << 20
-"""More than any run writes; a longer file is no run's."""
+"""More than any run writes; a longer file is not a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def new_folder(experiment: str) -> str:
 
     Raises:
         OSError: it cannot be made.
-        Refused: somebody else could write there.
+        Refused: another user could write there.
     """
     place = _place()
     if not made_private(place):
@@ -67,7 +67,7 @@ def new_folder(experiment: str) -> str:
 
 
 class Recorder(LineWriter):
-    """Appends events to the record of a run; what only moves is not kept."""
+    """Appends events to the record of a run, except for progress."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(os.path.join(folder, _EVENTS))
@@ -89,7 +89,7 @@ def stored_runs() -> list[StoredRun]:
         try:
             results = load(folder)
         except BadInput:
-            continue  # asked for by its name, it says what is wrong
+            continue  # `load` reports the error when the user names this run
         began = results.began
         ending = None if results.ended is None else results.ended.ending
         scale = Scale(began.scale)
@@ -98,7 +98,7 @@ def stored_runs() -> list[StoredRun]:
 
 
 def load(folder: str) -> Results:
-    """Return what is known of a run; BadInput if its record cannot be read."""
+    """Return the results of a run; BadInput if its record cannot be read."""
     path = os.path.join(folder, _EVENTS)
     try:
         with open(path, "rb") as file:
@@ -108,7 +108,7 @@ def load(folder: str) -> Results:
             content = file.read()
     except OSError as error:
         raise BadInput(f"{displayable(path)} cannot be read: {error.strerror}.") from error
-    whole = content.split(b"\n")[:-1]  # a last line without its end was never finished
+    whole = content.split(b"\n")[:-1]  # a last line without a newline is incomplete
     try:
         results = fold(event_from_json(json.loads(line)) for line in whole)
     except (ValueError, RecursionError) as error:

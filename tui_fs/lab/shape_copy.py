@@ -1,7 +1,7 @@
 """A copy of the shape of a user's tree: its directories, and how many names are in each.
 
 Names and contents are not copied. The survey reads the tree: it follows no link and enters no
-mount. Within a directory all files get the same size and a name of the same length, its means.
+mount. All files of a directory get its mean size and a name of its mean length.
 """
 
 import errno
@@ -20,14 +20,14 @@ from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.table import DirectoryTable
 
 MAX_ENTRIES = 50_000
-"""Of a larger tree a share is copied."""
+"""The copy of a larger tree is a share of it."""
 
 MAX_FILE_BYTES = 16 << 20
 """A file gets no more than this."""
 
 _LARGE_SHARE = 20
-"""A directory with more than 1/20 of what is copied is thinned out; others are copied whole or
-left out, which changes the whole by no more than that."""
+"""A directory with more than 1/20 of the copied entries is thinned out. Others are copied whole or
+left out, which changes the whole by no more than 1/20."""
 
 _DOT_RECORDS_BYTES = 48
 _RECORD_OVERHEAD_BYTES = 23
@@ -38,7 +38,7 @@ _DIGITS = string.digits + string.ascii_lowercase
 
 @dataclass(frozen=True, slots=True)
 class CopiedDirectory:
-    """A directory so many levels below the tree; the next one of a higher level lies in it.
+    """A directory `level` levels below the tree; it contains the next if that has a higher level.
 
     Attributes:
         file_name_bytes, file_bytes: of each of its files.
@@ -58,7 +58,7 @@ class ShapeCopy(Tree):
     Attributes:
         copied: its directories, each before those in it.
         original_entries: names in the original tree, its own included.
-        is_sized: the files get blocks as there, reserved and not written; else they are empty.
+        is_sized: the files get blocks like the originals, reserved only; else they are empty.
     """
 
     copied: tuple[CopiedDirectory, ...]
@@ -81,7 +81,7 @@ class ShapeCopy(Tree):
 
     @property
     def words(self) -> str:
-        """What it is, and which share of the tree."""
+        """A description, with the share of the original tree."""
         files = counted(self._files, "empty file", "empty files")
         if self.is_sized:
             files = counted(self._files, "file", "files")
@@ -143,10 +143,10 @@ def copy_shape(target: str, *, is_sized: bool = False, max_entries: int = MAX_EN
 
 
 def _copied(table: DirectoryTable, one_in: int, max_entries: int) -> Iterator[CopiedDirectory]:
-    """Yield about one in so many entries, and never more than `max_entries`."""
+    """Yield about one in `one_in` entries, and never more than `max_entries`."""
     left = max_entries
     path: list[int] = []  # rows from the tree to the current directory
-    copied = 0  # so many of them are copied already
+    copied = 0  # how many of them are copied
     pending, number = [0], -1
     while pending and left > 0:
         row = pending.pop()

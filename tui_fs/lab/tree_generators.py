@@ -1,7 +1,7 @@
 """Trees that experiments are made on: flat, wide, deep, and like a home with its backups.
 
-A generator describes its directories one after the other; `Tree.build` makes them by open
-directories, the same in every round, with two descriptors at a time.
+A generator describes its directories one after the other. `Tree.build` makes them relative to open
+directories, with two descriptors at a time. The tree is the same in every round.
 """
 
 import functools
@@ -20,7 +20,7 @@ from tui_fs.model.units import bytes_iec, count, counted
 Tick = Callable[[int], None]
 
 BLOCK_BYTES = 4096
-"""ext4, xfs and btrfs give out blocks of this size, as mkfs makes them."""
+"""ext4, xfs and btrfs allocate blocks of this size, as mkfs makes them."""
 
 GETDENTS_BUFFER_BYTES = 32_768
 _TICK_ENTRIES = 500
@@ -29,15 +29,15 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def blocks_bytes(file_bytes: int) -> int:
-    """Return what a file of this size occupies, in whole blocks."""
+    """Return the bytes that a file of this size occupies, in whole blocks."""
     return -(-file_bytes // BLOCK_BYTES) * BLOCK_BYTES
 
 
 def directory_reads(files: int, prefix: str = "") -> int:
     """Return the getdents64 calls that read a directory of `Flat` names to its end.
 
-    A record has 19 bytes of header, the name and a NUL, in steps of 8; readdir(3) reads 32 KiB at
-    once (glibc, sysdeps/unix/sysv/linux/opendir.c); the last call finds nothing.
+    A record has 19 bytes of header, the name and a NUL, padded to 8; readdir(3) reads 32 KiB at
+    once (glibc, sysdeps/unix/sysv/linux/opendir.c); the last call returns nothing.
     """
     record_bytes = 2 * 24  # . and ..
     for digits in range(1, len(str(files)) + 1):
@@ -47,9 +47,9 @@ def directory_reads(files: int, prefix: str = "") -> int:
 
 
 class Directory(NamedTuple):
-    """A directory to make, so many levels below the tree, with names and sizes of its files.
+    """A directory to make, `level` levels below the tree, with names and sizes of its files.
 
-    The next directory of a higher level lies in it. The name of the tree itself does not count.
+    It contains the next directory if that has a higher level. The tree's own name is ignored.
     """
 
     level: int
@@ -224,21 +224,21 @@ _WORDS = (
 _ENDINGS = ("", ".c", ".css", ".gz", ".html", ".jpg", ".log", ".md", ".pdf", ".py", ".txt")
 _BACKUP = "backup"
 _FILES_EACH = 12
-"""Files in a directory, on the average."""
+"""Files in a directory, on average."""
 _BACKUP_EVERY = 20
-"""So many directories have one called ``backup`` among them."""
+"""One directory in this many is called ``backup``."""
 _MAX_SIZE_FACTOR = 64
-"""A file is at most so many times as large as the mean."""
+"""A file is at most this many times as large as the mean."""
 _SPREAD = 1.8
-"""Of the logarithm of the sizes: many are small, and a few hold most of the bytes."""
+"""Standard deviation of the logarithm of the sizes: a few files hold most of the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Realistic(Tree):
     """A tree like a home with its backups; the same for the same seed.
 
-    The directories lie below each other at random, some hold most of the files and some none;
-    the sizes are log-normal, and together at most twice what the mean gives.
+    The directories are nested at random; some hold most of the files and some none. The sizes are
+    log-normal, and their sum is at most twice the product of files and mean.
 
     Attributes:
         mean_bytes: about the mean size of a file.
@@ -297,11 +297,11 @@ class Realistic(Tree):
             yield f"{word}_{number}{ending}", next(sizes)
 
     def _layout(self, rng: random.Random) -> tuple[list[list[int]], list[int]]:
-        """Return for each directory the numbers of those in it, and how many files."""
+        """Return the numbers of each directory's subdirectories, and how many files it holds."""
         below: list[list[int]] = [[] for _ in range(self.directory_count)]
         has_backup: set[int] = set()
         for number in range(1, self.directory_count):
-            # half of them near the last ones, which gives depth, the others anywhere
+            # half of them below recent ones, which makes the tree deep, the others anywhere
             lowest = max(0, number - 10) if rng.random() < 0.5 else 0
             above = rng.randrange(lowest, number)
             if number % _BACKUP_EVERY == 0:
@@ -339,7 +339,7 @@ def _exchange(old: int, new: int) -> int:
 
 @functools.cache
 def _content() -> bytes:
-    """Return bytes that no file system can compress, always the same."""
+    """Return the same incompressible bytes at every call."""
     return random.Random(_CHUNK_BYTES).randbytes(_CHUNK_BYTES)
 
 

@@ -35,10 +35,10 @@ SPACED_FILES = 20
 LOGS, LARGE_LOGS = 1_000, 10
 
 _SAME_FACTOR = 1.25
-"""Times within this factor are taken for the same; the text's two lie within 1.1."""
+"""Times within this factor count as equal; the two in the text are within 1.1."""
 _TENFOLD = 10.0
 _NEARLY_100 = (10**1.5, 10**2.5)
-"""What is nearer to a hundred than to ten or a thousand."""
+"""The ratios nearer to a hundred than to ten or a thousand."""
 _NOTICED_S = 1.0
 """Longer than this, a person notices having to wait (R. B. Miller, 1968)."""
 
@@ -110,7 +110,7 @@ def _left(results: Results, key: str) -> int:
 
 
 def _leaves(key: str, number: int) -> Judge:
-    """Judge that so many of the files with spaces are left."""
+    """Return a judge: `number` of the files with spaces are left."""
 
     def judge(results: Results) -> Judgement:
         left = _left(results, key)
@@ -201,11 +201,11 @@ _CALLS_ONE_BY_ONE = (
 
 WHOLE = {Scale.SMALL: 5_000, Scale.PUBLISHED: 200_000}
 PART = {Scale.SMALL: 100, Scale.PUBLISHED: 5_000}
-"""Files of the tree, and of the part of it that a process is started for each."""
+"""Files of the tree, and of the part of it where each file gets a process."""
 
 _ROUNDS = {Scale.SMALL: 3, Scale.PUBLISHED: 5}
 _MIN_BATCHES = 10
-"""A part of the files tells what the whole takes if it makes at least so many batches."""
+"""A part of the files predicts the time of the whole if it makes at least this many batches."""
 
 COMMAND_BYTES = 131_072
 """xargs fills a command up to this (findutils, lib/buildcmd.c); each name has a NUL, too."""
@@ -220,7 +220,7 @@ _RM_TITLES = {"each": "-exec rm {} ;", "xargs": "| xargs rm", "plus": "-exec rm 
               "delete": "-delete"}  # fmt: skip
 
 _XARGS_FAILED = 123
-"""xargs ends so if one of its commands did not end with 0."""
+"""Exit status of xargs if one of its commands did not exit with 0."""
 
 _step = functools.partial(Step, is_in_tree=True)
 
@@ -284,7 +284,7 @@ _BATCHED = _step(
 
 
 def _commands(find: Argv, program: str) -> dict[str, tuple[Pipeline]]:
-    """Return how a program is given what find finds; the last one deletes it without any."""
+    """Return the commands that pass names from find to a program, or delete them in find."""
     return {
         "each": (((*find, "-exec", program, "{}", ";"),),),
         "xargs": ((find, ("xargs", program)),),
@@ -294,20 +294,20 @@ def _commands(find: Argv, program: str) -> dict[str, tuple[Pipeline]]:
 
 
 def _removing(whole: int, part: int, rounds: int) -> tuple[Trial, ...]:
-    """Return the same with rm, and what find can do alone."""
+    """Return trials of the same commands with rm, and of find -delete."""
     files = {"each": part}
     return tuple(
         Trial(
-            (_step(f"rm-{key}", _RM_TITLES[key], way, share=files.get(key, whole) / whole),),
+            (_step(f"rm-{key}", _RM_TITLES[key], commands, share=files.get(key, whole) / whole),),
             tree=Flat(files.get(key, whole)),
             rounds=rounds,
         )
-        for key, way in _commands(_FIND, _RM).items()
+        for key, commands in _commands(_FIND, _RM).items()
     )
 
 
 def _filtering(rounds: int) -> tuple[Trial, ...]:
-    """Return the same with a few large logs among many small ones, which are not to go."""
+    """Return trials that delete a few large logs, but not the many small ones among them."""
     tree = Flat(LOGS, suffixes=(".log", ".txt"))
     large = (tree.name(number) for number in range(1, 2 * LARGE_LOGS, 2))
     grow: tuple[Pipeline] = ((("truncate", "-s", "2M", *large),),)
@@ -315,13 +315,13 @@ def _filtering(rounds: int) -> tuple[Trial, ...]:
         Trial(
             (
                 _step(f"grow-{key}", "make some logs large", grow),
-                _step(f"logs-{key}", f"large logs: {_RM_TITLES[key]}", way),
+                _step(f"logs-{key}", f"large logs: {_RM_TITLES[key]}", commands),
                 _step(f"logs-{key}-left", f"what {key} left of the logs", _LEFT),
             ),
             tree=tree,
             rounds=rounds,
         )
-        for key, way in _commands(_LARGE_LOGS_FIND, _RM).items()
+        for key, commands in _commands(_LARGE_LOGS_FIND, _RM).items()
     )
 
 

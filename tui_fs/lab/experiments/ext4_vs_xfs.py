@@ -33,7 +33,7 @@ _TREES = {
 }
 _ROUNDS = 2
 _INODE_BYTES = 512
-"""What mkfs.xfs gives one unless told otherwise; mkfs.ext4 gives half of it."""
+"""Default size of an inode of mkfs.xfs; mkfs.ext4 makes it half as large."""
 _MUCH_MORE = 2.0
 """Times the gain of a plain search; the text expected a gain of 2 and found about 15."""
 
@@ -54,7 +54,7 @@ _COMMANDS: dict[str, tuple[str, tuple[Pipeline, ...]]] = {
 
 
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
-    """Return one trial for each file system; without root the steps are told, not done."""
+    """Return one trial for each file system; without root the steps are listed, not run."""
     del setting
     tree = _TREES[scale]
     inodes_bytes = tree.entries * _INODE_BYTES + tree.directory_count * BLOCK_BYTES

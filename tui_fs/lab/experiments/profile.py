@@ -33,7 +33,7 @@ _TITLES = {RAW: "with py-spy", NATIVE: "with py-spy, C functions too"}
 _DIRECTORIES = {Scale.SMALL: 200, Scale.PUBLISHED: 5_000}
 _FILES_IN_EACH = 100
 _RATE_PER_S = {Scale.SMALL: 500, Scale.PUBLISHED: 200}
-"""Half a second is to give some hundred samples; a minute gives enough at less cost."""
+"""Half a second must yield some hundred samples; a minute yields enough at a lower rate."""
 _ROUNDS = 3
 
 
@@ -49,7 +49,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     alone = Step(ALONE, "alone", ((_rmtree("python"),),), counting=Counting.CALLS)
     trials = [Trial((alone,), tree, rounds=_ROUNDS)]
     for key in WATCHED:
-        # --idle: a call that waits for the disk is where the time goes, too
+        # --idle: time in calls that wait for the disk counts, too
         native = ("--native",) if key == NATIVE else ()
         record = ("py-spy", "record", "--rate", rate, "--idle", "--format", "raw", *native)
         file = _FILES[key]

@@ -1,4 +1,4 @@
-"""All strategies against each other, on a copy of the shape of one's own tree."""
+"""All strategies against each other, on a copy of the shape of the user's tree."""
 
 from tui_fs.lab.claims import compare_times, faster
 from tui_fs.lab.experiment import (
@@ -33,7 +33,7 @@ KEYS = tuple(map(str, STRATEGIES))
 
 _ROUNDS = {Scale.SMALL: 3, Scale.PUBLISHED: 5}
 _MAX_ENTRIES_SMALL = 20_000
-"""It is made and deleted twenty times."""
+"""The tree is made and deleted twenty times."""
 _MEASURES = (
     Measure.SECONDS,
     Measure.MICROSECONDS_PER_ENTRY,

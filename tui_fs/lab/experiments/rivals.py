@@ -1,4 +1,4 @@
-"""The native engine against whatever else deletes or counts and is installed."""
+"""The native engine against all other installed programs that delete or count."""
 
 from collections.abc import Callable, Mapping
 
@@ -26,7 +26,7 @@ from tui_fs.model.units import bytes_iec
 
 PLACES = (Place.EXT4, Place.XFS, Place.BTRFS, Place.TMPFS)
 _PLACES_OF = {Scale.SMALL: (Place.EXT4, Place.TMPFS), Scale.PUBLISHED: PLACES}
-"""To make file systems takes longer than a small run may."""
+"""Making all file systems takes longer than a small run may."""
 RM, OURS, UUTILS, RMZ = "rm", "engine", "uutils", "rmz"
 
 UUTILS_TOOLS = ("uu-rm", "uu_rm", "coreutils")
@@ -90,10 +90,10 @@ _COUNTED_TREE = {Scale.SMALL: Wide(20, 100), Scale.PUBLISHED: Wide(800, 1_000)}
 _ROUNDS = {Scale.SMALL: 1, Scale.PUBLISHED: 5}
 _CLOSELY = (RM, OURS, RMZ)
 _CLOSE_ROUNDS = {Scale.SMALL: 1, Scale.PUBLISHED: 11}
-"""The claims ask for hundredths of these, and runs of a few tenths of a second differ by more."""
+"""The claims need hundredths for these, and runs of a few tenths of a second differ by more."""
 
 _OF_MANY, _OF_FLAT, _AT_MOST, _OF_RMZ, _OF_COUNTERS = 0.55, 0.65, 1.02, 1.03, 0.55
-"""What the engine is built to reach, on two processors, of the others' times."""
+"""Goals for the engine's time, relative to the other programs, on two processors."""
 _COUNTING_BYTES = 40 << 20
 
 
@@ -123,7 +123,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
         Step(_counting_key(tool), f"count with {title}", (commands,), series="counting")
         for tool, (title, commands) in _COUNTING.items()
     )
-    # What comes first would pay for what the caches do not hold yet.
+    # The first step would pay for filling the caches.
     warming = Step("warm", "read once", (_COUNTING["find"][1],))
     tree = _COUNTED_TREE[scale]
     return (
@@ -158,7 +158,7 @@ def _ratio(results: Results, key: str, reference: str) -> float:
 def _at_most(
     limits: Mapping[tuple[Place, str], float], rival: str
 ) -> Callable[[Results], Judgement]:
-    """Return a judge: the engine takes at most so much of a rival's time, each where it says."""
+    """Return a judge: the engine's time, relative to a rival's, is within each limit."""
 
     def judge(results: Results) -> Judgement:
         parts, holds = [], True

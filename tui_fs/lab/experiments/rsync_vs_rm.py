@@ -90,7 +90,7 @@ def _calls(results: Results, name: str, calls: tuple[str, ...], files: int = MAN
 
 
 def _for_each(name: str, calls: tuple[str, ...], reason: str, *, expected: bool = True) -> Judge:
-    """Judge that a call is made for every file; or that it is not."""
+    """Return a judge: the step makes a call for every file, or does not."""
 
     def judge(results: Results) -> Judgement:
         made = _calls(results, name, calls)

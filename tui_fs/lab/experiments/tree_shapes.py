@@ -51,7 +51,7 @@ TITLES = {
     OURS: "the engine",
 }
 SIZES = 4
-"""So many directories of growing size; the largest is the flat tree."""
+"""Number of directories of growing size; the largest is the flat tree."""
 
 _CONSTANT_CALLS = 100
 """The text counts 40 that do not depend on the tree: loading the program, opening, closing."""
@@ -142,7 +142,7 @@ def _asks_for_memory(results: Results) -> Judgement:
 
 
 def _bytes_per_name(results: Results, tool: str) -> float:
-    """Return what a further name takes, by page faults, up to what fts reads at once."""
+    """Return the bytes of a further name, from page faults, up to what fts reads at once."""
     keys = [key_of(growing(number), tool, Place.TMPFS) for number in range(SIZES)]
     sizes = {key: results.plan(key).entries - 1 for key in keys}
     first, *_, last = [key for key in keys if sizes[key] <= FTS_ENTRIES_AT_ONCE]
@@ -190,7 +190,7 @@ def _chain_goes(results: Results) -> Judgement:
             did_not.append(title)
     is_known = results.has(key_of(CHAIN, RM, Place.TMPFS)) or TITLES[RM] in did_not
     if not is_known:
-        results.median(key_of(CHAIN, RM, Place.TMPFS))  # says why there is nothing
+        results.median(key_of(CHAIN, RM, Place.TMPFS))  # NotMeasured with the reason
     words = [f"Deleted by {', '.join(did)}" if did else "", f"not by {', '.join(did_not)}"]
     here = "; ".join(words if did_not else words[:1])
     reason = "What names each entry by its whole path fails at 4,096 bytes." if did_not else ""
@@ -303,8 +303,8 @@ _ROUNDS = {Scale.SMALL: 2, Scale.PUBLISHED: 3}
 _BREADTH = {Scale.SMALL: 60, Scale.PUBLISHED: 1_000}
 _LEVELS = {Scale.SMALL: 3_000, Scale.PUBLISHED: 1_000_000}
 _LEVELS_ON_DISK = {Scale.SMALL: 500, Scale.PUBLISHED: 100_000}
-"""The text has its chain in memory only. On ext4 each directory of a chain lies in another group
-of blocks, and reading their bitmaps is most of the time: a million keep rm busy for minutes."""
+"""The text has its chain in memory only. On ext4 each directory of a chain is in another block
+group, and reading their bitmaps takes most of the time: a million keep rm busy for minutes."""
 _FILES = {
     Scale.SMALL: (300, 1_000, 3_000, 10_000),
     Scale.PUBLISHED: (1_000, 10_000, 100_000, 1_000_000),
@@ -392,7 +392,7 @@ def _views(results: Results) -> tuple[View, ...]:
 
 
 def _trees_of(results: Results, keys: tuple[str, ...]) -> str:
-    """Return in words what the steps delete: a chain is shorter on a disk."""
+    """Return the trees of the steps in words: a chain is shorter on a disk."""
     steps = (results.measured[key] for key in keys if key in results.measured)
     return " and ".join(dict.fromkeys(step.plan.tree for step in steps))
 
@@ -402,7 +402,7 @@ _WIDE_WORDS, _CHAIN_WORDS, _FLAT_WORDS = (
     "1,000,000 files in one directory",
 )  # fmt: skip
 _FIGURES = (
-    # shape, tool, place, what it is, then seconds, user, system, CPU and page faults
+    # shape, tool, place, description, then seconds, user, system, CPU and page faults
     (WIDE, RM, Place.TMPFS, _WIDE_WORDS, (3.06, 0.29, 2.75, 99, 10_834)),
     (WIDE, RM, Place.HERE, f"{_WIDE_WORDS}, SSD", (17.41, 0.52, 13.88, 82, 10_835)),
     (CHAIN, RM, Place.TMPFS, _CHAIN_WORDS, (19.22, 6.25, 12.88, 99, 70_976)),

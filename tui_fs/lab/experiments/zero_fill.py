@@ -29,22 +29,22 @@ _BLOCK_BYTES = 4 << 20
 _SIZES = {Scale.SMALL: (64 << 20, "64M"), Scale.PUBLISHED: (1 << 30, "1G")}
 _ROUNDS = 3
 _NOISE = 1.0 / 5.736
-"""Of the time: in over ten runs of the text none was a second off, the shortest took 5.736 s."""
+"""Share of the time: no run of over ten in the text was a second off; the shortest took 5.736 s."""
 _WAITING_CALLS = ("fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync")
 _HEAD_PIECES_BYTES = (8192, 4096)
 _LONG_BEFORE = 2.0
-"""Times as long: most of the time is more than half of it. In the text it was 7 times and more."""
+"""Factor: most of the time is more than half of it. In the text the factor was 7 and more."""
 
 
 _WRITTEN = {"head": "head -c", "dd-4m": "dd, blocks of 4 MiB", "dd-one-block": "dd, a single block"}
-"""Ways in which every byte goes through `write`, with their titles."""
+"""Methods that pass every byte through `write`, with their titles."""
 _DD = ("dd-4m", "dd-one-block")
 _UNWRITTEN = {"truncate": "truncate -s", "fallocate": "fallocate -l"}
-_WAYS = _WRITTEN | _UNWRITTEN
+_METHODS = _WRITTEN | _UNWRITTEN
 
 
 def _commands(scale: Scale) -> dict[str, Pipeline]:
-    """Return what makes the file in each way."""
+    """Return the command of each method."""
     size_bytes, size = _SIZES[scale]
     dd = ("dd", "if=/dev/zero", f"of={_FILE}")
     return {
@@ -60,43 +60,43 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     size_bytes, _ = _SIZES[scale]
     return tuple(
         Trial(
-            _steps(way, scale, setting),
+            _steps(method, scale, setting),
             rounds=_ROUNDS,
             disk_bytes=size_bytes,  # each file is deleted before the next one is made
-            memory_bytes=size_bytes if way == "dd-one-block" else 0,
+            memory_bytes=size_bytes if method == "dd-one-block" else 0,
         )
-        for way in _WAYS
+        for method in _METHODS
     )
 
 
-def _steps(way: str, scale: Scale, setting: Setting) -> tuple[Step, ...]:
-    """Return the steps of a way: sync is of the one file, so that no other data counts."""
+def _steps(method: str, scale: Scale, setting: Setting) -> tuple[Step, ...]:
+    """Return the steps of a method; sync writes only that file, so that no other data counts."""
     size_bytes, _ = _SIZES[scale]
-    name, made = _WAYS[way], _commands(scale)[way]
+    name, command = _METHODS[method], _commands(scale)[method]
     delete: tuple[Pipeline, ...] = ((("rm", "-f", _FILE),),)
     step = functools.partial(Step, series=name)
-    counting = Counting.CALLS if way in _WRITTEN else Counting.NOTHING
-    synced = (made, (("sync", _FILE),))
+    counting = Counting.CALLS if method in _WRITTEN else Counting.NOTHING
+    synced = (command, (("sync", _FILE),))
     read = step(
-        f"{way}-read",
+        f"{method}-read",
         f"read what {name} made",
         ((("cmp", "-n", str(size_bytes), _FILE, "/dev/zero"),),),
-        expects=frozenset({0, 1}),  # 1: another byte than zero, which cmp names
+        expects=frozenset({0, 1}),  # 1: cmp reports a byte that is not zero
     )
     # Without cmp the steps after it would not run, either.
-    is_read = way in _UNWRITTEN and "cmp" in setting.tools
+    is_read = method in _UNWRITTEN and "cmp" in setting.tools
     return (
-        step(f"{way}-synced", f"{name}, then sync", synced, leaves=_FILE),
+        step(f"{method}-synced", f"{name}, then sync", synced, leaves=_FILE),
         *((read,) if is_read else ()),
-        step(f"{way}-delete", f"delete what {name} made", delete),
-        step(way, f"{name}, no sync", (made,), counting=counting),
-        step(f"{way}-delete-unsynced", f"delete what {name} made, no sync", delete),
+        step(f"{method}-delete", f"delete what {name} made", delete),
+        step(method, f"{name}, no sync", (command,), counting=counting),
+        step(f"{method}-delete-unsynced", f"delete what {name} made, no sync", delete),
     )
 
 
-def _alike(ways: Iterable[str]) -> Judge:
-    """Return a judge: steps take the same time, as alike as the text's runs, or overlapping."""
-    keys = tuple(f"{way}-synced" for way in ways)
+def _alike(methods: Iterable[str]) -> Judge:
+    """Return a judge: the times are within the noise of the text's runs, or overlap."""
+    keys = tuple(f"{method}-synced" for method in methods)
 
     def judge(results: Results) -> Judgement:
         medians = [results.median(key) for key in keys]
@@ -147,12 +147,12 @@ def _is_allocated(results: Results) -> Judgement:
     return judged(holds, here, reason)
 
 
-def _is_sparse(way: str) -> Judge:
+def _is_sparse(method: str) -> Judge:
     def judge(results: Results) -> Judgement:
-        state = results.left(f"{way}-synced")
+        state = results.left(f"{method}-synced")
         is_sparse = state.allocated_bytes < state.apparent_bytes
         reason = "" if is_sparse else "All its blocks are reserved; what they hold counts as zeros."
-        return judged(is_sparse, _allocation(results, way), reason)
+        return judged(is_sparse, _allocation(results, method), reason)
 
     return judge
 
@@ -192,16 +192,18 @@ def _times(results: Results, keys: tuple[str, ...]) -> str:
 
 def _views(results: Results) -> tuple[View, ...]:
     del results
-    synced = tuple(f"{way}-synced" for way in _WAYS)
-    both = tuple(key for way in _WAYS for key in (way, f"{way}-synced"))
+    synced = tuple(f"{method}-synced" for method in _METHODS)
+    both = tuple(key for method in _METHODS for key in (method, f"{method}-synced"))
     times = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S)
     sizes = (Measure.APPARENT_BYTES, Measure.ALLOCATED_BYTES, Measure.EXTENTS)
-    deleted = tuple(f"{way}{end}" for way in _WAYS for end in ("-delete", "-delete-unsynced"))
+    deleted = tuple(
+        f"{method}{end}" for method in _METHODS for end in ("-delete", "-delete-unsynced")
+    )
     return (
         TableView("Making the file", both, times),
         BarsView("Making the file with sync", synced, Measure.SECONDS),
         TableView("What results", synced, sizes),
-        TableView("Reading it", tuple(f"{way}-read" for way in _UNWRITTEN), times),
+        TableView("Reading it", tuple(f"{method}-read" for method in _UNWRITTEN), times),
         TableView("Deleting it", deleted, times),
         CallsView("System calls, without sync", tuple(_WRITTEN)),
     )
@@ -220,15 +222,15 @@ _NOTE = "1 GiB, sync of the whole machine, ext4 on a virtual disk, CentOS 7.2"
 
 _PUBLISHED = (
     *(
-        Published(f"{way}-synced", measure, value, _NOTE)
-        for way, times in _TIMES.items()
+        Published(f"{method}-synced", measure, value, _NOTE)
+        for method, times in _TIMES.items()
         for measure, value in zip(
             (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S), times, strict=True
         )
     ),
     *(
-        Published(way, Measure.SECONDS, seconds, f"dd's own word; {_NOTE}")
-        for way, seconds in _DD_REPORTED_S.items()
+        Published(method, Measure.SECONDS, seconds, f"dd's own word; {_NOTE}")
+        for method, seconds in _DD_REPORTED_S.items()
     ),
 )
 
