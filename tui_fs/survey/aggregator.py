@@ -1,4 +1,4 @@
-"""Adding up the records of a survey: totals, a row for every directory, inodes once."""
+"""Add up the records of a survey: totals, a row for every directory, each inode once."""
 
 import heapq
 import os
@@ -17,11 +17,11 @@ from tui_fs.survey.records import (
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 ROWS_LIMIT = 5_000_000
-"""About 600 MB; directories beyond that are counted in the row of the one above them."""
+"""About 600 MB. A directory beyond the limit is counted in the row of its parent."""
 
 BIG_FILES_KEPT = 200
 ROWS_NAMED = 100
-"""Directories remembered for each flag; the rest is only counted."""
+"""Directories remembered for each flag; further ones are only counted."""
 
 _GETDENTS_BUFFER_BYTES = 32_768
 """glibc reads directories through a buffer of this size (sysdeps/unix/sysv/linux/opendir.c)."""
@@ -31,17 +31,17 @@ _NOT_ENTERED = DirectoryFlag.ELSEWHERE | DirectoryFlag.VANISHED
 
 
 class Aggregator:
-    """The sums so far.
+    """Add up the records of one survey.
 
     Args:
-        filtered: something is selected.
+        filtered: the survey has filters.
 
     Attributes:
-        vanished: names that were gone at their stat.
-        flagged: rows of directories for each flag, the first ones.
+        vanished: names for which stat returned ENOENT.
+        flagged: rows of the first `ROWS_NAMED` directories with each flag.
         flag_counts: how many directories have each flag.
-        max_depth: levels of directories that hold anything.
-        max_entries: the most entries of a directory.
+        max_depth: levels of non-empty directories.
+        max_entries: entries of the largest directory.
     """
 
     def __init__(self, filtered: bool) -> None:
@@ -188,7 +188,7 @@ class Aggregator:
         kind: int,
         is_matched: bool,
     ) -> None:
-        """Count an inode with several names once; remember how many are still to be seen."""
+        """Count an inode with several names once; keep the number of its missing names."""
         self.names_of_links += 1
         if self._device < 0:
             self._device = device
@@ -230,7 +230,7 @@ class Aggregator:
 
     @property
     def totals(self) -> Totals:
-        """Everything counted so far."""
+        """The totals so far, with each inode counted once."""
         return Totals(
             self._files,
             self._directories,
@@ -242,16 +242,16 @@ class Aggregator:
 
     @property
     def inodes(self) -> int:
-        """How many inodes the entries stand for."""
+        """Distinct inodes among the entries."""
         return self.totals.entries - self._repeats
 
     @property
     def repeats(self) -> int:
-        """Names of inodes that were counted under another name."""
+        """Names whose inode was already counted under another name."""
         return self._repeats
 
     def is_linked_outside(self, device: int, inode: int) -> bool:
-        """Return whether an inode has names that were not seen."""
+        """Return whether an inode has names that the survey has not seen."""
         return self._key(device, inode) in self._links
 
     def _key(self, device: int, inode: int) -> int | tuple[int, int]:
@@ -259,12 +259,12 @@ class Aggregator:
 
     @property
     def linked_outside(self) -> int:
-        """Inodes that have names which were not seen."""
+        """Inodes that have names which the survey has not seen."""
         return len(self._links)
 
     @property
     def matched(self) -> Totals | None:
-        """What the filters select; None without filters."""
+        """Totals of the entries that the filters select; None without filters."""
         if self._matched is None:
             return None
         files, symlinks, other, apparent, allocated = self._matched
@@ -280,7 +280,7 @@ class Aggregator:
         return [self.table.path(row) for row in self.flagged.get(flag, [])[:number]]
 
     def big_files_in(self, row: int) -> list[BigFile]:
-        """Return the large files of one directory, as far as they are kept."""
+        """Return the large files of one directory that were kept."""
         return [file for _, its_row, _, file in self.big_files if its_row == row]
 
     def path_of_file(self, row: int, name: bytes) -> PathStr:
@@ -288,5 +288,5 @@ class Aggregator:
         return PathStr(os.path.join(self.table.path(row), os.fsdecode(name)))
 
     def free_numbers(self) -> None:
-        """Free what is needed only while records arrive."""
+        """Free the tables that are needed only while records arrive."""
         self._rows = array("i")

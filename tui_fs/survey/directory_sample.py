@@ -1,13 +1,15 @@
 """Estimate how many names a directory has without reading a huge one to its end.
 
-A directory of up to `ENOUGH_NAMES` names is read to its end. Of a larger one the file system says
-more than its names do:
+A directory of up to `ENOUGH_NAMES` names is read to its end. For a larger one the file system
+provides other evidence:
 
-- tmpfs counts 20 bytes a name in st_size, btrfs twice the length of each name.
-- ext4 gives the hash of a name as its position. Hashes are spread evenly, so the position reached
-  is the share of the names that was read.
-- xfs gives the place in the directory's data, which may have holes: windows all over it are read.
-- Elsewhere reading goes on, and what is left when the time is up is unknown.
+- tmpfs adds 20 bytes for each name to st_size, btrfs twice the length of each name.
+- ext4 returns the hash of a name as its position (d_off). Hashes are spread evenly, so the position
+  reached is the share of the names that was read.
+- xfs returns the offset in the directory's data, which may have holes. The sampler reads windows
+  spread over all of it.
+- On other file systems reading continues until the time is up. The number of unread names is then
+  unknown.
 """
 
 import enum
@@ -21,23 +23,23 @@ from tui_fs.linux.directories import DT_DIR, DT_UNKNOWN, Dirent, DirentReader
 
 ENOUGH_NAMES = 4_096
 MAX_NAMES = 200_000
-"""Read of one directory: some 200 bytes of memory each."""
+"""Names read of one directory; each takes about 200 bytes of memory."""
 
 _WINDOWS = 48
 _WINDOW_BYTES = 8_192
-"""Of a directory's data: the names in it always fit into one buffer of getdents64."""
+"""Part of a directory's data; its names always fit into one buffer of getdents64."""
 _XFS_UNIT_BYTES = 8
 """Positions in an xfs directory count units of its data (xfs_dir2_dataptr_to_byte)."""
 _TMPFS_BYTES_PER_ENTRY = 20
 """st_size of a directory grows by BOGO_DIRENT_SIZE for each name, . and .. among them."""
 _NAME_LENGTH_ERROR = 0.1
-"""Names that were made later may have another length than those read."""
+"""The unread names may have another mean length than those read."""
 _HASH_SPACES = (1 << 31, 1 << 63)
-"""ext4 gives the hash of a name as its position: 31 bits to 32-bit programs, else 63."""
+"""d_off on ext4 is the hash of the name: 31 bits for 32-bit programs, else 63."""
 
 
 class Family(enum.Enum):
-    """File systems by what they say about a directory."""
+    """File systems by what st_size, st_nlink and d_off of a directory mean."""
 
     EXT = ("ext2", "ext3", "ext4")
     XFS = ("xfs",)
@@ -51,13 +53,13 @@ class Family(enum.Enum):
         return next((family for family in cls if filesystem in family.value), cls.OTHER)
 
     def subdirectories(self, status: os.stat_result) -> int | None:
-        """Return how many subdirectories the link count means, None where it means nothing."""
+        """Return the number of subdirectories by the link count, None where it has no meaning."""
         if self in (Family.EXT, Family.XFS, Family.TMPFS) and status.st_nlink >= 2:
             return status.st_nlink - 2
-        return None  # ext4 writes 1 when there are more than 64,998
+        return None  # ext4 sets st_nlink to 1 above 64,998 subdirectories
 
     def guess_names(self, size_bytes: int) -> float:
-        """Return about how many names a directory of this size has."""
+        """Return a rough number of names of a directory with this st_size."""
         match self:
             case Family.TMPFS:
                 return max(0.0, size_bytes / _TMPFS_BYTES_PER_ENTRY - 2)
@@ -73,14 +75,14 @@ class Family(enum.Enum):
 
 @dataclass(slots=True)
 class DirectorySample:
-    """What was read of one directory.
+    """The names read of one directory, and the estimates made from them.
 
     Attributes:
-        names: those read; where the directory is not complete, as they are all over it.
-        entries: how many names it has.
+        names: those read; a sample from all of the directory if it was not read to its end.
+        entries: number of names in the directory.
         variance: of `entries`.
-        unknown: of the entries, those that are a mere guess.
-        directories: how many of the entries are directories.
+        unknown: the part of `entries` that is a guess without evidence.
+        directories: number of entries that are directories.
         directories_variance: of `directories`.
     """
 
@@ -94,10 +96,10 @@ class DirectorySample:
 
 
 class DirectorySampler:
-    """Reads open directories, huge ones in part. Not for several threads at once.
+    """Read open directories, huge ones in part. Not thread-safe.
 
     Args:
-        is_over: whether the time is up.
+        is_over: returns whether the time is up.
     """
 
     def __init__(self, rng: random.Random, is_over: Callable[[], bool]) -> None:
@@ -115,9 +117,9 @@ class DirectorySampler:
         """Read a directory from its beginning.
 
         Args:
-            status: of the directory, from before.
-            wants_all: whether to go on when the number of names can be estimated, to meet more
-                subdirectories; asked after every buffer.
+            status: of the directory, from before this call.
+            wants_all: returns whether to continue although the number of names can be estimated,
+                in order to find more subdirectories; called after every buffer.
 
         Raises:
             OSError: it cannot be read.
@@ -171,14 +173,14 @@ class DirectorySampler:
                 descriptor, position, end, _WINDOW_BYTES // unit_bytes
             )
             return DirectorySample(met or names, known + rest, variance)
-        # A directory that has gone on so far may go on as far again.
+        # Without evidence, assume as many unread names as were read.
         unknown = known + 1.0
         return DirectorySample(names, known + unknown, unknown * unknown, unknown)
 
     def _read_windows(
         self, descriptor: int, position: int, end: int, window: int
     ) -> tuple[list[Dirent], float, float]:
-        """Return some names between two positions, how many there are, and the variance."""
+        """Return a sample of names between two positions, their estimated number, its variance."""
         met: list[Dirent] = []
         stride = (end - position) / _WINDOWS
         if stride < 1:
@@ -200,7 +202,7 @@ class DirectorySampler:
         return met, scale * mean, scale * scale * spread / len(counts)
 
     def _with_kinds(self, descriptor: int, batch: list[Dirent]) -> list[Dirent]:
-        """Ask for the kinds that the file system does not give with the names."""
+        """Fill in the kinds that the file system leaves unknown in d_type, by stat."""
         if all(name.kind != DT_UNKNOWN for name in batch):
             return batch
         known = []

@@ -1,4 +1,4 @@
-"""A survey by the native engine: one process with as many threads as there are processors."""
+"""Survey by the native engine: one process with one thread per processor by default."""
 
 import contextlib
 import functools
@@ -28,22 +28,22 @@ RECORD_FORMAT = 4
 _REINSTALL = "Install tui-fs again, so that both are of one version."
 _MAX_ERROR_BYTES = 300
 _EXIT_TIMEOUT_S = 0.5
-"""From the end of its output until the process has ended."""
+"""Time for the process to exit after it has closed its output."""
 _LENGTH = struct.Struct("<I")
 _READ_BYTES = 1 << 20
 
 
 class EngineScan:
-    """A running engine. It ends with this process.
+    """A running engine. It ends when this process ends.
 
     Args:
         program: absolute path of the engine.
-        roots: the directories, and their identities when they were opened.
+        roots: the directories with their identities at the time of opening.
         filters: entries to count separately.
         threads: of the engine; None for one per processor.
 
     Raises:
-        TuiFsError: it cannot be started; Missing if a limit of this process is the reason.
+        TuiFsError: the engine cannot be started; Missing if a limit of this process prevents it.
     """
 
     def __init__(
@@ -70,24 +70,24 @@ class EngineScan:
             raise TuiFsError(sentence, _REINSTALL) from error
         assert self._process.stdout is not None
         self._frames = _FrameReader(self._process.stdout.fileno())
-        self._has_greeted = self._has_ended = False
+        self._has_header = self._has_ended = False
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
 
     @property
     def pids(self) -> frozenset[int]:
-        """The process of the engine."""
+        """The process id of the engine."""
         return frozenset((self._process.pid,))
 
     def register(self, descriptor: int, answer: Callable[[], None]) -> None:
-        """Watch another descriptor; `answer` is called when it is readable."""
+        """Poll another descriptor as well; call `answer` when it is readable."""
         self._selector.register(descriptor, selectors.EVENT_READ, answer)
 
     def batches(self, timeout_s: Callable[[], float]) -> Iterator[Batch | None]:
         """Yield all batches; None after each wait.
 
         Raises:
-            TuiFsError: the engine has another record format, or has ended too early.
+            TuiFsError: the engine has another record format, or exited before the end.
         """
         while not self._has_ended:
             for key, _ in self._selector.select(max(0.0, timeout_s())):
@@ -100,7 +100,7 @@ class EngineScan:
     def _read(self) -> Iterator[Batch]:
         try:
             for frame in self._frames.read():
-                if not self._has_greeted:
+                if not self._has_header:
                     self._check_format(frame)
                 elif (fields := _decoder().decode(frame)) is None:
                     self._has_ended = True
@@ -112,10 +112,10 @@ class EngineScan:
             raise self._other_format() from error
 
     def _check_format(self, frame: bytes) -> None:
-        # The version alone, because the records of another version may have other fields.
+        # Only the version is decoded: the records of another version may have other fields.
         if frame != bytes((RECORD_FORMAT,)):
             raise self._other_format()
-        self._has_greeted = True
+        self._has_header = True
 
     def _other_format(self) -> TuiFsError:
         sentence = f"The engine {displayable(self._program)} is not the one that tui-fs needs."
@@ -126,18 +126,18 @@ class EngineScan:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_EXIT_TIMEOUT_S)
         was_killed = (self._process.poll() or 0) < 0
-        self._process.kill()  # it may have closed its output and still run
+        self._process.kill()  # it may still run with its output closed
         error_output = self._process.stderr.read(_MAX_ERROR_BYTES) or b""
         text = error_output.decode("utf-8", "replace").strip().removeprefix("tui-fs-engine: ")
         reason = harmless(text)
-        if not (self._has_greeted or was_killed):
+        if not (self._has_header or was_killed):
             sentence = f"The engine {displayable(self._program)} cannot count"
             return TuiFsError(f"{sentence}: {reason}" if reason else f"{sentence}.", _REINSTALL)
         sentence = "The engine has ended unexpectedly; the counts are not complete"
         return TuiFsError(f"{sentence}: {reason}" if reason else f"{sentence}.", "Count again.")
 
     def close(self) -> None:
-        """End the engine."""
+        """Kill the engine if it runs, and close its pipes."""
         self._selector.close()
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
@@ -154,9 +154,9 @@ _Fields = tuple[list[DirRecord], list[Link], list[BigFile], _Matched, int]
 
 @functools.cache
 def _decoder() -> "Decoder[_Fields | None]":
-    """Return the decoder of a batch or, as None, of the end.
+    """Return the decoder of a batch; None is the end of the stream.
 
-    msgspec is imported while the engine already runs, because that takes 18 ms.
+    msgspec is imported while the engine already runs, because the import takes 18 ms.
     """
     from msgspec.msgpack import Decoder
 
@@ -187,9 +187,9 @@ def _command(
 
 
 def _private_groups(uid: int) -> list[int]:
-    """Return the groups whose only members are a user and root.
+    """Return the groups whose only members are `uid` and root.
 
-    Only groups that are named after one of the two can be private (see `is_private_group`).
+    Only a group named after one of the two can be private (see `is_private_group`).
     """
     gids: set[int] = set()
     with contextlib.suppress(KeyError):
@@ -200,17 +200,17 @@ def _private_groups(uid: int) -> list[int]:
 
 
 class _FrameReader:
-    """Reads frames from a pipe: a length of four bytes, then so many bytes."""
+    """Read frames from a pipe: a length of four bytes, then that number of bytes."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._buffer = bytearray()
 
     def read(self) -> Iterator[bytes]:
-        """Wait for data, and yield the complete frames.
+        """Block for data, and yield the complete frames.
 
         Raises:
-            EOFError: the pipe has no writer.
+            EOFError: all writers have closed the pipe.
         """
         chunk = os.read(self._descriptor, _READ_BYTES)
         if not chunk:

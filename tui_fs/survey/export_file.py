@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all, and never in the place of another one."""
+"""Create a file atomically, without replacing an existing one by accident."""
 
 import contextlib
 import errno
@@ -12,15 +12,15 @@ from tui_fs.model.paths import displayable
 
 _BUFFER_BYTES = 1 << 20
 _WITHOUT_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""What link says on file systems that have no hard links (vfat, some network file systems)."""
+"""Errors of link(2) on file systems without hard links (vfat, some network file systems)."""
 
 
 def refuse_taken(path: str, *, overwrites: bool) -> None:
-    """Refuse a place where something stands that may not be replaced.
+    """Raise BadInput if the file may not be created or replaced.
 
     Raises:
-        BadInput: a file stands there and `overwrites` is false, or it is no regular file; or
-            nothing can be made there.
+        BadInput: the file exists and `overwrites` is false, or it is not a regular file; or the
+            directory does not allow a new file.
     """
     shown = displayable(path)
     try:
@@ -43,12 +43,12 @@ def refuse_taken(path: str, *, overwrites: bool) -> None:
 
 @contextlib.contextmanager
 def new_file(path: str, *, overwrites: bool = False) -> Iterator[BinaryIO]:
-    """Give a file to write; it takes its name, mode 0600, when all is written and on the disk.
+    """Yield a file to write; it gets its name, mode 0600, after the block and an fsync.
 
-    Nothing is left of it where the block ends with an exception.
+    If the block raises an exception, no file remains.
 
     Raises:
-        BadInput: see `refuse_taken`; or the directory cannot be written in.
+        BadInput: see `refuse_taken`; or the directory is not writable.
         OSError: writing failed.
     """
     refuse_taken(path, overwrites=overwrites)
@@ -71,7 +71,7 @@ def new_file(path: str, *, overwrites: bool = False) -> Iterator[BinaryIO]:
                 os.fsync(descriptor)
             _name(place, partial, name, path, overwrites)
         finally:
-            with contextlib.suppress(FileNotFoundError):  # it has its name
+            with contextlib.suppress(FileNotFoundError):  # it has been renamed to its final name
                 os.unlink(partial, dir_fd=place)
         os.fsync(place)
     finally:
@@ -79,7 +79,7 @@ def new_file(path: str, *, overwrites: bool = False) -> Iterator[BinaryIO]:
 
 
 def _name(place: int, partial: str, name: str, path: str, overwrites: bool) -> None:
-    """Give the written file its name."""
+    """Link or rename the written file to its final name."""
     if not overwrites:
         try:
             os.link(partial, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)

@@ -1,8 +1,8 @@
 """Read a survey from a file in ncdu's export format: https://dev.yorhel.nl/ncdu/jsonfmt
 
-The file may come from anywhere and be of any size and depth. ijson parses it piece by piece. Only
-directories are kept, each with the offsets between which the file describes it. The entries of a
-directory are read from the file again when it is listed. No path that the file names is opened.
+The file is untrusted and may have any size and depth. ijson parses it piece by piece. Only
+directories are kept in memory, each with the start and end offset of its description. Listing a
+directory reads its entries from the file again. No path that the file names is opened.
 """
 
 import codecs
@@ -38,16 +38,16 @@ from tui_fs.survey.tally import DirectoryTally
 BACKEND = "ncdu-import"
 
 MAX_ENTRY_BYTES = 64 << 10
-"""A name is at most 255 bytes long, the path of the top directory a few thousand."""
+"""A name has at most 255 bytes, the path of the top directory a few thousand."""
 
 MAX_NAME_BYTES = 4_096
-"""Linux has 255 at most; other systems have more."""
+"""Linux allows 255; other systems allow more."""
 
 MAX_SIZE = (1 << 63) - 1
-"""No file is larger (loff_t), and so is no sum of sizes on one machine."""
+"""The largest file (loff_t); no sum of sizes on one machine exceeds it either."""
 
 BLOCK_BYTES = 512
-"""The unit of st_blocks; a dsize that is no multiple of it is rounded up."""
+"""The unit of st_blocks; a dsize is rounded up to a multiple of it."""
 
 _CHUNK_BYTES = 128 << 10
 _REPORTED_ENTRIES = 4_096
@@ -55,7 +55,7 @@ _OTHER_FILE_SYSTEM = ("otherfs", "othfs", "kernfs")
 """Values of `excluded` for a mount point."""
 
 _UNKNOWN_LINKS = (1 << 31) - 1
-"""The link count of a hard link of which the file says no count (ncdu before 1.16)."""
+"""The link count of a hard link for which the file has no count (ncdu before 1.16)."""
 
 _TYPE_BITS = 0o170000
 """S_IFMT of inode(7); stat.S_IFMT raises OverflowError for numbers beyond 32 bits."""
@@ -68,7 +68,7 @@ Item = dict[str, Any]
 
 @dataclass(slots=True)
 class _Directory:
-    """A directory whose end has not been read, with the entries that are not reported yet."""
+    """A directory whose end has not been read, with its entries that are not in a batch yet."""
 
     number: int
     device: int
@@ -80,7 +80,7 @@ class _Directory:
 
 
 class ImportedSurvey:
-    """A survey read from a file.
+    """A survey read from an export file.
 
     Args:
         path: of the file.
@@ -117,8 +117,8 @@ class ImportedSurvey:
         """Yield the counts so far every `interval_s`, and the complete ones at the end.
 
         Args:
-            questions: a descriptor to poll while reading, and a function that is called when it
-                can be read.
+            questions: a descriptor to poll while reading, and a function to call when it is
+                readable.
 
         Raises:
             BadInput: the file is damaged.
@@ -140,13 +140,15 @@ class ImportedSurvey:
         others: list[Child] = []
         try:
             with self._file.reader(self._starts[row]) as reader:
-                for kind, item in islice(reader.values(), 2, None):  # after its bracket and itself
+                for kind, item in islice(
+                    reader.values(), 2, None
+                ):  # skips its bracket and its own item
                     if kind == "end_map":
                         others.append(child_of(item))
                     elif kind == "start_array" and (end := ends.get(reader.offset - 1)):
                         reader.skip_array(end)
                     else:
-                        break  # at its end, or where nothing has been read yet
+                        break  # at its end, or at the first unread byte
                     if len(others) == OTHERS_LISTED:
                         break
                 else:
@@ -255,7 +257,7 @@ class ImportedSurvey:
         self._unreported.pop(directory.number, None)
 
     def _note_excluded(self, item: Item, row: int) -> None:
-        """Remember what the export left out; a mount point by its row."""
+        """Record an excluded entry; a mount point by its row."""
         if item["excluded"] in _OTHER_FILE_SYSTEM and row != NO_ROW:
             self._mounts.append(row)
         else:
@@ -283,7 +285,7 @@ class ImportedSurvey:
         directory.pending = 0
 
     def _report(self) -> None:
-        """Have the aggregator count everything that has been read."""
+        """Pass the batch to the aggregator."""
         for directory in self._unreported.values():
             self._report_directory(directory)
         self._unreported.clear()
@@ -326,7 +328,7 @@ def root_of(path: str) -> PathStr:
 
 
 def root_name_of(item: Item, shown: str) -> bytes:
-    """Return the absolute path of the top directory; a relative one is put below /."""
+    """Return the absolute path of the top directory; a relative path is taken relative to /."""
     name = _text_bytes(item.get("name"))
     if not name or b"\0" in name:
         raise BadInput(f"{shown} is damaged: its top directory has no name.", "Export it anew.")
@@ -334,7 +336,7 @@ def root_name_of(item: Item, shown: str) -> bytes:
 
 
 def name_of(item: Item) -> bytes:
-    """Return the name; BadInput if no file can have it."""
+    """Return the name; BadInput if it is not a valid file name."""
     name = _text_bytes(item.get("name"))
     is_wrong = b"/" in name or b"\0" in name or name in (b"", b".", b"..")
     if is_wrong or len(name) > MAX_NAME_BYTES:
@@ -344,7 +346,7 @@ def name_of(item: Item) -> bytes:
 
 
 def number_of(value: object, default: int = 0) -> int:
-    """Return a number from 0 to what 63 bits hold; `default` if it is none."""
+    """Return a number from 0 to 2^63 - 1; `default` if `value` is not one."""
     if type(value) is int:
         return min(max(value, 0), MAX_SIZE)
     if type(value) is float and math.isfinite(value):
@@ -353,17 +355,17 @@ def number_of(value: object, default: int = 0) -> int:
 
 
 def apparent_of(item: Item) -> int:
-    """Return the apparent size; BadInput if it is no size."""
+    """Return the apparent size in bytes; BadInput if it is invalid."""
     return _size_of(item, "asize")
 
 
 def blocks_of(item: Item) -> int:
-    """Return the allocated size in blocks of `BLOCK_BYTES`; BadInput if it is no size."""
+    """Return the allocated size in blocks of `BLOCK_BYTES`; BadInput if it is invalid."""
     return -(-_size_of(item, "dsize") // BLOCK_BYTES)
 
 
 def _size_of(item: Item, field: str) -> int:
-    """Return a size, 0 if it is missing: any other value would make the sums wrong."""
+    """Return a size, 0 if it is missing; BadInput if it is invalid, as it would spoil the sums."""
     size = item.get(field, 0)
     is_finite = type(size) is int or (type(size) is float and math.isfinite(size))
     if is_finite and 0 <= size <= MAX_SIZE:
@@ -376,7 +378,7 @@ def _size_of(item: Item, field: str) -> int:
 
 
 def mode_of(item: Item) -> int:
-    """Return the type of an entry that is no directory, as far as the file has it."""
+    """Return the file type bits of an entry other than a directory, as the file states them."""
     kind = number_of(item.get("mode")) & _TYPE_BITS
     if kind in _KINDS:
         return kind
@@ -386,7 +388,7 @@ def mode_of(item: Item) -> int:
 
 
 def status_of(mode: int, item: Item, device: int, owner: int) -> os.stat_result:
-    """Return the result of stat on the machine of the export."""
+    """Return the stat result that the machine of the export had."""
     links, inode = 1, number_of(item.get("ino"))
     if inode and mode != stat.S_IFDIR:
         links = max(1, number_of(item.get("nlink")))
@@ -400,7 +402,7 @@ def status_of(mode: int, item: Item, device: int, owner: int) -> os.stat_result:
 
 
 def child_of(item: Item) -> Child:
-    """Return the row of an entry that is no directory."""
+    """Return the listing row of an entry other than a directory."""
     kind = _KINDS.get(mode_of(item), EntryKind.OTHER)
     modified_s = number_of(item.get("mtime")) or None
     return Child(
@@ -420,12 +422,12 @@ def child_of(item: Item) -> Child:
 
 
 class _UnsupportedFormat(NamedTuple):
-    """A format of exports that is refused.
+    """An export format that is not supported.
 
     Attributes:
-        magic: how it begins.
-        description: of the sentence "FILE is …".
-        convert: the command that makes NEW.json of it; ``{}`` is the file.
+        magic: its first bytes.
+        description: completes the sentence "FILE is …".
+        convert: the command that converts it to NEW.json; ``{}`` is the file.
     """
 
     magic: bytes
@@ -452,13 +454,13 @@ _READ_ERRORS = (OSError, EOFError, zlib.error)
 
 
 class NcduFile:
-    """A file in ncdu's format, possibly compressed by gzip, open for reading.
+    """An open file in ncdu's format, plain or compressed with gzip.
 
     Attributes:
         shown: the file's name, safe to show.
 
     Raises:
-        BadInput: it cannot be read, or begins like another format.
+        BadInput: it cannot be read, or its first bytes are those of another format.
     """
 
     def __init__(self, path: str) -> None:
@@ -502,26 +504,26 @@ class NcduFile:
 
     @contextmanager
     def reader(self, offset: int = 0) -> Iterator["NcduReader"]:
-        """Read from `offset` of the (uncompressed) file on."""
-        # Opened anew, so that each reader has a position of its own.
+        """Yield a reader that starts at `offset` of the uncompressed content."""
+        # A second open file description, because each reader needs its own position.
         path = f"/proc/self/fd/{self._descriptor}"
         with gzip.open(path) if self._is_compressed else open(path, "rb") as stream:
             yield NcduReader(stream, self.shown, offset)
 
 
 _PIECE = re.compile(rb"[^\[\]]*[\[\]]|.*,", re.DOTALL)
-"""Up to a bracket, so that the offset of each bracket is known; else up to the last comma. No piece
-ends inside an escape sequence."""
+"""A piece ends at a bracket, so that the offset of each bracket is known, else at the last comma.
+No piece ends inside an escape sequence."""
 
 _SURROGATE = re.compile(
     rb"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud(?:c([89a-f][0-9a-f])|[89a-f][0-9a-f]{2})",
     re.IGNORECASE,
 )
 _RAW_BYTE = 0x10FF00
-"""Bytes from 0x80 on are passed through the parser as these private characters."""
+"""The parser receives bytes from 0x80 on as these private use characters."""
 _DECODED = "".join(chr(byte if byte < 0x80 else _RAW_BYTE + byte) for byte in range(256))
 _ESCAPED_BYTES = {_RAW_BYTE + byte: 0xDC00 + byte for byte in range(0x80, 0x100)}
-"""As the error handler surrogateescape has them."""
+"""Private use characters to the surrogates of the error handler surrogateescape."""
 
 _FIELDS = frozenset(
     [
@@ -546,8 +548,8 @@ _STARTS, _ENDS = ("start_map", "start_array"), ("end_map", "end_array")
 def _to_utf8(piece: bytes) -> bytes:
     r"""Return JSON in UTF-8 that the parser accepts.
 
-    ncdu writes names as they are, whatever their bytes. Python programs write such a byte as half
-    of a surrogate pair, such as ``\udc80``. `_text_bytes` reverses this.
+    ncdu writes the bytes of names unchanged, valid UTF-8 or not. Python programs write an invalid
+    byte as a lone surrogate such as ``\udc80``. `_text_bytes` reverses this.
     """
     if b"\\u" in piece:
         piece = _SURROGATE.sub(_replace_surrogate, piece)
@@ -571,9 +573,9 @@ def _text_bytes(text: object) -> bytes:
 
 
 class NcduReader:
-    """Reads JSON values one after the other.
+    """Read JSON values one after the other.
 
-    Every method raises BadInput where the file is damaged.
+    Every method raises BadInput if the file is damaged.
 
     Attributes:
         offset: in the file, after the last bracket that was returned.
@@ -603,7 +605,7 @@ class NcduReader:
         return self._base + self._position
 
     def read_header(self) -> None:
-        """Read up to the bracket of the first directory."""
+        """Read to the opening bracket of the top directory."""
         self._is_header = True
         header = list(islice(self.values(), 5))
         kinds = [kind for kind, _ in header]
@@ -614,9 +616,9 @@ class NcduReader:
         self._is_header = False
 
     def values(self) -> Iterator[tuple[str, Any]]:
-        """Yield the names of ijson for brackets and values; at an ``end_map`` all known fields.
+        """Yield ijson event names with their values; an ``end_map`` comes with all known fields.
 
-        It may be called again after a bracket.
+        After a bracket the caller may abandon the iterator and call this again.
         """
         item: Item | None = None
         key = ""
@@ -646,13 +648,13 @@ class NcduReader:
                 self.fail()
 
     def skip_array(self, end: int) -> None:
-        """Go from behind an opening bracket to behind the closing one."""
+        """Skip from behind an opening bracket to behind its closing bracket."""
         self._parser.send(b"]")
         self._tokens.clear()
         self._go_to(end)
 
     def read_end(self) -> None:
-        """Read what comes after the top directory: a bracket and the end of the file."""
+        """Read the final bracket and the end of the file."""
         if [kind for kind, _ in self.values()] != ["end_array"]:
             self.fail()
 
@@ -689,7 +691,7 @@ class NcduReader:
         return tokens
 
     def _fill(self) -> bool:
-        """Read on; False at the end of the file."""
+        """Read the next block; return False at the end of the file."""
         try:
             chunk = self._stream.read(_CHUNK_BYTES)
         except _READ_ERRORS as error:

@@ -1,4 +1,4 @@
-"""What is in one directory of a surveyed tree: subdirectories by the table, the rest by name."""
+"""List one directory of a surveyed tree: subdirectories from the table, the rest from readdir."""
 
 import os
 import stat
@@ -13,19 +13,19 @@ from tui_fs.survey.records import BigFile
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 OTHERS_LISTED = 2_000
-"""Entries other than directories; more of them are only counted."""
+"""Entries other than directories in a listing; further ones are only counted."""
 
 _KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What stands in a directory by its names.
+    """The entries of a directory as readdir returned them.
 
     Attributes:
         directories: names of subdirectories.
-        others: everything else, up to a limit.
-        problem: why it cannot be listed, in a sentence; empty if it can.
+        others: all other entries, at most `OTHERS_LISTED`.
+        problem: why the directory cannot be listed, as a sentence; empty without a problem.
     """
 
     directories: tuple[bytes, ...] = ()
@@ -34,10 +34,10 @@ class Names:
 
 
 def read_names(path: str) -> Names:
-    """Look into a directory, until `OTHERS_LISTED` entries that are no directories are found.
+    """Read a directory until `OTHERS_LISTED` entries other than directories are found.
 
     Args:
-        path: canonical and absolute, of any length: no symbolic link on the way is followed.
+        path: canonical and absolute, of any length. No symbolic link in it is followed.
     """
     directories: list[bytes] = []
     others: list[Child] = []
@@ -60,7 +60,7 @@ def read_names(path: str) -> Names:
 
 
 def _opened(path: str) -> int:
-    """Return a descriptor by which a directory can be read."""
+    """Open a directory for reading by a path of any length."""
     place = open_path_fd(path)
     try:
         return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place)
@@ -77,16 +77,16 @@ def listing_of(
     """Return a directory's entries with the totals below each.
 
     Args:
-        names: what `read_names` has found there.
-        big_files: large files in this directory, listed even if `names` stopped before them.
+        names: the result of `read_names` for it.
+        big_files: large files in this directory, listed even if `names` does not include them.
     """
     row = table.find(path)
     if row == NO_ROW:
         uncounted = (_uncounted(name) for name in names.directories)
         return Listing(PathStr(path), Totals(), (*uncounted, *names.others), problem=names.problem)
-    known = {table.name(child): child for child in table.children(row)}
-    children = [_directory(table, name, child) for name, child in known.items()]
-    children += [_uncounted(name) for name in names.directories if name not in known]
+    counted_rows = {table.name(child): child for child in table.children(row)}
+    children = [_directory(table, name, child) for name, child in counted_rows.items()]
+    children += [_uncounted(name) for name in names.directories if name not in counted_rows]
     listed = {child.name for child in names.others}
     further = [_big(file) for file in big_files]
     others = [*names.others, *(child for child in further if child.name not in listed)]
@@ -126,7 +126,7 @@ def _child(entry: "os.DirEntry[str]", directory: int) -> Child | None:
         is_link = kind is EntryKind.SYMLINK
         link_target = os.readlink(entry.name, dir_fd=directory) if is_link else None
     except OSError:
-        return None  # gone between readdir and stat
+        return None  # removed between readdir and stat
     totals = Totals(
         files=int(kind is EntryKind.FILE),
         symlinks=int(kind is EntryKind.SYMLINK),

@@ -1,7 +1,7 @@
 """Write a tree in the export format of ncdu: https://dev.yorhel.nl/ncdu/jsonfmt
 
-The format nests as the tree does and names every file, which the records of a survey do not. Files
-are written as they are read and only names of directories are pending, so memory is bounded.
+The format nests like the tree and names every file, unlike the records of a survey. Files are
+written as they are read, and only names of directories are kept, so memory is bounded.
 """
 
 import os
@@ -29,17 +29,17 @@ _SHORT_ESCAPES = {
     b"\r": b"\\r",
     b"\t": b"\\t",
 }
-"""As ncdu writes them; other control characters as \\u00XX, all other bytes as they are."""
+"""As ncdu writes them; other control characters become \\u00XX, all other bytes are unchanged."""
 
 
 @dataclass(slots=True)
 class Written:
-    """What has been written.
+    """Counts of what an export has written.
 
     Attributes:
         unreadable: directories and names that could not be read; marked so in the file.
         elsewhere: directories of other file systems, named but not entered.
-        vanished: names that were gone at their stat.
+        vanished: names for which stat returned ENOENT.
     """
 
     entries: int = 0
@@ -54,10 +54,10 @@ class NcduExport:
 
     Args:
         path: absolute path of the directory.
-        output: takes the bytes; nothing in it is read.
-        is_patchable: `output` is a file of our own from its first byte on, so that a mark can be
-            set in what is written already.
-        report: is called now and then.
+        output: receives the bytes; it is never read.
+        is_patchable: `output` is a seekable file that holds only this export, so bytes already
+            written can be overwritten with a mark.
+        report: called regularly with the progress.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class NcduExport:
         self.written = Written()
 
     def run(self, program: str, version: str, now_s: int) -> Written:
-        """Write everything.
+        """Write the whole export.
 
         Raises:
-            OSError: the directory cannot be opened, or the output not be written.
+            OSError: the directory cannot be opened, or writing the output failed.
         """
         if self._is_patchable:
             status = os.fstat(self._output.fileno())
@@ -97,15 +97,15 @@ class NcduExport:
             self._write(header % (program.encode(), version.encode(), now_s))
             self._enter(os.fsencode(self._path), os.dup(root), -1)
             while len(self._stack):
-                self._go_on()
+                self._write_next()
             self._write(b"]\n")
         finally:
             self._stack.close()
             os.close(root)
         return self.written
 
-    def _go_on(self) -> None:
-        """Write the next subdirectory of the directory on top, or the end of that."""
+    def _write_next(self) -> None:
+        """Write the next subdirectory of the top directory, or the end of the top directory."""
         top = self._stack.top
         if not top.pending:
             self._stack.pop()
@@ -132,7 +132,7 @@ class NcduExport:
             self._report(self.written)
 
     def _enter(self, name: bytes, descriptor: int, device_above: int) -> None:
-        """Write an open directory but for its end: itself, and what is in it but directories."""
+        """Write the beginning of an open directory: its item and its entries but directories."""
         status = os.fstat(descriptor)
         directory = Directory(name, status, descriptor)
         self._stack.push(directory)
@@ -163,7 +163,7 @@ class NcduExport:
                 os.pwrite(self._output.fileno(), _READ_ERROR, patched_at)
 
     def _write_names(self, names: list[bytes], directory: Directory) -> None:
-        """Write what is not a directory of this file system; keep the names of those."""
+        """Write the entries other than directories of this file system; keep the names of those."""
         lines: list[bytes] = []
         written = self.written
         for name in names:
@@ -193,7 +193,7 @@ class NcduExport:
             self._report(written)
 
     def _write_closed(self, name: bytes, above: Directory) -> None:
-        """Write a directory that could not be opened, or that is mounted by now."""
+        """Write a directory that could not be opened, or that has become a mount point."""
         try:
             status = os.stat(name, dir_fd=above.descriptor, follow_symlinks=False)
         except OSError:
@@ -212,7 +212,7 @@ class NcduExport:
             self._write(b",\n[" + _info(name, status, above.status.st_dev) + _READ_ERROR + b"}]")
 
     def _write_unreachable(self, above: Directory) -> None:
-        """Write the pending subdirectories of a directory that cannot be opened again."""
+        """Write the pending subdirectories of a directory that cannot be reopened."""
         self.written.entries += len(above.pending)
         self.written.directories += len(above.pending)
         self.written.unreadable += len(above.pending)

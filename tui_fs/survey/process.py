@@ -1,4 +1,4 @@
-"""Starting, asking and reading a survey that runs in processes of its own."""
+"""Start, query and read a survey that runs in its own process."""
 
 import contextlib
 import json
@@ -20,12 +20,14 @@ _ENDS_WITHIN_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What a survey tells.
+    """One message of a survey process.
 
     Attributes:
-        listing: of the directory that was asked for last; None if none was.
-        ranked_by, ranking: directories by what was asked for last; None if nothing was.
-        named, paths_named: the directories of the name that was asked for last; None if none was.
+        listing: of the directory requested last; None without a request.
+        ranked_by, ranking: the directories by the ranking requested last; `ranked_by` is None
+            without a request.
+        named, paths_named: the directories of the name requested last; `named` is None without
+            a request.
     """
 
     survey: Survey
@@ -37,11 +39,11 @@ class Update:
 
 
 class SurveyProcess:
-    """A running survey; it can be asked until it is stopped, also when all is counted.
+    """A running survey. It answers requests until it is stopped, also after it has finished.
 
     Args:
         paths: absolute paths of directories, none inside another.
-        imported: a file that ncdu has exported, read instead of directories.
+        imported: an ncdu export file to read instead of directories.
     """
 
     def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
@@ -53,7 +55,7 @@ class SurveyProcess:
             start_new_session=True,
         )
         self._signalling = threading.Lock()  # a SIGCONT of `updates` must not undo a pause
-        self._is_paused = self._has_stood = False
+        self._is_paused = self._was_paused = False
         self._is_stopped = False
         self._ask(
             {
@@ -63,10 +65,10 @@ class SurveyProcess:
         )
 
     def updates(self) -> Iterator[Update]:
-        """Yield what is told until the survey is stopped.
+        """Yield the messages of the survey until it is stopped.
 
         Raises:
-            TuiFsError: the directory cannot be read, or the survey ended without being asked to.
+            TuiFsError: the directory cannot be read, or the survey process ended unexpectedly.
         """
         assert self._process.stdout is not None
         while True:
@@ -77,61 +79,63 @@ class SurveyProcess:
             if isinstance(message, TuiFsError):
                 raise message
             with self._signalling:
-                if self._has_stood and not self._is_paused:
-                    self._signal(signal.SIGCONT)  # once more: a fork may keep a SIGSTOP for a child
+                if self._was_paused and not self._is_paused:
+                    self._signal(
+                        signal.SIGCONT
+                    )  # again: a fork may have left a SIGSTOP pending for a child
             yield message
         self._process.wait()
         if not self._is_stopped:
             raise TuiFsError("The survey ended without a result.", "Try again.")
 
     def show(self, path: str) -> None:
-        """Ask for the listing of a directory with every update from now on, and one at once."""
+        """Request the listing of a directory with every update, and one update immediately."""
         self._ask({"show": to_base64(path)})
 
     def rank(self, by: Ranking) -> None:
-        """Ask for the directories that come first, likewise."""
+        """Request the first directories of a ranking, likewise."""
         self._ask({"rank": by.value})
 
     def name(self, name: str) -> None:
-        """Ask for all directories of a name, likewise."""
+        """Request all directories of a name, likewise."""
         self._ask({"name": to_base64(name)})
 
     @property
     def is_paused(self) -> bool:
-        """Whether it stands still."""
+        """Whether the survey is paused."""
         return self._is_paused
 
     def pause(self) -> None:
-        """Let it stand still."""
+        """Stop the processes of the survey (SIGSTOP)."""
         with self._signalling:
-            self._is_paused = self._has_stood = True
+            self._is_paused = self._was_paused = True
             self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Continue the processes of the survey (SIGCONT)."""
         with self._signalling:
             self._is_paused = False
             self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """End the survey; harmless if it has ended.
+        """Kill the survey; has no effect if it has ended.
 
-        A process that waits for a file system which does not answer is left to end when that does.
+        A process blocked on an unresponsive file system ends when the file system answers.
         """
         self._is_stopped = True
         self._signal(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_ENDS_WITHIN_S)
-        with contextlib.suppress(BrokenPipeError):  # what was not sent yet is of no use now
+        with contextlib.suppress(BrokenPipeError):  # unsent requests no longer matter
             if self._process.stdin is not None:
                 self._process.stdin.close()
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._process.poll() is None:  # else its number may be another one's by now
+        if self._process.poll() is None:  # after that, another process may have its pid
             os.killpg(self._process.pid, number)
 
     def _ask(self, question: dict[str, object]) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # `updates` tells why it has ended
+        with contextlib.suppress(BrokenPipeError):  # `updates` reports why it has ended
             self._process.stdin.write(json.dumps(question).encode() + b"\n")
             self._process.stdin.flush()

@@ -1,4 +1,4 @@
-"""When a survey reports its counts: at an interval or on request, never too often."""
+"""Decide when a survey reports its counts: at an interval or on request, with limited overhead."""
 
 import contextlib
 import math
@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 
 _SHARE = 10
-"""ProgressTimer may take one part in ten of the time, not more."""
+"""Reporting may take at most one tenth of the time."""
 
 
 class ProgressTimer:
-    """The times at which intermediate results are reported.
+    """Schedule intermediate results.
 
     Args:
-        interval_s: between two of them; grows if reporting takes long.
+        interval_s: between two results; grows if reporting takes long.
     """
 
     def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -23,20 +23,20 @@ class ProgressTimer:
 
     @property
     def elapsed_s(self) -> float:
-        """Time since the beginning of the survey."""
+        """Seconds since the start of the survey."""
         return self._clock() - self._began
 
     def until_due_s(self) -> float:
-        """Return the time until the next one; nothing is left if it is 0 or less."""
+        """Return the seconds until the next result is due; 0 or less if it is due now."""
         return self._interval_s - (self._clock() - self._reported_s)
 
     def at_once(self) -> None:
-        """Let the next one be due now."""
+        """Make the next result due now."""
         self._reported_s = -math.inf
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """Measure how long a report takes, its reader included."""
+        """Measure how long one report takes, including the time of its reader."""
         began = self._reported_s = self._clock()
         yield
         self._interval_s = max(self._interval_s, _SHARE * (self._clock() - began))

@@ -1,24 +1,24 @@
-"""Estimate the size of a large tree within about a second, with the range in which the truth is.
+"""Estimate the size of a large tree within about a second, with a 90 % interval.
 
-1. Census. Directories are read from the top down for two thirds of the time: first the huge ones,
-   then those with subdirectories, then the others. Each subdirectory that is met gets a stat; its
-   size and its link count say roughly what it has. A tree that is read to its end is exact.
-2. Samples. The directories met but not read are the frontier. It has two strata, directories with
-   and without subdirectories. For the rest of the time independent samples are drawn: of each
-   stratum some directories, with a chance that is half even and half by size. What is below them
-   is read level by level, at most `_WIDTH` directories a level, and each stands for those left out
-   (Chen's heterogeneous sampling). What was found by what the sizes promised, of all samples
-   together, is the ratio by which the frontier is estimated.
+1. Census. The sampler reads directories from the top down for two thirds of the time: first huge
+   ones, then those with subdirectories, then the others. It calls stat on each subdirectory found;
+   st_size and st_nlink yield a rough guess of its entries. A tree read to its end is exact.
+2. Samples. The directories found but not read are the frontier. It has two strata, directories with
+   and without subdirectories. For the rest of the time the sampler draws independent samples: some
+   directories of each stratum, with a probability that is half uniform and half by guessed size. It
+   reads the trees below them level by level, at most `_WIDTH` directories a level, each weighted
+   for those left out (Chen's heterogeneous sampling). The ratio of the totals of all samples to
+   their guessed sizes scales the guess for the frontier.
 3. Interval. The variance is that among the samples (Student's t, in logarithms, because totals of
-   trees are skewed). Both ends have room for further directories like the one that contributes the
-   most. The low end is at least what was met, the high end at most what the file system has in use.
+   trees are skewed). Both ends allow for further directories like the one that contributes most.
+   The low end is at least the number seen, the high end at most the file system's use.
 
-Bytes are the mean of some files of every directory that is read. Few files have most of the bytes,
-so the high end has room for files that are like none of those examined.
+Bytes are estimated by the mean of some files of every directory that is read. A few files hold most
+of the bytes, so the high end allows for files unlike all of those examined.
 
-Directories are opened relative to their parents and symbolic links are not followed. Other file
-systems and mounts count as one entry. Nothing is changed. At most `MAX_FRONTIER` directories wait,
-and at most `MAX_OPEN_DIRECTORIES` are open.
+Directories are opened relative to their parents, and symbolic links are not followed. Other file
+systems and mounts count as one entry. Nothing is changed. At most `MAX_FRONTIER` directories are
+queued, and at most `MAX_OPEN_DIRECTORIES` are open.
 """
 
 import enum
@@ -46,42 +46,42 @@ MAX_OPEN_DIRECTORIES = 32
 MAX_FRONTIER = 100_000
 
 _CENSUS_SHARE, _CENSUS_END_SHARE = 0.65, 0.9
-"""Shares of the time: of the census, and of one that will reach the end of the tree."""
+"""Shares of the time for the census, and for a census that will reach the end of the tree."""
 _SAMPLES = 12
-"""How many there is time for, about."""
+"""Approximate number of samples that the time allows."""
 _MIN_DRAWS, _MAX_DRAWS = 4, 256
 _WIDTH, _CHILDREN = 8, 32
-"""In a sample: directories read on a level, and subdirectories of each that get a stat."""
+"""Per sample: directories read on a level, and subdirectories of each to stat."""
 _FEW = 4
-"""A frontier of so few directories is read on rather than sampled."""
+"""A frontier of at most this many directories is read rather than sampled."""
 _HUGE_ENTRIES = 2_000
 _ENTRIES_BELOW = 10.0
-"""Assumed below a subdirectory."""
+"""Entries assumed below a subdirectory."""
 _STATS_AT_ONCE = 128
 _MIN_FILES, _MAX_FILES = 16, 1_024
-"""Files examined of a directory."""
+"""Files to stat per directory."""
 _ALL_FILES_SHARE = 0.1
-"""The most is examined until this share of the time. So the bytes of a small tree are exact."""
+"""`_MAX_FILES` applies until this share of the time, so the bytes of a small tree are exact."""
 
 _PRECISE = 0.05
 _T_95 = (6.31, 6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.90, 1.86, 1.83, 1.81)
-"""Student's t by degrees of freedom; it is exceeded in one case of twenty."""
+"""Student's t by degrees of freedom, exceeded with a probability of 5 %."""
 _NORMAL_95 = 1.645
 _MIN_SPREAD = 0.006
-"""What no sample shows: names that come and go, positions that are not quite even."""
+"""Error that no sample shows: names that come and go, unevenly spread positions."""
 _LINDY = 19.0
-"""What has gone on so far goes on this many times longer in one case of twenty."""
+"""A quantity seen so far continues more than this many times as long with a probability of 5 %."""
 _FURTHER_LEAVES, _FURTHER_TREES, _FURTHER_BYTES = 2, 6, 2
-"""How many further ones like the largest may have been missed, measured with first_figure.py."""
+"""How many more like the largest one may have been missed, measured with first_figure.py."""
 _UNSEEN_FILE_BYTES = 64 << 10
-"""Mean of the files that are like none of those examined."""
+"""Mean size of the files that are unlike all of those examined."""
 _BLOCK_BYTES = 512
 _NAMES_A_READ = 1_000
-"""Names of a dozen bytes in a buffer of getdents64 of 32 KiB."""
+"""Names of a dozen bytes in one 32 KiB buffer of getdents64."""
 
 
 class Figure(enum.IntEnum):
-    """What is added up. The first three have an interval."""
+    """The quantities that are summed up. The first three have an interval."""
 
     ENTRIES = 0
     DIRECTORIES = 1
@@ -117,12 +117,12 @@ class _Root:
 
 @dataclass(eq=False, slots=True)
 class _Node:
-    """A directory that was met.
+    """A directory that was found.
 
     Attributes:
-        guess: about how many entries it and everything below it have, by its status.
-        is_leaf: its link count says that it has no subdirectories.
-        weight: how many directories it stands for.
+        guess: rough number of entries of its subtree, by its status.
+        is_leaf: it has no subdirectories, by its link count.
+        weight: number of directories that it represents.
     """
 
     root: _Root
@@ -146,14 +146,14 @@ class _Node:
 
 @dataclass(slots=True)
 class _Reading:
-    """What directories add, without what is below their subdirectories.
+    """The sums of directories that were read, without the trees below their subdirectories.
 
     Attributes:
-        variances, met: of the first three values; `met` is what was seen and not estimated.
-        unknown: of the entries, those that are a mere guess.
-        largest_bytes: the most that one examined file stands for.
-        subdirectories: how many a single directory has.
-        children: those that got a stat and can be entered.
+        variances, met: of the first three values; `met` counts what was seen, not estimated.
+        unknown: the part of the entries that is a guess without evidence.
+        largest_bytes: the most bytes that one examined file represents.
+        subdirectories: estimated number in a single directory.
+        children: subdirectories that were examined by stat and can be entered.
     """
 
     values: Values = field(default_factory=_zeros)
@@ -166,7 +166,7 @@ class _Reading:
     children: list[_Node] = field(default_factory=list)
 
     def add(self, reading: "_Reading") -> None:
-        """Add another directory."""
+        """Add the sums of another directory."""
         _add(self.values, reading.values)
         _add(self.variances, reading.variances)
         _add(self.met, reading.met)
@@ -182,16 +182,16 @@ class _Reading:
 
 
 class _Directories:
-    """Opens directories by their parents, and keeps a few of them open."""
+    """Open directories relative to their parents, with a cache of open ones."""
 
     def __init__(self) -> None:
         self._descriptors: OrderedDict[_Node, int] = OrderedDict()
 
     def open(self, node: _Node) -> int:
-        """Return a descriptor at its beginning, valid until others are opened.
+        """Return a descriptor at offset 0, valid until the next call.
 
         Raises:
-            OSError: it is gone, was replaced, is on another file system or must not be read.
+            OSError: it is gone, was replaced, is on another file system or is not readable.
         """
         missing: list[_Node] = []
         nearest = node
@@ -218,26 +218,26 @@ class _Directories:
 
 
 def open_directory(name: bytes, parent: int | None = None) -> int:
-    """Open a directory that is no symbolic link, without changing its time of access if allowed.
+    """Open a directory without following a symbolic link, with O_NOATIME if permitted.
 
     Raises:
         OSError: it cannot be opened.
     """
     try:
         return os.open(name, OPEN_FLAGS | os.O_NOATIME, dir_fd=parent)
-    except PermissionError:  # only its owner may leave the time as it is
+    except PermissionError:  # O_NOATIME is for the owner and root only
         return os.open(name, OPEN_FLAGS, dir_fd=parent)
 
 
 class _Stratum:
-    """Directories to draw from with a known chance, and what the samples found below them.
+    """Directories to draw with known probabilities, and the totals of the samples below them.
 
     Args:
-        nodes: each with how many directories it stands for.
-        draws: how many are drawn for a sample, about.
+        nodes: each with the number of directories that it represents.
+        draws: approximate number of directories to draw for a sample.
 
     Attributes:
-        found: of each sample the values, and what the sizes of the directories drawn promised.
+        found: of each sample the values, and the guessed size of the directories drawn.
     """
 
     def __init__(self, nodes: Iterable[tuple[_Node, float]], draws: int) -> None:
@@ -252,10 +252,10 @@ class _Stratum:
         self.found: list[tuple[Values, float]] = []
 
     def draw(self, rng: random.Random) -> Iterator[tuple[_Node, float]]:
-        """Choose some, each with how many directories it stands for.
+        """Yield a sample of the directories, each with the number of directories it represents.
 
-        The chances are laid end to end in the order of sizes, and each step of one chooses: every
-        sample has small directories and large ones.
+        This is systematic sampling: the cumulative probabilities, in order of guessed sizes, are
+        walked in steps of 1 from a random start. So every sample has small and large directories.
         """
         at = rng.random()
         while at < self._ends[-1]:
@@ -266,11 +266,11 @@ class _Stratum:
 
     @property
     def ratio(self) -> float:
-        """By what the mean of the samples is multiplied to stand for the whole stratum."""
+        """The factor from the mean of the samples to the total of the stratum."""
         return self.size * len(self.found) / max(1e-9, sum(size for _, size in self.found))
 
     def differences(self, figure: Figure) -> Iterator[float]:
-        """Yield what the ratio leaves unexplained of each sample."""
+        """Return the residual of each sample against the ratio estimate."""
         sizes = sum(size for _, size in self.found)
         each = sum(values[figure] for values, _ in self.found) / max(1e-9, sizes)
         ratio = self.ratio
@@ -278,14 +278,14 @@ class _Stratum:
 
 
 class _OutOfTime(Exception):
-    """A sample was not finished: a part of one says less than none."""
+    """The time ran out within a sample; a partial sample would bias the estimate."""
 
 
 class Sampler:
-    """Estimates the trees below some directories.
+    """Estimate the trees below some directories.
 
     Args:
-        clock: seconds.
+        clock: returns seconds.
     """
 
     def __init__(
@@ -331,14 +331,14 @@ class Sampler:
             *_, node = heapq.heappop(self._queue)
             now_s = self._clock()
             end_s = self._began_s + _CENSUS_SHARE * self._limit_s
-            # No directory takes more than half of the time that is left for the census.
+            # No directory may take more than half of the remaining time of the census.
             reading = self._read(node, MAX_FRONTIER, (now_s + end_s) / 2)
             self._known.add(reading)
-            got = len(reading.children)
-            if reading.subdirectories > got + 0.5:
-                # Directories that stand for others: reading them proves nothing for certain.
+            seen = len(reading.children)
+            if reading.subdirectories > seen + 0.5:
+                # These directories also represent unseen ones: reading them yields no exact count.
                 for child in reading.children:
-                    child.weight = reading.subdirectories / got
+                    child.weight = reading.subdirectories / seen
                 self._weighted += reading.children
             else:
                 for child in reading.children:
@@ -377,20 +377,20 @@ class Sampler:
                 for stratum in self._strata
             ]
             for stratum, drawn in zip(self._strata, sample, strict=True):
-                found = _zeros()
+                totals = _zeros()
                 for values, _, weight in drawn:
-                    _add(found, values, weight)
+                    _add(totals, values, weight)
                     for figure in _INTERVALS:
                         largest = max(self._largest[figure], weight * values[figure])
                         self._largest[figure] = largest
                 size = sum(weight * node.guess for _, node, weight in drawn)
-                stratum.found.append((found, size))
+                stratum.found.append((totals, size))
 
     def _below(self, top: _Node) -> Values:
-        """Estimate everything below a directory, which itself counts as known.
+        """Estimate the tree below a directory, without the directory itself.
 
         Raises:
-            _OutOfTime: there was no time to read all that was chosen.
+            _OutOfTime: the time was up before all chosen directories were read.
         """
         total = _zeros()
         total[Figure.ENTRIES] = total[Figure.DIRECTORIES] = -1.0
@@ -410,10 +410,10 @@ class Sampler:
         return total
 
     def _read(self, node: _Node, max_children: int, until_s: float) -> _Reading:
-        """Read a directory, the status of some of its files and of its subdirectories.
+        """Read a directory, and stat some of its files and subdirectories.
 
         Args:
-            until_s: until then more subdirectories are met and get a stat than a few.
+            until_s: the moment until which it examines more than a few subdirectories.
         """
         reading = _Reading()
         self._directories_read += 1
@@ -476,7 +476,7 @@ class Sampler:
     def _examine_files(
         self, reading: _Reading, descriptor: int, sample: DirectorySample, others: list[Dirent]
     ) -> None:
-        """Estimate the bytes of a directory's files from some of them."""
+        """Estimate the bytes of a directory's files from a random sample of them."""
         number = sample.entries - sample.directories
         wanted, share = _MAX_FILES, _ALL_FILES_SHARE
         if self._is_over(_ALL_FILES_SHARE):
@@ -487,7 +487,7 @@ class Sampler:
         if not files or number <= 0:
             return
         self._files_examined += len(files)
-        # A file with several names counts once; the bytes by name are those with all names inside.
+        # `once` splits the bytes of a file among its links; `by_name` counts them for each name.
         by_name = [file.st_blocks * _BLOCK_BYTES for file in files]
         once = [bytes_ / max(1, file.st_nlink) for bytes_, file in zip(by_name, files, strict=True)]
         self._bytes_by_name += sum(by_name)
@@ -519,18 +519,19 @@ class Sampler:
                 reading.add_closed()
             elif stat.S_ISDIR(status.st_mode):
                 reading.children.append(_node(node.root, node, name, status))
-            else:  # replaced meanwhile
+            else:  # replaced since it was read
                 reading.add_closed(is_directory=False)
-        # Only what can be entered stands for others.
+        # Only children that can be entered represent unseen subdirectories.
         each = max(1.0, sample.directories / max(1, examined))
         reading.subdirectories = each * len(reading.children)
 
     def _stat(
         self, descriptor: int, names: list[Dirent], until_s: float
     ) -> Iterator[tuple[bytes, os.stat_result | None]]:
-        """Yield names with their status, None if it is refused, until a time of the clock.
+        """Yield names with their status, None if stat fails, until `until_s`.
 
-        In parts of a random order, each in the order of inodes: these are near on the disk.
+        The names are in random order, but each part of them is sorted by inode number, because
+        neighbouring inodes are close on the disk.
         """
         for at in range(0, len(names), _STATS_AT_ONCE):
             if at and self._clock() >= until_s:
@@ -550,8 +551,8 @@ class Sampler:
         number = len(self._strata[0].found) if self._strata else 0
         below = _zeros()
         for stratum in self._strata:
-            for found, _ in stratum.found:
-                _add(below, found, stratum.ratio / number)
+            for totals, _ in stratum.found:
+                _add(below, totals, stratum.ratio / number)
         values, met = [*known.values], [*known.met]
         _add(values, below)
         _add(values, (nodes, nodes))
@@ -588,11 +589,11 @@ class Sampler:
         return self._result(values, met, ranges, known.is_complete and not frontier)
 
     def _guess(self, frontier: Sequence[_Node]) -> Values:
-        """Return what a frontier of which nothing was read may have below it."""
+        """Return a guess of the tree below a frontier without samples."""
         known = self._known.values
         entries, directories = sum(node.weight * node.guess for node in frontier), 0.0
         if not all(node.is_leaf for node in frontier):
-            # A tree that has gone on so far may go on as far again.
+            # Without evidence, assume that as much remains as was read.
             entries = max(entries, known[Figure.ENTRIES])
             directories = max(entries / _ENTRIES_BELOW, known[Figure.DIRECTORIES])
         each_bytes = known[Figure.ALLOCATED] / max(1.0, known[Figure.ENTRIES])
@@ -612,9 +613,9 @@ class Sampler:
         else:
             entries = _at_most(entries, met[Figure.ENTRIES], inodes * by_name)
         directories = _at_most(directories, met[Figure.DIRECTORIES], inodes)
-        # The other names of a file may all be inside, or all outside.
+        # The other links of a file may all be inside the tree, or all outside.
         high = max(allocated.high, allocated.expected * by_name)
-        # Of all files at most 3 / n are like none of n examined.
+        # Rule of three: at most 3 / n of all files are unlike all of the n examined (95 %).
         unseen = min(1.0, 3 / max(1, self._files_examined))
         unseen *= max(0, entries.high - directories.low - self._files_examined)
         high = max(high, allocated.expected + unseen * _UNSEEN_FILE_BYTES)
@@ -669,17 +670,17 @@ def estimates(
     clock: Callable[[], float] = time.monotonic,
     mountinfo: str = MOUNTINFO,
 ) -> Iterator[QuickEstimate]:
-    """Yield an estimate after `limit_s`, and then others that each take twice as long.
+    """Yield an estimate after `limit_s`, then further ones that each take twice as long.
 
-    It ends when everything was read, or both ends of the entries are near enough.
+    The iterator ends when the whole tree was read, or the interval of the entries is narrow enough.
 
     Args:
         paths: absolute paths of directories, none inside another.
-        seed: the same choices are made for the same seed and the same times of the clock.
+        seed: makes the random choices reproducible for the same times of the clock.
 
     Raises:
         OSError: one of the directories cannot be opened.
-        BadInput: the table of mounts cannot be understood.
+        BadInput: the mount table cannot be parsed.
     """
     rng = random.Random(seed)
     with ExitStack() as descriptors:
@@ -693,7 +694,7 @@ def estimates(
 
 
 def quick_estimate(paths: Sequence[str]) -> QuickEstimate:
-    """Return an estimate after a second; see `estimates`."""
+    """Return the first estimate, after about a second; see `estimates`."""
     return next(estimates(paths))
 
 
@@ -733,7 +734,7 @@ def _node(root: _Root, parent: _Node | None, name: bytes, status: os.stat_result
 
 
 def _leave_out_mounts(node: _Node, sample: DirectorySample) -> int:
-    """Take out what something is mounted on; return how many."""
+    """Remove mount points from the sample; return their number."""
     path = node.path.rstrip(b"/") + b"/"
     inside = [name for name in sample.names if path + name.name not in node.root.mounts]
     covered = len(sample.names) - len(inside)
@@ -746,7 +747,7 @@ def _leave_out_mounts(node: _Node, sample: DirectorySample) -> int:
 def _interval(
     value: float, met: float, deviation: float, samples: int, below: float, above: float
 ) -> Interval:
-    """Return the range of a sum of which `met` is certain."""
+    """Return the interval of a sum that is at least `met`."""
     rest = max(0.0, value - met)
     relative = deviation / rest if rest else 0.0
     freedom = samples - 1 if samples else 20
@@ -760,7 +761,7 @@ def _interval(
 def _at_most(interval: Interval, met: float, limit: float) -> Interval:
     if interval.high <= limit:
         return interval
-    # What was estimated too high is not known better for that: the range goes down from the limit.
+    # The limit does not narrow the relative error: scale the low end down with the estimate.
     low = math.floor(max(met, interval.low * min(1.0, limit / max(1, interval.expected))))
     high = max(low, math.floor(limit))
     return Interval(low, min(interval.expected, high), high)

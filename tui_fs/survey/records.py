@@ -36,7 +36,7 @@ DIRECTORY_FLAGS = tuple(1 << bit for bit in range(17))
 
 
 class DirRecord(NamedTuple):
-    """A part of one directory. The records of one directory add up.
+    """A part of one directory. The sums of its records are the counts of the directory.
 
     Attributes:
         number: of the directory, unique in a survey.
@@ -44,13 +44,13 @@ class DirRecord(NamedTuple):
         name: last component; the whole path of a root; empty in all records but the first.
         subdirectories: names of directories, entered or not.
         apparent_bytes, allocated_bytes: of entries that are not directories and have one name.
-        own_bytes, own_allocated_bytes: of the directory itself, in the first record.
+        own_bytes, own_allocated_bytes: of the directory itself, in the first record only.
         oldest_s, newest_s: modification times of entries that are not directories (epoch
             seconds); 0 for none.
-        name_bytes: sum of the names of entries that are not directories.
-        record_bytes: of all names as getdents64 returns them.
+        name_bytes: length of all names of entries that are not directories.
+        record_bytes: length of the getdents64 records of all names.
         longest_name: in bytes, so far.
-        pending: records that will follow: one for each subdirectory and one for each part of this
+        pending: records still to come: one for each subdirectory and one for each part of this
             directory; negative when such a part is finished.
         flags: of `DirectoryFlag`, so far.
     """

@@ -1,4 +1,4 @@
-"""A survey's counts and findings as the value that everybody else reads."""
+"""Convert the counts and findings of a survey to the value that other packages read."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def survey_of(evidence: Evidence, elapsed_s: float) -> Survey:
     findings = detect_findings(replace(evidence, groups=groups))
     is_listed_only = any(finding.kind == LISTED_ONLY.kind for finding in findings)
     allocated = totals.allocated_bytes
-    # The space of a file that processes hold open need not come back.
+    # A file that a process holds open keeps its space after its removal.
     open_files = () if evidence.system is None else evidence.system.occupation.held
     open_inside = [
         file for file in open_files if not counted.is_linked_outside(file.device, file.inode)

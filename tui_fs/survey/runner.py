@@ -1,4 +1,4 @@
-"""Surveying: one pass, all processors, symbolic links never followed; by the engine or without."""
+"""Survey directories in one pass, by the native engine or in Python; never follow symlinks."""
 
 import os
 import stat
@@ -43,17 +43,17 @@ class SurveyRunner:
 
     Args:
         paths: absolute paths of directories, none inside another.
-        filters: what to count besides, for a deletion that only takes what matches.
+        filters: entries to count separately, for a deletion with filters.
         interval_s: time between the intermediate results of `run`.
-        threads: of the engine; None for one a processor.
-        checks_surroundings: find pathologies of the file system, and who is at work in it, too.
+        threads: of the engine; None for one per processor.
+        checks_surroundings: also detect problems of the file system, and processes that use it.
         family: a process that, with all its descendants, is not reported as using the trees;
             0 for none.
-        backend: what reads the directories: the native engine, or this process; None for the
-            engine where it is installed.
+        backend: the native engine, or this process (scandir); None for the engine if it is
+            installed.
 
     Raises:
-        Missing: the engine was asked for, and is not there.
+        Missing: `backend` is the engine, and it is not installed.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class SurveyRunner:
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._overlays = [PathStr(p) for p in self._paths if has_lower_layers(p, mounts)]
         self._roots: list[Root] = []
-        self._looks_around = checks_surroundings
+        self._checks_surroundings = checks_surroundings
         self._family = family
         self._began_at_s = time.time()
         self._occupation: OpenFileScan | None = None
         self._uses = UsesFound()
 
     def names(self, path: str) -> Names:
-        """Return what is in a directory now."""
+        """Return the present entries of a directory."""
         return read_names(path)
 
     def flush_progress(self) -> None:
@@ -101,11 +101,11 @@ class SurveyRunner:
         """Yield the counts so far every `interval_s`, and at the end the complete ones.
 
         Args:
-            questions: a descriptor to watch meanwhile, and what to do when it can be read.
+            questions: a descriptor to poll, and a function to call when it is readable.
 
         Raises:
             OSError: one of the directories cannot be opened, or no process can be started.
-            TuiFsError: a process that counts was ended from outside, or cannot be used.
+            TuiFsError: the engine was killed, or has another record format.
         """
         roots: list[OpenRoot] = []
         try:
@@ -118,7 +118,7 @@ class SurveyRunner:
         try:
             if questions is not None:
                 scan.register(*questions)
-            if self._looks_around:  # the engine counts meanwhile
+            if self._checks_surroundings:  # the engine counts meanwhile
                 self._occupation = find_holders(
                     self._paths, self._roots[0].device, {*scan.pids, self._family}
                 )
@@ -179,7 +179,7 @@ class SurveyRunner:
         return _without_shared(survey, system.shared_space)
 
     def _system_view(self) -> SystemView | None:
-        """Return what the running system knows of the trees; None without that check."""
+        """Return the state of the system around the trees; None without that check."""
         if self._occupation is None:
             return None
         shares = can_share(self._paths[0], self._table)
@@ -193,7 +193,7 @@ class SurveyRunner:
 
 
 def _without_shared(survey: Survey, space: SharedSpace) -> Survey:
-    """Return the survey without what reflink copies and snapshots share in `freed_bytes_min`."""
+    """Return the survey with shared extents subtracted from `freed_bytes_min`."""
     allocated_bytes = survey.totals.allocated_bytes
     shared_bytes = allocated_bytes - space.freed_bytes_at_least(allocated_bytes)
     if not shared_bytes:
@@ -206,7 +206,7 @@ def _without_shared(survey: Survey, space: SharedSpace) -> Survey:
 
 
 def _predicate(filters: Filters) -> Predicate:
-    """Return the same choice that `find` makes with the tests of the strategies."""
+    """Return a predicate that selects what the find tests of the strategies select."""
     has_name = None if filters.name_glob is None else name_matcher(filters.name_glob)
 
     def matches(name: bytes, status: os.stat_result) -> bool:

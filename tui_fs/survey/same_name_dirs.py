@@ -1,4 +1,4 @@
-"""Directories of one name that are spread over a tree: node_modules, .cache, backup."""
+"""Group directories of one name that are spread over a tree: node_modules, .cache, backup."""
 
 import os
 from array import array
@@ -14,21 +14,21 @@ KNOWN_NAMES = frozenset(
     b" .pytest_cache .gradle .m2 .npm target build dist .Trash-1000 .Trash tmp temp backup"
     b" backups .snapshots logs log sessions".split()
 )
-"""Names that are reported from the second directory on; others if they have many entries."""
+"""Names reported from two directories on; other names need many entries as well."""
 
 _DIRECTORIES = 3
 _ENTRIES = 1_000
 _SHARE = 100
-"""Other names are reported if they have at least this part of all entries: one in a hundred."""
+"""Other names are reported if they have at least 1 / `_SHARE` of all entries."""
 
 GROUPS_TOLD, OTHERS_TOLD = 8, 3
 _PATHS_TOLD = 20
 _NAMES_AT_ONCE = 64
-"""A bit each."""
+"""One bit each in a 64-bit mask."""
 
 
 def groups_of(table: DirectoryTable) -> tuple[NamedGroup, ...]:
-    """Return the groups that hold the most: known names first, the largest of them first."""
+    """Return the groups with the most entries: known names first, each part by size."""
     names = list(map(table.name, range(len(table))))
     wanted = {
         name
@@ -37,21 +37,23 @@ def groups_of(table: DirectoryTable) -> tuple[NamedGroup, ...]:
     }
     if not wanted:
         return ()
-    whole = sum(table.subtree(root).totals.entries for root in table.roots())
-    least = max(_ENTRIES, whole // _SHARE)
-    wanted = _worth_telling(table, names, wanted, least)
+    all_entries = sum(table.subtree(root).totals.entries for root in table.roots())
+    least = max(_ENTRIES, all_entries // _SHARE)
+    wanted = _large_enough(table, names, wanted, least)
     rows = _outermost(table, names, sorted(wanted))
     groups = [_group(table, name, its_rows) for name, its_rows in rows.items() if len(its_rows) > 1]
     groups.sort(key=lambda group: group.totals.entries, reverse=True)
-    known = [group for group in groups if os.fsencode(group.name) in KNOWN_NAMES]
-    others = [group for group in groups if group not in known and group.totals.entries >= least]
-    return (*known[:GROUPS_TOLD], *others[:OTHERS_TOLD])
+    known_groups = [group for group in groups if os.fsencode(group.name) in KNOWN_NAMES]
+    others = [
+        group for group in groups if group not in known_groups and group.totals.entries >= least
+    ]
+    return (*known_groups[:GROUPS_TOLD], *others[:OTHERS_TOLD])
 
 
-def _worth_telling(
+def _large_enough(
     table: DirectoryTable, names: list[bytes], wanted: set[bytes], least: int
 ) -> set[bytes]:
-    """Return the names that can hold enough, by what is in and below all their directories."""
+    """Return the names that may have enough entries, by an upper bound of their subtrees."""
     most: Counter[bytes] = Counter()
     for row, name in enumerate(names):
         if name in wanted:
@@ -64,7 +66,7 @@ def _worth_telling(
 def _outermost(
     table: DirectoryTable, names: Iterable[bytes], wanted: Sequence[bytes]
 ) -> dict[bytes, list[int]]:
-    """Return the rows of each name that lie in no other of that name, the surveyed one left out.
+    """Return the rows of each name that have no ancestor of that name; roots never count.
 
     Args:
         names: of all rows.
@@ -72,14 +74,14 @@ def _outermost(
     """
     bits = {name: 1 << bit for bit, name in enumerate(wanted)}
     rows: dict[bytes, list[int]] = {name: [] for name in wanted}
-    lies_in = array("Q", [0]) * len(table)
+    inside = array("Q", [0]) * len(table)
     for row, (name, above) in enumerate(zip(names, table.parent, strict=True)):
         if above == NO_ROW:
-            continue  # a surveyed directory is no member of a group in it
+            continue  # a surveyed directory is not a member of a group in itself
         bit = bits.get(name, 0)
-        if bit and not lies_in[above] & bit:
+        if bit and not inside[above] & bit:
             rows[name].append(row)
-        lies_in[row] = lies_in[above] | bit
+        inside[row] = inside[above] | bit
     return rows
 
 
@@ -102,6 +104,6 @@ def _group(table: DirectoryTable, name: bytes, rows: list[int]) -> NamedGroup:
 
 
 def paths_named(table: DirectoryTable, name: bytes, limit: int) -> tuple[PathStr, ...]:
-    """Return the first directories of one name that lie in no other of that name."""
+    """Return the first directories of one name that have no ancestor of that name."""
     every = map(table.name, range(len(table)))
     return tuple(map(table.path, _outermost(table, every, [name])[name][:limit]))

@@ -1,8 +1,9 @@
-"""How much of a tree's space is shared with copies or snapshots and stays when the tree goes.
+"""Measure the space that a tree shares with copies or snapshots, which its deletion does not free.
 
 Reflink copies (``cp --reflink``) and snapshots own the same blocks as the files in the tree. Only
-FIEMAP reports this, file by file; so the files are read for a limited time, in the order of the
-directories, and the rest of a large tree is judged by them.
+FIEMAP reports this, one file at a time. So files are examined for a limited time, in the order of
+the directories. Once one of them shares blocks, the unexamined files do not count as certainly
+freed.
 """
 
 import os
@@ -16,7 +17,7 @@ from tui_fs.linux.extents import shared_bytes
 from tui_fs.linux.mounts import MountTable, mount_of
 
 LIMIT_S = 0.5
-"""Opening a file and asking takes some 10 microseconds when its inode is in memory."""
+"""open and FIEMAP take about 10 microseconds per file with a cached inode."""
 
 _CAN_SHARE = frozenset(("btrfs", "xfs", "bcachefs", "ocfs2"))
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -24,11 +25,11 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class SharedSpace:
-    """What FIEMAP reported.
+    """Sums of the FIEMAP reports.
 
     Attributes:
-        shared_bytes: of the examined files, shared with files or snapshots anywhere.
-        examined_bytes, examined_files: what the figures rest on (allocated bytes).
+        shared_bytes: bytes of the examined files that other files or snapshots share.
+        examined_bytes, examined_files: allocated bytes and number of the examined files.
         is_complete: every regular file was examined.
     """
 
@@ -38,9 +39,9 @@ class SharedSpace:
     is_complete: bool
 
     def freed_bytes_at_least(self, allocated_bytes: int) -> int:
-        """Return how many of a tree's allocated bytes certainly come back.
+        """Return how many of a tree's allocated bytes a deletion frees with certainty.
 
-        Of files that were not examined, none, once a shared one was met.
+        Once a shared file was found, files that were not examined count as not freed.
         """
         if not self.shared_bytes:
             return allocated_bytes
@@ -50,7 +51,7 @@ class SharedSpace:
 
 
 def can_share(path: str, mounts: MountTable) -> bool:
-    """Return whether files of a file system can own the same blocks."""
+    """Return whether files on the file system of `path` can share blocks."""
     mount = mount_of(path, mounts)
     return mount is not None and mount.filesystem in _CAN_SHARE
 
@@ -60,10 +61,10 @@ def shared_space(
     limit_s: float = LIMIT_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> SharedSpace:
-    """Return how much of some trees is shared, as far as it can be examined in time.
+    """Return how much of some trees is shared, by the files that can be examined in `limit_s`.
 
-    Files that cannot be opened, for lack of permission or because they are gone, make the result
-    incomplete. Links are not followed, and other devices not entered.
+    A file that cannot be opened, for lack of permission or because it is gone, makes the result
+    incomplete. Links are not followed, and other devices are not entered.
     """
     shared = examined = files = 0
     is_complete = True
@@ -84,9 +85,9 @@ def shared_space(
 def _regular_files(
     paths: Sequence[str],
 ) -> Iterator[tuple[int | None, os.stat_result | None]]:
-    """Yield each regular file, open and with its status; two times None for what is out of reach.
+    """Yield a descriptor and the status of each regular file; two Nones if it cannot be opened.
 
-    A descriptor is closed when the next file is asked for. Names of one file count once.
+    The descriptor is closed on the next iteration. A file with several names is yielded once.
     """
     linked: set[int] = set()
     for root in paths:
@@ -118,7 +119,7 @@ def _opened(
     try:
         try:
             descriptor = os.open(name, _FILE_FLAGS | os.O_NOATIME, dir_fd=directory)
-        except PermissionError:  # O_NOATIME is the owner's and root's
+        except PermissionError:  # O_NOATIME is for the owner and root only
             descriptor = os.open(name, _FILE_FLAGS, dir_fd=directory)
     except OSError:
         yield None, None

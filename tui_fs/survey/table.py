@@ -1,7 +1,7 @@
-"""All directories of a survey in columns: about a hundred bytes each, whatever they hold.
+"""All directories of a survey in columns: about 100 bytes a directory, independent of its entries.
 
-A row comes after the row of the directory above it, so sums over subtrees take one pass from
-the end.
+The row of a directory follows the row of its parent, so sums over subtrees take one pass from the
+end.
 """
 
 import heapq
@@ -22,8 +22,8 @@ class Subtree:
     """Sums over a directory and everything below it.
 
     Attributes:
-        repeats: names of inodes that were counted under another name.
-        oldest_s, newest_s: of everything but directories; 0 if there is nothing.
+        repeats: names whose inode was counted under another name.
+        oldest_s, newest_s: modification times of all entries but directories; 0 for none.
         is_complete: everything below it has been read.
     """
 
@@ -35,11 +35,11 @@ class Subtree:
 
 
 class DirectoryTable:
-    """Rows of directories; what is counted in a row is in the directory itself.
+    """Rows of directories. A row counts the direct entries of its directory.
 
     Attributes:
-        further: directories that are counted in the row besides its own, for want of rows.
-        path_bytes: length of the path without a slash at its end.
+        further: further directories counted in this row because the table was full.
+        path_bytes: length of the path without a trailing slash.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class DirectoryTable:
         return len(self.parent)
 
     def add(self, parent: int, name: bytes) -> int:
-        """Add a directory in which nothing is counted yet; return its row."""
+        """Add a directory with zero counts; return its row."""
         row = len(self.parent)
         self._names += name
         self._name_ends.append(len(self._names))
@@ -179,11 +179,11 @@ class DirectoryTable:
         return self._subtrees.entries(row)
 
     def forget_sums(self) -> None:
-        """Let the sums be computed anew; to be called after every change."""
+        """Discard the cached sums; call this after every change."""
         self._subtrees = None
 
     def ranked(self, by: Ranking, number: int) -> tuple[LargeDirectory, ...]:
-        """Return the directories that come first, by what is in them themselves."""
+        """Return the first directories of a ranking by their direct entries."""
         rows: Iterable[int] = range(len(self))
         match by:
             case Ranking.ENTRIES:
@@ -201,7 +201,7 @@ class DirectoryTable:
         return tuple(map(self.large_directory, chosen))
 
     def large_directory(self, row: int) -> LargeDirectory:
-        """Return one directory as it is ranked."""
+        """Return one directory with the values that it is ranked by."""
         has_dates = self.newest_s[row] != 0
         return LargeDirectory(
             self.path(row),

@@ -1,4 +1,4 @@
-"""Writing all directories of a finished survey, one after the other: as CSV or as JSON."""
+"""Write all directories of a finished survey as CSV or JSON, one after the other."""
 
 import csv
 import io
@@ -26,8 +26,8 @@ _NUMBERS = (
 )
 _DATES = ("oldest_s", "newest_s")
 COLUMNS = ("path", "path_b64", *_NUMBERS, *_DATES, "flags")
-"""Own: in the directory itself, without its own size, which is index_bytes. Subtree: with
-everything below it and itself; the dates are those of the subtree too."""
+"""Own columns count the direct entries, without the size of the directory (index_bytes). Subtree
+columns count the directory and everything below it; the dates are those of the subtree as well."""
 
 FLAG_WORDS = {
     flag: word.lower().replace("_", "-")
@@ -36,14 +36,14 @@ FLAG_WORDS = {
 }
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""What spreadsheets take for the beginning of a formula."""
+"""Prefixes that make spreadsheets parse a cell as a formula."""
 
 
 def write_csv(collector: Aggregator, output: BinaryIO) -> None:
-    """Write one line for each directory, as RFC 4180 says.
+    """Write one line for each directory, in the format of RFC 4180.
 
-    `path` is escaped for display; where that changes it, `path_b64` has the exact bytes. A cell
-    that a spreadsheet would take for a formula gets an apostrophe in front.
+    `path` is escaped for display; if that changes it, `path_b64` has the exact bytes. A cell that
+    a spreadsheet would parse as a formula gets a leading apostrophe.
     """
     text = io.TextIOWrapper(output, encoding="utf-8", newline="", write_through=True)
     lines = csv.writer(text, lineterminator="\r\n")
@@ -83,12 +83,12 @@ def write_json(head: Mapping[str, object], collector: Aggregator, output: Binary
 
 
 def guarded(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
+    """Return a cell that no spreadsheet parses as a formula."""
     return f"'{cell}" if cell.startswith(_FORMULA_STARTS) else cell
 
 
 def _rows(table: DirectoryTable) -> Iterator[int]:
-    """Yield the rows as they are read by a person: each directory, then what is in it, by name."""
+    """Yield the rows in depth-first order, siblings sorted by name."""
     waiting = sorted(table.roots(), key=table.name, reverse=True)
     while waiting:
         row = waiting.pop()

@@ -1,4 +1,4 @@
-"""Adding up what one directory holds, a few thousand names at a time.
+"""Add up the entries of one directory, a few thousand names at a time.
 
 Nearly all work is done by C loops over whole columns (zip, sum, set): a Python loop over the
 entries takes longer than the kernel takes to stat them.
@@ -15,13 +15,13 @@ from operator import attrgetter, not_
 from tui_fs.survey.records import NO_PARENT, BigFile, DirectoryFlag, DirRecord, Link
 
 BIG_FILE_BYTES = 64 << 20
-"""Files from this size on are reported one by one."""
+"""Files of at least this size are reported individually."""
 
 LONG_NAME_BYTES = 250
 """NAME_MAX is 255 (limits.h)."""
 
 _DIRENT_HEADER_BYTES = 19 + 1
-"""struct linux_dirent64 before the name, and the name's closing NUL; padded to 8."""
+"""struct linux_dirent64 without the name, plus the terminating NUL; padded to 8."""
 
 _blocks: Callable[[os.stat_result], int] = attrgetter("st_blocks")
 
@@ -65,11 +65,11 @@ class DirectoryTally:
         pending: int = 0,
         flags: int = 0,
     ) -> DirRecord:
-        """Return the sums as a record, and start again.
+        """Return the sums as a record, and reset them.
 
         Args:
             own: apparent and allocated bytes of the directory itself.
-            flags: besides those of the names and owners that were added.
+            flags: in addition to those of the names and owners that were added.
         """
         own_bytes, own_allocated_bytes = own
         record = DirRecord(
@@ -112,7 +112,7 @@ class DirectoryTally:
         """Add entries.
 
         Returns:
-            The directories among them, which are counted in `subdirectories` only.
+            The directories among the entries, which are counted in `subdirectories` only.
         """
         lengths = list(map(len, names))
         self.longest = max(self.longest, max(lengths))
@@ -120,7 +120,7 @@ class DirectoryTally:
             (_DIRENT_HEADER_BYTES + length + 7 & ~7) * number
             for length, number in _numbers(lengths)
         )
-        self._look_at_names(names)
+        self._check_names(names)
         modes, _, _, link_counts, owners, _, sizes, _, modified, _ = zip(*statuses, strict=True)
         if set(owners) != {self.owner}:
             self.flags |= DirectoryFlag.FOREIGN_OWNERS
@@ -146,7 +146,7 @@ class DirectoryTally:
         self.symlinks += symlinks
         self.other += len(names) - files - symlinks
         self.name_bytes += sum(lengths)
-        oldest = max(1, min(modified))  # 0 stands for none
+        oldest = max(1, min(modified))  # 0 means no entry
         self.newest = max(self.newest, oldest, max(modified))
         self.oldest = min(self.oldest, oldest) if self.oldest else oldest
         if max(sizes) >= BIG_FILE_BYTES:
@@ -205,10 +205,10 @@ class DirectoryTally:
                 self.matched[3] += status.st_size
                 self.matched[4] += status.st_blocks * 512
 
-    def _look_at_names(self, names: Sequence[bytes]) -> None:
+    def _check_names(self, names: Sequence[bytes]) -> None:
         joined = b"/" + b"/".join(names) + b"/"
         if not joined.isascii() or not joined.decode("ascii").isprintable():
-            self._look_at_letters(joined)
+            self._check_characters(joined)
         if b"/-" in joined:
             self.flags |= DirectoryFlag.DASH_NAMES
         if b" /" in joined or b"/ " in joined:
@@ -216,7 +216,7 @@ class DirectoryTally:
         if self.longest >= LONG_NAME_BYTES:
             self.flags |= DirectoryFlag.LONG_NAMES
 
-    def _look_at_letters(self, joined: bytes) -> None:
+    def _check_characters(self, joined: bytes) -> None:
         try:
             text = joined.decode("utf-8")
         except UnicodeDecodeError:
@@ -227,9 +227,9 @@ class DirectoryTally:
 
 
 def _is_not_shown(letter: str) -> bool:
-    """Return whether it is a separator, the space aside, or of the categories Other.
+    """Return whether a character is a separator other than the space, or of a category Other.
 
-    Unassigned does not count: it depends on the version of Unicode.
+    Unassigned characters do not count: they depend on the version of Unicode.
     """
     category = unicodedata.category(letter)
     return letter != " " and category[0] in "CZ" and category != "Cn"
@@ -243,7 +243,7 @@ def _kind(mode: int) -> int:
 
 
 def _numbers(values: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """Yield each value and how often it occurs; quick where all are the same."""
+    """Return each value with its number of occurrences; fast if all are equal."""
     if len(set(values)) == 1:
         return ((values[0], len(values)),)
     return Counter(values).items()

@@ -1,4 +1,4 @@
-"""Count trees in this process with os.scandir, where the native engine is not installed."""
+"""Count trees in this process with os.scandir, for machines without the native engine."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.tally import DirectoryTally, Predicate
 
 _FURTHER_DESCRIPTORS = 16
-"""Standard streams, pipes, the directory being read, and those on the way to another."""
+"""Standard streams, pipes, the directory being read, and those opened while reopening one."""
 
 BATCH_INTERVAL_S = 0.1
 POLL_INTERVAL_S = 0.05
@@ -33,7 +33,7 @@ NAMES_AT_ONCE = 4_096
 """A stat_result takes about 800 bytes."""
 
 CHANGE_FROM_ENTRIES = 1_000
-"""From here on the walker compares whether a directory has changed while it was read."""
+"""From this many entries on, the walker checks whether a directory changed while it was read."""
 
 _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """The errors of open(2) for a directory that was removed or replaced."""
@@ -53,15 +53,15 @@ class _Directory(Directory):
 
 
 class Walker:
-    """Counts the trees below some roots.
+    """Count the trees below some roots.
 
     Args:
         mounts: absolute paths of mount points in the trees; they are not entered.
-        matches: what the filters select.
-        clock: in seconds.
+        matches: returns whether the filters select an entry.
+        clock: returns seconds.
 
     Attributes:
-        pids: processes that count besides this one: none.
+        pids: processes that count in addition to this one: none.
     """
 
     pids: frozenset[int] = frozenset()
@@ -97,15 +97,15 @@ class Walker:
         self._not_entered: list[tuple[bytes, int]] = []
 
     def register(self, descriptor: int, answer: Callable[[], None]) -> None:
-        """Poll a descriptor while counting; `answer` is called when it can be read."""
+        """Poll a descriptor while counting; call `answer` when it is readable."""
         self._poll.register(descriptor, select.POLLIN)
         self._answers[descriptor] = answer
 
     def batches(self, timeout_s: Callable[[], float]) -> Iterator[Batch | None]:
-        """Yield what was counted; None whenever `timeout_s` is over.
+        """Yield batches of records; None whenever `timeout_s` has passed.
 
         Raises:
-            OSError: a limit of this process or of the machine is reached.
+            OSError: this process or the machine has reached a limit.
         """
         for root in self._roots:
             self._root = root
@@ -152,7 +152,7 @@ class Walker:
                 except OSError as error:
                     if is_limit(error):
                         raise
-                    while above.pending:  # whether these still exist is not known
+                    while above.pending:  # they may have been removed as well
                         self._report_closed(above, above.pending.pop(), DirectoryFlag.UNREADABLE)
                     continue
                 below = self._open_below(above, above.pending.pop())
@@ -160,11 +160,11 @@ class Walker:
                     stack.push(below)
                     yield from self._read(below, above.number)
                 yield
-        finally:  # also where the caller wants no more
+        finally:  # also if the caller abandons the iterator
             stack.close()
 
     def _open_below(self, above: _Directory, name: bytes) -> _Directory | None:
-        """Open a subdirectory; None if it cannot be opened, which is reported."""
+        """Open a subdirectory; report it and return None if it cannot be opened."""
         try:
             descriptor = open_directory(name, above.descriptor)
         except OSError as error:
@@ -176,7 +176,7 @@ class Walker:
             )
             return None
         status = os.fstat(descriptor)
-        if status.st_dev != self._root.device:  # mounted after its names were examined
+        if status.st_dev != self._root.device:  # mounted since its parent was read
             os.close(descriptor)
             self._report_closed(above, name, DirectoryFlag.UNREADABLE)
             return None
@@ -190,7 +190,7 @@ class Walker:
         name, own = directory.name, (status.st_size, status.st_blocks * 512)
         try:
             if self._uid != 0:
-                os.stat(b".", dir_fd=directory.descriptor)  # fails where it may not be searched
+                os.stat(b".", dir_fd=directory.descriptor)  # fails without search permission
             flags |= self._flags_of(directory)
             with os.scandir(directory.descriptor) as entries:
                 while part := [os.fsencode(e.name) for e in islice(entries, NAMES_AT_ONCE)]:
@@ -206,10 +206,10 @@ class Walker:
                 raise
             flags |= DirectoryFlag.UNREADABLE
         if entries_read >= CHANGE_FROM_ENTRIES:
-            now = os.fstat(directory.descriptor)
-            if now.st_mtime_ns != status.st_mtime_ns:
+            status_after = os.fstat(directory.descriptor)
+            if status_after.st_mtime_ns != status.st_mtime_ns:
                 flags |= DirectoryFlag.CHANGED
-        # The first piece of a directory announces the rest of it, and the last ends that.
+        # With several records, the first one adds a pending part, and the last one subtracts it.
         pending = len(directory.pending) - pending_before - (not name)
         self._add_piece(tally, parent, name, own, pending, flags)
         for other_name, other_flags in self._not_entered:
@@ -232,7 +232,7 @@ class Walker:
         self._pieces.append(tuple(tally.take_record(parent, name, own, pending, flags)))
 
     def _add(self, directory: _Directory, tally: DirectoryTally, names: list[bytes]) -> int:
-        """Stat entries of a directory and add them; return flags."""
+        """Stat entries of a directory and add them; return their flags."""
         flags = 0
         examined: list[bytes] = []
         statuses: list[os.stat_result] = []
@@ -265,7 +265,7 @@ class Walker:
         return b"/".join((root, *self._stack.names(), name)) in self._mounts
 
     def _flags_of(self, directory: _Directory) -> int:
-        """Return what is special about a directory itself."""
+        """Return the flags of a directory itself."""
         descriptor, status = directory.descriptor, directory.status
         flags = 0
         if self._device_without_flags != status.st_dev:
@@ -285,13 +285,13 @@ class Walker:
         return flags
 
     def _report_closed(self, above: _Directory, name: bytes, flag: int) -> None:
-        """Report a directory that was not entered; with its own size if that is known."""
+        """Report a directory that was not entered, with its own size if stat succeeds."""
         own_bytes = own_allocated_bytes = 0
         if flag & DirectoryFlag.UNREADABLE and above.descriptor >= 0:
             try:
                 status = os.stat(name, dir_fd=above.descriptor, follow_symlinks=False)
             except OSError:
-                pass  # its size stays unknown; that it could not be read is reported all the same
+                pass  # report it without its size
             else:
                 own_bytes, own_allocated_bytes = status.st_size, status.st_blocks * 512
         piece = DirRecord(
@@ -309,7 +309,7 @@ class Walker:
         return self._numbers - 1
 
     def _take_batch(self) -> Batch:
-        """Return what was counted since the last batch."""
+        """Return the records since the last batch."""
         files, symlinks, other, apparent, allocated = self._matched
         batch = Batch(
             self._pieces,

@@ -1,9 +1,9 @@
-"""A survey in a process of its own, so that counting never delays a key press.
+"""Run a survey in its own process, so that counting never delays a key press.
 
-Run as ``python -m tui_fs.survey.worker``: reads questions as JSON from standard input, a line
-each, the first one naming what to survey (see `tui_fs.survey.process`), and writes pickled
-`Update` values (or one `TuiFsError`) to standard output. The other end is always the parent
-process of the same installation.
+``python -m tui_fs.survey.worker`` reads requests from standard input, one JSON object a line. The
+first one names the directories to survey (see `tui_fs.survey.process`). It writes pickled `Update`
+values, or one `TuiFsError`, to standard output. The peer is always the parent process, from the
+same installation.
 """
 
 import contextlib
@@ -33,11 +33,11 @@ _NO_ANSWER = "The file system has not answered yet."
 
 RANKED = 1_000
 NAMED = 1_000
-"""As many as one job takes (see job/permission)."""
+"""The maximum number of targets of one job (see job/permission)."""
 
 
 class Server:
-    """A survey that answers questions while it counts and afterwards."""
+    """Answer requests during a survey and after it."""
 
     def __init__(self, survey: SurveyRunner | ImportedSurvey) -> None:
         self._survey = survey
@@ -48,39 +48,39 @@ class Server:
         self._ranked_by: Ranking | None = None
         self._named: str | None = None
         self._answer: Update | None = None
-        self._answer_again_s = -math.inf
+        self._rebuild_at_s = -math.inf
 
     def run(self) -> None:
-        """Count, and answer until nobody asks any more."""
-        for survey in self._survey.run(questions=(0, self._hear)):
+        """Count, and answer requests until standard input ends."""
+        for survey in self._survey.run(questions=(0, self._read_request)):
             self._last = survey
-            self._tell()
+            self._send_update()
         while True:
             if self._reading is None or is_readable(0, _READ_AGAIN_S):
-                self._hear()
+                self._read_request()
             elif not self._take_names(0.0):
                 continue
-            self._answer_again_s = -math.inf
-            self._tell()
+            self._rebuild_at_s = -math.inf
+            self._send_update()
 
-    def _hear(self) -> None:
-        """Take one question; ends the process if there will be none."""
+    def _read_request(self) -> None:
+        """Read and apply one request; exit at the end of standard input."""
         line = _read_line()
         if not line:
             os._exit(0)
-        question = json.loads(line)
-        if "show" in question:
-            self._shown = from_base64(question["show"])
+        request = json.loads(line)
+        if "show" in request:
+            self._shown = from_base64(request["show"])
             self._read_names(self._shown)
-        if "rank" in question:
-            self._ranked_by = Ranking(question["rank"])
-        if "name" in question:
-            self._named = from_base64(question["name"])
-        self._answer_again_s = -math.inf
+        if "rank" in request:
+            self._ranked_by = Ranking(request["rank"])
+        if "name" in request:
+            self._named = from_base64(request["name"])
+        self._rebuild_at_s = -math.inf
         self._survey.flush_progress()
 
     def _read_names(self, path: str) -> None:
-        """Begin to read a directory; a file system that does not answer keeps nothing else back."""
+        """Start a read in a thread, so that an unresponsive file system blocks only that."""
         self._names = Names(problem=_NO_ANSWER)
         try:
             self._reading = BackgroundCall(partial(self._survey.names, path))
@@ -89,23 +89,23 @@ class Server:
         self._take_names(_READ_WITHIN_S)
 
     def _take_names(self, timeout_s: float) -> bool:
-        """Take what was read, if it was; return whether nothing is being read any more."""
+        """Store the names if the read has finished; return whether no read is in progress."""
         if self._reading is not None:
             with contextlib.suppress(TimeoutError):
                 self._names, self._reading = self._reading.result(timeout_s), None
         return self._reading is None
 
-    def _tell(self) -> None:
+    def _send_update(self) -> None:
         assert self._last is not None
         now_s = time.monotonic()
-        if self._answer is None or self._last.finished or now_s >= self._answer_again_s:
-            self._answer = self._answered(self._last)
-            # In a table of a million rows this takes seconds; counting shall get on.
-            self._answer_again_s = now_s + 10 * (time.monotonic() - now_s)
+        if self._answer is None or self._last.finished or now_s >= self._rebuild_at_s:
+            self._answer = self._build_update(self._last)
+            # For a table of a million rows this takes seconds; limit its share of the time.
+            self._rebuild_at_s = now_s + 10 * (time.monotonic() - now_s)
         pickle.dump(replace(self._answer, survey=self._last), sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
-    def _answered(self, survey: Survey) -> Update:
+    def _build_update(self, survey: Survey) -> Update:
         self._take_names(0.0)
         counted = self._survey.collector
         table, listing = counted.table, None
@@ -123,7 +123,7 @@ class Server:
 
 
 def _read_line() -> bytes:
-    """Return a line of standard input read without a buffer, which select would not see."""
+    """Read a line of standard input unbuffered, because select does not see buffered data."""
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
@@ -134,24 +134,24 @@ def _read_line() -> bytes:
 
 
 def main() -> None:
-    """Survey what the first question names."""
-    # Paused it would not even notice that nobody asks any more; so the kernel ends it too.
-    with contextlib.suppress(Missing):  # it ends when its input does
+    """Survey the directories or the file that the first request names."""
+    # A stopped process does not notice the end of its input, so the kernel kills it as well.
+    with contextlib.suppress(Missing):  # the end of standard input still ends it
         set_pdeathsig()
-    asked = json.loads(_read_line())
-    paths = [from_base64(path) for path in asked["paths"]]
+    request = json.loads(_read_line())
+    paths = [from_base64(path) for path in request["paths"]]
     try:
-        if asked.get("imported") is None:
+        if request.get("imported") is None:
             Server(SurveyRunner(paths, family=os.getppid())).run()
         else:
-            Server(ImportedSurvey(from_base64(asked["imported"]))).run()
+            Server(ImportedSurvey(from_base64(request["imported"]))).run()
     except BrokenPipeError:
-        os._exit(0)  # the reader has closed: nobody wants the rest
-    except TuiFsError as why:
-        pickle.dump(why, sys.stdout.buffer)
-    except OSError as why:
-        path = why.filename if isinstance(why.filename, str) else common_directory(paths)
-        pickle.dump(cannot_examine(path, why), sys.stdout.buffer)
+        os._exit(0)  # the parent has closed the pipe
+    except TuiFsError as error:
+        pickle.dump(error, sys.stdout.buffer)
+    except OSError as error:
+        path = error.filename if isinstance(error.filename, str) else common_directory(paths)
+        pickle.dump(cannot_examine(path, error), sys.stdout.buffer)
 
 
 if __name__ == "__main__":

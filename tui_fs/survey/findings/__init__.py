@@ -1,1 +1,1 @@
-"""What is unusual about a tree: a registry with one entry for each kind of finding."""
+"""Detect problems of a tree: a registry with one entry for each kind of finding."""

@@ -1,4 +1,4 @@
-"""Who uses the tree while it is surveyed: processes in it, and directories that change."""
+"""Find activity in the tree during the survey: processes in it, and changing directories."""
 
 import os
 import time
@@ -23,9 +23,9 @@ def find_holders(paths: Sequence[str], device: int, families: Collection[int]) -
     """Return the processes in the trees, and the deleted files of their file system.
 
     Args:
-        device: of the file system.
-        families: processes that are left out, with all their descendants. This process is left
-            out, too: it opens the directories itself.
+        device: st_dev of the file system.
+        families: processes to leave out, with all their descendants. This process is always left
+            out, because it opens the directories itself.
     """
     everyone = scan_open_files(paths, device)
 
@@ -42,11 +42,11 @@ def find_holders(paths: Sequence[str], device: int, families: Collection[int]) -
 
 
 class _OwnSessions:
-    """What the user has started: the sessions of this process and of all its ancestors.
+    """Processes started by the user: in the session of this process or of one of its ancestors.
 
-    In a container that was entered from outside, a session that began there has the number 0,
-    which says nothing: then it counts whether two processes share an ancestor besides the first
-    process of all.
+    In a container that was entered from outside, a session that began outside has the id 0, which
+    identifies nothing. A process then belongs to the user if it shares an ancestor with this
+    process other than the first process.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ def _detect_refilled(evidence: Evidence) -> list[Finding]:
         try:
             changed_s = os.lstat(directory.path).st_mtime
         except OSError:
-            continue  # gone, or too deep for a path: the walkers have compared it anyway
+            continue  # removed, or too deep for a path; the walkers have compared it already
         if evidence.system.began_at_s <= changed_s <= time.time():
             numbers = {"entries": directory.entries}
             findings.append(Finding(kind, severity, directory.path, numbers, *_CHANGING))

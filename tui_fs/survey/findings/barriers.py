@@ -1,4 +1,4 @@
-"""What keeps a deletion from beginning, or from removing everything."""
+"""Detect conditions that block a deletion or make it incomplete."""
 
 import itertools
 import os
@@ -49,20 +49,20 @@ MOUNT_INSIDE = FindingType(
 
 
 class UsesFound(NamedTuple):
-    """The uses that were found, and the number of processes that this user may not inspect."""
+    """External uses, and the number of processes that this user may not inspect."""
 
     uses: tuple[FoundUse, ...] = ()
     unchecked_processes: int = 0
 
 
 def find_external_uses(paths: Sequence[str], mounts: MountTable) -> UsesFound:
-    """Return the uses of directories by mounts, overlays, loop devices and for swapping.
+    """Return the uses of directories by mounts, overlays, loop devices and swap files.
 
-    What is mounted inside is left out: it is a finding of its own.
+    Mount points inside the directories are left out: they are findings of their own.
 
     Raises:
         OSError: one of the directories cannot be opened.
-        BadInput: the mount table of another process cannot be understood.
+        BadInput: the mount table of another process cannot be parsed.
     """
     everything = ExternalUses.read(mounts)
     uses = itertools.chain.from_iterable(_uses_of(path, mounts, everything) for path in paths)
@@ -83,14 +83,14 @@ def _uses_of(path: str, mounts: MountTable, everything: ExternalUses) -> Iterato
     for use in everything.of(canonical, mount):
         if use.kind is UseKind.MOUNTED_ON and use.place in mounted:
             continue
-        # The survey may have come by a path with a symbolic link in it.
+        # The surveyed path may contain a symbolic link.
         below = use.place[len(canonical.rstrip("/")) :] if is_within(use.place, canonical) else ""
         place = PathStr(path.rstrip("/") + below or "/")
         yield replace(use, place=place)
 
 
 def use_findings(uses: Iterable[FoundUse]) -> list[Finding]:
-    """Return a finding for each use from elsewhere."""
+    """Return a finding for each external use."""
     return [
         Finding(
             FindingKind("used-elsewhere"),

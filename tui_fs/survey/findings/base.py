@@ -1,4 +1,4 @@
-"""What an entry of the registry of findings is, and what its detector reads."""
+"""The types of the registry of findings, and the evidence that detectors read."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,19 +13,19 @@ from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.shared_extents import SharedSpace
 
 PATHS_NAMED = 20
-"""The most findings of one kind that are reported, each with its path."""
+"""Maximum number of findings of one kind, each with its path."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemView:
-    """What the running system knows of the tree.
+    """The state of the running system that concerns the tree.
 
     Attributes:
         occupation: processes in the tree, and deleted files that processes hold open.
-        began_at_s: when the survey began, in seconds since the epoch.
-        uses: mounts, overlays, loop devices and swapping elsewhere.
+        began_at_s: start of the survey, in seconds since the epoch.
+        uses: by mounts, overlays, loop devices and swap files elsewhere.
         overlays: surveyed directories on an overlay.
-        shared_space: blocks shared with copies or snapshots; None if none are.
+        shared_space: blocks shared with copies or snapshots; None without sharing.
     """
 
     occupation: OpenFileScan
@@ -37,15 +37,15 @@ class SystemView:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the detectors read: the survey so far.
+    """The input of the detectors: the survey so far.
 
     Attributes:
-        counted: the directories and what the survey counted in them.
+        counted: the directories and their counts.
         root: the surveyed directory, or the one above all of them.
         paths: the surveyed directories; empty if they are not on this machine (an import).
         mounts: mount points in the tree.
-        is_finished: everything is counted. Some kinds can be detected only then.
-        groups: directories of the same name; empty until it is finished.
+        is_finished: the survey is complete. Some kinds can be detected only then.
+        groups: directories of the same name; empty until the survey is finished.
         excluded_names: names that an export left out.
         system: None while counting, and for an import.
     """
@@ -65,16 +65,16 @@ Detector = Callable[[Evidence], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class FindingType:
-    """One kind of finding: how it is detected, and how it is shown.
+    """One kind of finding: its detector, and how to show it.
 
     Attributes:
         label: in a list; at most 20 characters.
-        flag: beside a name in the browser; None for the label, empty for nothing.
-        headline: the number that is shown in a list; empty for the first.
-        unit: after the headline number, if it is not the number's label.
-        number_labels: of numbers whose names do not say enough to a person.
-        is_counted: the survey counts what is at its path.
-        is_group: it stands for all directories of one name, which can be marked together.
+        flag: text next to a name in the browser; None for the label, empty for no text.
+        headline: name of the number that a list shows; empty for the first one.
+        unit: text after the headline number, if it is not the number's label.
+        number_labels: texts for numbers whose names do not explain themselves.
+        is_counted: the survey counts the entry at the path of the finding.
+        is_group: it covers all directories of one name, which can be marked together.
     """
 
     kind: FindingKind
@@ -106,11 +106,11 @@ def flag_type(
 
     Args:
         flag: of `DirectoryFlag`.
-        advice: with PATH for the directory.
-        names_all: each of the first directories has a finding of its own; otherwise the first
-            stands for all.
-        when_finished: it is reported only once everything is counted.
-        remains: what a deletion leaves behind, given the number of directories.
+        advice: with PATH as placeholder for the directory.
+        names_all: each of the first directories has its own finding; otherwise one finding, at the
+            first directory, covers all.
+        when_finished: report it only after the survey is complete.
+        remains: returns what a deletion leaves behind, for a number of directories.
     """
     finding_kind = FindingKind(kind)
 

@@ -1,4 +1,4 @@
-"""Names that a directory lists and that cannot be examined: a damaged or odd file system."""
+"""Detect names that readdir returns and stat rejects: a damaged or odd file system."""
 
 import os
 import time
@@ -11,15 +11,15 @@ from tui_fs.survey.findings.base import PATHS_NAMED, Evidence, FindingType
 from tui_fs.survey.records import DirectoryFlag
 
 _LIMIT_S = 1.0
-"""Of looking for a name that was gone when it was counted: it can be in any directory."""
+"""Time to search all directories for the names that had vanished at their stat."""
 _ROUNDS, _ROUND_S = 5, 0.002
 
 
 def _detect(evidence: Evidence) -> list[Finding]:
-    """Return a finding for each such name of a counted tree, for `PATHS_NAMED` at most.
+    """Return a finding for each such name of a finished survey, at most `PATHS_NAMED`.
 
-    A name that is gone by now is none. Where names were gone when they were counted, directories
-    are read again for a second, and names in those not reached are not found.
+    A name that is no longer listed is not reported. If names vanished during the survey, this
+    reads directories again for `_LIMIT_S`; it misses names in directories not reached by then.
     """
     counted = evidence.counted
     if not evidence.is_finished or not (counted.vanished or counted.unreadable):
@@ -41,7 +41,7 @@ LISTED_ONLY = FindingType(FindingKind("listed-only"), "listed, not there", _dete
 
 
 def _directories(roots: Sequence[str], until_s: float) -> Iterator[PathStr]:
-    """Yield the directories of trees, on their own file systems, until a moment."""
+    """Yield the directories of trees, each on its root's file system, until `until_s`."""
     waiting = [PathStr(root) for root in roots]
     while waiting and time.monotonic() < until_s:
         path = waiting.pop()
@@ -87,10 +87,10 @@ def _finding(path: PathStr, reason: str) -> Finding:
 
 
 def _reasons(directory: int) -> dict[str, str]:
-    """Return the names of an open directory that cannot be examined, each with the reason.
+    """Return the names of an open directory that stat rejects, each with the reason.
 
-    A name that others remove and create again is listed, and is gone when it is examined; but not
-    in every round with the same inode.
+    A name that another process removes and recreates can also fail a stat, but not in every round
+    with the same inode number.
     """
     inodes = _listed(directory)
     reasons = {name: reason for name in inodes if (reason := _reason(directory, name))}
@@ -113,7 +113,7 @@ def _listed(directory: int) -> dict[str, int]:
 
 
 def _reason(directory: int, name: str) -> str:
-    """Return why a name cannot be examined; empty if it can."""
+    """Return why stat rejects a name; empty if it does not."""
     try:
         os.stat(name, dir_fd=directory, follow_symlinks=False)
     except OSError as error:

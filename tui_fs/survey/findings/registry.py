@@ -1,4 +1,4 @@
-"""All kinds of findings. A new kind is an entry here and its detector."""
+"""The registry of all kinds of findings. A new kind needs an entry here and a detector."""
 
 from collections.abc import Iterable, Mapping
 
@@ -40,7 +40,7 @@ _ALL = (
     space.SHARED_BLOCKS,
     shape.LEFT_OUT,
 )
-"""Findings of the same severity are in this order."""
+"""Findings of equal severity keep this order."""
 
 FINDING_TYPES: Mapping[FindingKind, FindingType] = {entry.kind: entry for entry in _ALL}
 
@@ -54,5 +54,5 @@ def detect_findings(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings, the most severe first, else in the order given."""
+    """Return the findings, the most severe first; equal ones keep their order."""
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))

@@ -11,16 +11,16 @@ from tui_fs.survey.records import DirectoryFlag
 
 FLAT_ENTRIES = 100_000
 SUBDIRECTORIES = 50_000
-"""ext4 without dir_nlink stops at 64,998; every rmdir looks its name up in such a directory."""
+"""ext4 without dir_nlink allows 64,998; every rmdir needs a lookup in such a directory."""
 
 DEEP_LEVELS = 900
-"""Python's shutil.rmtree gives up about here; tools that work by path stop at PATH_MAX."""
+"""Python's shutil.rmtree fails near this depth; tools that work by path fail at PATH_MAX."""
 
 LONG_PATH_BYTES = 3_900
 LONG_NAME_BYTES = 250
 EMPTIED_FROM_BYTES = 1 << 20
 EMPTIED_SHARE = 8
-"""Names fill a half to three quarters of an ext4 directory that has only grown."""
+"""Names fill half to three quarters of an ext4 directory that has only grown."""
 
 _NOT_READ = DirectoryFlag.UNREADABLE | DirectoryFlag.ELSEWHERE
 
@@ -192,7 +192,7 @@ _SHOWN_AS_IS = "tui-fs shows and deletes them like all others."
 
 
 def _detect_weird_names(evidence: Evidence) -> list[Finding]:
-    """Return one finding for each kind of weird names, at the first directory that has them."""
+    """Return one finding for each kind of weird name, at the first directory with such a name."""
     if not evidence.is_finished:
         return []
     findings: list[Finding] = []

@@ -1,4 +1,4 @@
-"""Space and inodes: what is scarce, what a deletion frees, what it does not."""
+"""Detect low space and inodes, and space that a deletion does or does not free."""
 
 from tui_fs.linux.extents import extents_of
 from tui_fs.linux.filesystem import FileSystem, file_system_of
@@ -25,7 +25,7 @@ _SMALL_EXTENT_BYTES = 1 << 20
 
 
 def _file_system(evidence: Evidence) -> FileSystem | None:
-    """Return the file system; None if it is not known, or read-only and so full by nature."""
+    """Return the file system; None if unknown, or read-only and therefore always full."""
     if evidence.system is None:
         return None
     filesystem = file_system_of(evidence.paths[0])
