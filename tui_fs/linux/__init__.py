@@ -1,1 +1,1 @@
-"""What the kernel offers: mounts, file systems, processes."""
+"""Interfaces to the kernel: mounts, file systems, processes."""

@@ -1,4 +1,4 @@
-"""Walk and read directories by descriptors: links are not followed, descriptors are bounded."""
+"""Walk and read directories by descriptors: no link is followed, descriptors are bounded."""
 
 import ctypes
 import errno
@@ -23,11 +23,11 @@ def open_directory(name: bytes | str, parent: int | None = None) -> int:
 
 @dataclass(eq=False, slots=True)
 class Directory:
-    """A directory on the path from the root of a walk to its present place.
+    """A directory on the path from the root of a walk to its current directory.
 
     Attributes:
         name: in the directory above; any name for the root.
-        status: from when it was opened.
+        status: at the time of opening.
         descriptor: -1 while it is closed.
         pending: subdirectories that have not been entered.
     """
@@ -42,11 +42,11 @@ _Directory = TypeVar("_Directory", bound=Directory)
 
 
 class DirectoryStack(Generic[_Directory]):
-    """The directories on the path from the root of a walk to its present place.
+    """The directories on the path from the root of a walk to its current directory.
 
-    The innermost ones are open. A directory whose descriptor was closed is opened again by ``..``
-    from the one left last, else by its names from the root, and compared by device and inode. So a
-    walk takes a time that grows with the number of directories, whatever their depth.
+    The innermost ones are open. `reopen_top` opens a closed directory by ``..`` from the one left
+    last, else by its names from the root, and compares device and inode. So the time of a walk is
+    linear in the number of directories, independent of their depth.
 
     Args:
         root: a descriptor of the root; it stays open and belongs to the caller.
@@ -57,24 +57,24 @@ class DirectoryStack(Generic[_Directory]):
         self._max_open = max_open
         self._directories: list[_Directory] = []
         self._closed = 0
-        """How many directories at the bottom of the stack have no descriptor."""
+        """Number of directories at the bottom of the stack without a descriptor."""
         self._left, self._left_depth = -1, 0
-        """The outermost open directory of those left since the top was open."""
+        """Descriptor and depth of the outermost directory left since the top was closed."""
 
     def __len__(self) -> int:
         return len(self._directories)
 
     @property
     def top(self) -> _Directory:
-        """The present place; it may be closed, see `reopen_top`."""
+        """The current directory. It may be closed, see `reopen_top`."""
         return self._directories[-1]
 
     def names(self) -> list[bytes]:
-        """Return the names from the root, which has none, to the top."""
+        """Return the names from the root (excluded) to the top."""
         return [directory.name for directory in self._directories[1:]]
 
     def push(self, directory: _Directory) -> None:
-        """Enter an open directory; the stack closes it."""
+        """Enter an open directory; the stack takes ownership of its descriptor."""
         self._directories.append(directory)
         if len(self._directories) - self._closed > self._max_open:
             _close(self._directories[self._closed])
@@ -93,7 +93,7 @@ class DirectoryStack(Generic[_Directory]):
         """Return the top, open.
 
         Raises:
-            OSError: it cannot be opened again, or another directory is at its place (ESTALE).
+            OSError: it cannot be reopened, or another directory has its path (ESTALE).
         """
         if self.top.descriptor < 0:
             self.top.descriptor = self._reopened()
@@ -119,7 +119,7 @@ class DirectoryStack(Generic[_Directory]):
                 try:
                     upper = open_directory(b"..", descriptor)
                 except OSError:
-                    break  # so it is not the directory that is compared
+                    break  # so it is not the expected directory
                 os.close(descriptor)
                 descriptor = upper
             if os.path.samestat(os.fstat(descriptor), self.top.status):
@@ -147,7 +147,7 @@ def _close(directory: Directory) -> None:
 BUFFER_BYTES = 32_768
 
 DT_UNKNOWN, DT_DIR, DT_REG, DT_LNK = 0, 4, 8, 10
-"""Kinds in a record, of dirent.h; a file system may leave all of them unknown."""
+"""Values of d_type (dirent.h); some file systems return only DT_UNKNOWN."""
 
 _RECORD = struct.Struct("=QqHB")
 """struct linux_dirent64: d_ino, d_off, d_reclen, d_type; the name follows, with a NUL."""
@@ -159,7 +159,7 @@ class Dirent(NamedTuple):
 
     Attributes:
         kind: DT_DIR and so on.
-        next_position: where reading goes on after it (d_off), for `os.lseek`.
+        next_position: offset of the next record (d_off), for `os.lseek`.
     """
 
     name: bytes
@@ -169,10 +169,10 @@ class Dirent(NamedTuple):
 
 
 class DirentReader:
-    """Reads directories, a buffer at a time. Not for several threads at once."""
+    """Read directories, one buffer at a time. Not thread-safe."""
 
     def __init__(self) -> None:
-        # One buffer for all directories: ctypes would clear a new one each time.
+        # One buffer for all directories, because ctypes would zero a new one each time.
         self._buffer = bytearray(BUFFER_BYTES)
         self._view = (ctypes.c_char * BUFFER_BYTES).from_buffer(self._buffer)
         self._getdents64 = ctypes.CDLL(None, use_errno=True).getdents64
@@ -180,13 +180,13 @@ class DirentReader:
         self._getdents64.restype = ctypes.c_ssize_t
 
     def read(self, descriptor: int) -> list[Dirent] | None:
-        """Return the next names of an open directory, ``.`` and ``..`` left out.
+        """Return the next names of an open directory, without ``.`` and ``..``.
 
         Returns:
             None at the end of the directory. The list may be empty before that.
 
         Raises:
-            OSError: the directory cannot be read, or is gone.
+            OSError: the directory cannot be read, or was removed.
         """
         filled = self._getdents64(descriptor, self._view, BUFFER_BYTES)
         if filled < 0:
@@ -198,7 +198,7 @@ class DirentReader:
 
 
 def parsed(buffer: bytes | bytearray, filled: int) -> list[Dirent]:
-    """Return the records in the first `filled` bytes, ``.`` and ``..`` left out."""
+    """Return the records in the first `filled` bytes, without ``.`` and ``..``."""
     records, at, header = [], 0, _RECORD.size
     unpack, make = _RECORD.unpack_from, Dirent._make
     while at < filled:

@@ -1,4 +1,4 @@
-"""Why the kernel does not let an entry be deleted, as far as the entry and its directory show."""
+"""Determine why the kernel refuses to delete an entry, from the entry and its directory."""
 
 import errno
 import os
@@ -14,14 +14,14 @@ _BELONGS_ELSEWHERE = (errno.EXDEV, errno.EBUSY, errno.ENOTEMPTY)
 
 
 def cause_of_failure(path: str, error: int) -> str:
-    """Return the cause and the command that ends it, as a clause; empty if none is recognized.
+    """Return the cause and the command that removes it, as a clause; empty if unknown.
 
     Args:
         path: canonical and absolute.
         error: the errno with which its deletion failed.
 
     Raises:
-        OSError: the entry cannot be examined, because it is gone by now, for example.
+        OSError: the entry cannot be examined, for example because it no longer exists.
     """
     if error != errno.EPERM and error not in _BELONGS_ELSEWHERE:
         return ""
@@ -68,5 +68,5 @@ def _is_swap_file(path: str, status: os.stat_result) -> bool:
             if text == path or os.path.samestat(os.lstat(text), status):
                 return True
         except OSError:
-            continue  # by its path of another mount namespace
+            continue  # its path belongs to another mount namespace
     return False

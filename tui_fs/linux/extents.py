@@ -1,4 +1,4 @@
-"""Where the content of a file is stored, by the FIEMAP ioctl (see fiemap.rst of the kernel)."""
+"""Read the extents of a file with the FIEMAP ioctl (Documentation/filesystems/fiemap.rst)."""
 
 import fcntl
 import os
@@ -22,8 +22,8 @@ def extents_of(path: str) -> int | None:
     """Return the number of extents of a regular file.
 
     Returns:
-        None where the file cannot be opened without following links, or its file system does
-        not report them.
+        None if the file cannot be opened without following links, or its file system does not
+        report extents.
     """
     above, name = os.path.split(path)
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -45,10 +45,10 @@ def extents_of(path: str) -> int | None:
 
 
 def shared_bytes(descriptor: int) -> int:
-    """Return how many bytes of an open file are stored in blocks that other files own, too.
+    """Return the bytes of an open file in blocks that are shared with other files.
 
     Returns:
-        0 where the file system does not report it.
+        0 if the file system does not report extents.
     """
     shared, start = 0, 0
     request = bytearray(_HEADER.size + _EXTENTS_AT_ONCE * _EXTENT.size)

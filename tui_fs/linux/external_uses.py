@@ -1,7 +1,7 @@
-"""What else uses a directory or a part of it: mounts, overlays, loop devices and swap files.
+"""Find other uses of a directory tree: mounts, overlays, loop devices and swap files.
 
-A place is compared by its file system's device and its path in that file system. The same place
-has other paths through bind mounts and in other mount namespaces.
+A place is identified by the device of its file system and its path in that file system. Bind mounts
+and other mount namespaces show the same place under other paths.
 """
 
 import bisect
@@ -39,16 +39,16 @@ def loop_files() -> dict[str, PathStr]:
             with open(f"{_BLOCKS}/{name}/loop/backing_file", "rb") as file:
                 files[f"/dev/{name}"] = PathStr(os.fsdecode(file.read().removesuffix(b"\n")))
         except (FileNotFoundError, NotADirectoryError):
-            continue  # no loop device, or it was detached
+            continue  # not a loop device, or it was detached
     return files
 
 
 def loop_file_identity(device: str) -> tuple[int, int] | None:
-    """Return device and inode of the file behind a loop device, None if this user may not ask."""
+    """Return device and inode of the file behind a loop device, None without permission."""
     try:
         descriptor = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return None  # no permission, or a container without the node
+        return None  # no permission, or a container without the device node
     try:
         status = fcntl.ioctl(descriptor, _LOOP_GET_STATUS64, bytes(_LOOP_INFO64_BYTES))
     except OSError:
@@ -81,7 +81,7 @@ _STORAGES = (
     "/var/lib/containers/storage/overlay",
     "/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots",
 )
-"""Where container engines stand when they mount with short, relative names."""
+"""Directories of container engines that mount overlays with short, relative names."""
 
 _LAYER = re.compile(r"(?:[^:\\]|\\.)+", re.DOTALL)
 
@@ -114,10 +114,10 @@ def layers_of(mount: Mount) -> Iterator[Layer]:
 
 
 def layer_paths(mount: Mount, is_directory: Callable[[str], bool]) -> Iterator[tuple[Layer, str]]:
-    """Yield the directories of an overlay with the absolute paths at which they are expected.
+    """Yield the directories of an overlay with their probable absolute paths.
 
-    The kernel keeps a relative name without the directory that it was relative to. It is taken
-    for one in which all relative names exist.
+    The kernel stores a relative name without the directory that it was relative to. Every candidate
+    directory in which all relative names exist is used as the base.
     """
     layers = tuple(layers_of(mount))
     relative = [layer for layer in layers if not layer.name.startswith("/")]
@@ -126,7 +126,7 @@ def layer_paths(mount: Mount, is_directory: Callable[[str], bool]) -> Iterator[t
         if layer.name.startswith("/"):
             yield layer, layer.name
             bases.update(upwards(layer.name))
-    # A name with a backslash has two readings, of which one does not exist.
+    # A name with a backslash has two interpretations, and only one of them exists.
     names = {layer.name for layer in relative if "\\" not in layer.name}
     for base in sorted(bases) if names else ():
         if all(is_directory(os.path.join(base, name)) for name in names):
@@ -134,7 +134,7 @@ def layer_paths(mount: Mount, is_directory: Callable[[str], bool]) -> Iterator[t
 
 
 class UseKind(enum.StrEnum):
-    """What uses a place; the name of the rule that refuses to delete it."""
+    """The kind of a use; also the name of the rule that refuses the deletion."""
 
     MOUNTED_ON = "mount-inside"
     MOUNTED_ELSEWHERE = "mount-source"
@@ -152,10 +152,10 @@ class ExternalUse:
 
     Attributes:
         inner: the place, as a path in its file system.
-        user: the mount point of what uses it, in its namespace, or the device.
+        user: the mount point of the user in its namespace, or the device.
         role: of a layer: lower, upper or work.
         namespace: the mount namespace of other processes; None for our own.
-        mount_id: of the mount that uses it; 0 for a device.
+        mount_id: id of the mount that uses it; 0 for a device.
     """
 
     kind: UseKind
@@ -169,8 +169,8 @@ class ExternalUse:
         """Return the use in one sentence.
 
         Args:
-            path: our path of the directory that is to be deleted.
-            place: our path of what is used; None if the directory is in what is used.
+            path: our path of the directory to delete.
+            place: our path of the used place; None if the directory is inside the used place.
         """
         shown, user = displayable(place or path), displayable(self.user)
         process = self._process
@@ -197,7 +197,7 @@ class ExternalUse:
         """Return the command that ends the use.
 
         Args:
-            covered_by: where another mount hides the mount point; empty if none does.
+            covered_by: mount point of a mount that hides the one to unmount; empty without one.
         """
         if self.kind is UseKind.LOOP_FILE:
             detach = shell_quoted(("losetup", "--detach", self.user))
@@ -228,7 +228,7 @@ class FoundUse:
     """A use of a directory or of a part of it, in words.
 
     Attributes:
-        place: our path of what is used.
+        place: our path of the used place.
     """
 
     kind: UseKind
@@ -239,7 +239,7 @@ class FoundUse:
 
 @dataclass(slots=True)
 class _View:
-    """A mount namespace that is looked through; `namespace` is None for our own."""
+    """The mounts of a mount namespace; `namespace` is None for our own."""
 
     mounts: MountTable
     namespace: OtherNamespace | None = None
@@ -249,7 +249,7 @@ class ExternalUses:
     """The uses of places in file systems, read once for many directories.
 
     Args:
-        mounts: those of our own namespace.
+        mounts: the mounts of our own namespace.
         others: other mount namespaces.
         unseen_processes: processes whose namespaces this user may not read.
     """
@@ -271,11 +271,11 @@ class ExternalUses:
         return cls(mounts, *other_namespaces(mounts))
 
     def of(self, path: str, mount: Mount) -> Iterator[FoundUse]:
-        """Yield what uses a directory or something in it, our own namespace first.
+        """Yield the uses of a directory and of places in it, those of our own namespace first.
 
         Args:
             path: our canonical path of the directory.
-            mount: the mount that holds it.
+            mount: the mount that the path is on.
         """
         inner = mount.inner_path(path)
         if inner is None:
@@ -288,7 +288,7 @@ class ExternalUses:
         uses.sort(key=lambda use: use.namespace is not None)
         for use in uses:
             if is_mount_point and use.inner == inner:
-                continue  # all namespaces have the mount itself, and nobody deletes it
+                continue  # the mount itself: all namespaces have it, and it is never deleted
             place = None
             if is_within(use.inner, inner):
                 place = (path.rstrip("/") + use.inner[len(inner.rstrip("/")) :]) or "/"
@@ -300,7 +300,7 @@ class ExternalUses:
             yield FoundUse(use.kind, PathStr(place or path), sentence, advice)
 
     def _covered_by(self, use: ExternalUse) -> str:
-        """Return the mount point of what hides a mount of our own namespace, empty if nothing."""
+        """Return the mount point that hides a mount of our own namespace, empty if none does."""
         mount = None if use.namespace else self._mounts.by_id.get(use.mount_id)
         visible = None if mount is None else mount_of(mount.mount_point, self._mounts)
         return "" if visible is None or visible is mount else visible.mount_point
@@ -316,11 +316,11 @@ class ExternalUses:
         yield from self._files(device)
 
     def _layers(self, view: _View, overlay: Mount, device: str) -> Iterator[ExternalUse]:
-        # A container engine mounts in our namespace what is the root of another one.
-        for seen in (self._views[0], view)[: 1 if view.namespace is None else 2]:
-            mounts = dict.fromkeys((*self._mounts.slow, *seen.mounts.slow))
+        # A container engine mounts the root of another namespace in our own namespace first.
+        for source in (self._views[0], view)[: 1 if view.namespace is None else 2]:
+            mounts = dict.fromkeys((*self._mounts.slow, *source.mounts.slow))
             slow = [mount.mount_point for mount in mounts if mount.device != device]
-            root = "" if seen.namespace is None else seen.namespace.root
+            root = "" if source.namespace is None else source.namespace.root
 
             def is_directory(path: str, root: str = root, slow: Sequence[str] = slow) -> bool:
                 return not _is_slow(path, root, slow) and os.path.isdir(root + path)
@@ -328,7 +328,7 @@ class ExternalUses:
             for layer, path in layer_paths(overlay, is_directory):
                 if _is_slow(path, root, slow):
                     continue
-                location = _place_in_file_system(root + path, seen.mounts)
+                location = _place_in_file_system(root + path, source.mounts)
                 if location is not None and location[0] == device:
                     yield ExternalUse(
                         UseKind.OVERLAY_LAYER,
@@ -341,7 +341,7 @@ class ExternalUses:
 
     def _files(self, device: str) -> Iterator[ExternalUse]:
         for name, text in self._loops.items():
-            # A process of another namespace may have attached it by its own path.
+            # A process in another namespace may have attached it by a path of that namespace.
             for view in self._views:
                 for inner in _possible_places(text, view.mounts, device):
                     yield ExternalUse(UseKind.LOOP_FILE, inner, name, "", view.namespace)
@@ -355,13 +355,13 @@ class ExternalUses:
 
 
 class _Places:
-    """Uses of one file system by their places."""
+    """The uses on one file system, indexed by place."""
 
     def __init__(self, uses: Iterator[ExternalUse]) -> None:
         self._at: dict[str, list[ExternalUse]] = {}
         seen: set[tuple[str, str, str]] = set()
         for use in uses:
-            # Namespaces are copies of others; the first one that is found is named.
+            # Namespaces are copies of others, so only the first one found is reported.
             device = use.user if use.kind is UseKind.LOOP_FILE else ""
             key = use.kind.value, use.inner, device
             if key not in seen:
@@ -370,7 +370,7 @@ class _Places:
         self._sorted = sorted(self._at, key=_by_names)
 
     def inside(self, inner: str) -> list[ExternalUse]:
-        """Return the uses of a place and of all below it."""
+        """Return the uses of a place and of all places below it."""
         start = bisect.bisect_left(self._sorted, _by_names(inner), key=_by_names)
         uses: list[ExternalUse] = []
         for number in range(start, len(self._sorted)):
@@ -380,7 +380,7 @@ class _Places:
         return uses
 
     def around(self, inner: str) -> list[ExternalUse]:
-        """Return the uses of places above one that use all below them."""
+        """Return the uses of ancestors that include everything below them."""
         return [
             use
             for place in upwards(os.path.dirname(inner))
@@ -404,7 +404,7 @@ def _mount_use(kind: UseKind, inner: str, view: _View, mount: Mount) -> External
 
 
 def _place_in_file_system(path: str, mounts: MountTable) -> tuple[str, str] | None:
-    """Return the device and the path in the file system of what exists, None if nothing does."""
+    """Return the device and the path in its file system of an existing path, else None."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -413,7 +413,7 @@ def _place_in_file_system(path: str, mounts: MountTable) -> tuple[str, str] | No
         mount = mount_with_id(pin_of(descriptor).mount_id, mounts)
         text = os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:
-        return None  # its path is longer than the kernel reports
+        return None  # the path exceeds the limit of the kernel
     finally:
         os.close(descriptor)
     inner = None if mount is None else mount.inner_path(text)
@@ -421,7 +421,7 @@ def _place_in_file_system(path: str, mounts: MountTable) -> tuple[str, str] | No
 
 
 def _possible_places(text: str, mounts: MountTable, device: str) -> Iterator[str]:
-    """Yield where in a file system a path leads, through hidden mounts as well."""
+    """Yield the places on a file system that a path may lead to, hidden mounts included."""
     if not text.startswith("/"):
         return
     for above in upwards(text):
@@ -432,7 +432,7 @@ def _possible_places(text: str, mounts: MountTable, device: str) -> Iterator[str
 
 
 def _is_file_of(use: ExternalUse, place: str) -> bool:
-    """Whether a file that a device uses is the one at a place."""
+    """Return whether the file that a device uses is the one at a path."""
     try:
         status = os.lstat(place)
     except OSError:
@@ -440,13 +440,13 @@ def _is_file_of(use: ExternalUse, place: str) -> bool:
     if not stat.S_ISREG(status.st_mode):
         return False
     identity = loop_file_identity(use.user) if use.kind is UseKind.LOOP_FILE else None
-    if identity is None:  # only our own path of it is known
+    if identity is None:  # only a path in our own namespace is comparable
         return use.namespace is None
     return identity == (status.st_dev, status.st_ino)
 
 
 def _is_slow(path: str, root: str, slow: Sequence[str]) -> bool:
-    """Whether a stat of a path may never return."""
+    """Return whether stat of a path may block forever."""
     if root:
         return lies_in(path, slow)
     return lies_in(canonical(path, slow) if slow else path, slow)

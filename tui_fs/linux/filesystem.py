@@ -1,4 +1,4 @@
-"""The file system of a path: its type, free space and inodes, subvolumes and caches."""
+"""Query the file system of a path: type, free space and inodes, subvolumes and caches."""
 
 import contextlib
 import ctypes
@@ -19,15 +19,15 @@ _SETTLE_STEP_S = 0.05
 _NUMBERED_BY_DEVICE = frozenset(("xfs", "vfat", "exfat", "msdos"))
 _ANY_NUMBER = 1 << 62
 STATVFS_TIMEOUT_S = 2.0
-"""statvfs on a dead network mount never returns; this long is waited for it."""
+"""Time limit of statvfs, which never returns on a dead network mount."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """Type and room of a file system; counts are None where it has none or did not answer.
+    """Type and space of a file system; counts are None if it has none or did not answer.
 
     Attributes:
-        identity: a word that differs from that of any other; empty if it did not answer.
+        identity: a string unique to the file system; empty if it did not answer.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class FileSystem:
 
 
 def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:
-    """Return what is known about the file system of the absolute `path`."""
+    """Return the properties of the file system of the absolute `path`."""
     mount = mount_of(path, read_mounts(mountinfo))
     kind, source, mount_point, read_only = (
         (mount.filesystem, mount.source, mount.mount_point, mount.is_read_only)
@@ -72,10 +72,10 @@ def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:
 
 
 def _identity(kind: str, source: str, room: os.statvfs_result) -> str:
-    """Return a word for one file system; that of xfs is the number of its device, NFS has none."""
+    """Return f_fsid or a hash as identity; f_fsid of xfs is its device number, NFS has none."""
     if room.f_fsid and kind not in _NUMBERED_BY_DEVICE:
         return f"{kind.replace('/', '-')}-{room.f_fsid:016x}"
-    import hashlib  # loading it takes time: mostly there is a number
+    import hashlib  # a slow import, and most file systems have f_fsid
 
     about = repr((source, room.f_blocks * room.f_frsize)).encode()
     return f"{kind.replace('/', '-')}-{hashlib.sha256(about).hexdigest()[:16]}"
@@ -84,8 +84,8 @@ def _identity(kind: str, source: str, room: os.statvfs_result) -> str:
 def one_of_each(paths: Iterable[str], mountinfo: str = MOUNTINFO) -> tuple[str, ...]:
     """Return the first path on each file system.
 
-    Subvolumes of one btrfs and datasets of one zfs pool share their room: they count as one,
-    although each has a st_dev of its own.
+    Subvolumes of one btrfs and datasets of one zfs pool share their free space. They count as one
+    file system, although each has its own st_dev.
     """
     mounts = read_mounts(mountinfo)
     first: dict[str, str] = {}
@@ -104,10 +104,10 @@ def space_of(path: str) -> Space | None:
 
 
 def read_space(path: str) -> Space:
-    """Return the free space and inodes at `path`; may never return on a dead network mount.
+    """Return the free space and inodes at `path`; may block forever on a dead network mount.
 
     Raises:
-        OSError: the file system gives no figures.
+        OSError: statvfs failed.
     """
     room = os.statvfs(path)
     reserved_blocks = max(0, room.f_bfree - room.f_bavail)
@@ -115,30 +115,30 @@ def read_space(path: str) -> Space:
 
 
 def settle(path: str) -> None:
-    """Make the file system count what was freed, where it does so late (btrfs, xfs)."""
+    """Wait until the file system counts freed space that it frees late (btrfs, xfs)."""
     mount = mount_of(path, read_mounts())
     if mount is None or mount.filesystem not in ("btrfs", "xfs"):
         return
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
-        return  # moved away meanwhile; the count is reported as it is
+        return  # renamed meanwhile; report the count as it is
     try:
-        with contextlib.suppress(OSError):  # the count is reported as it is, too
+        with contextlib.suppress(OSError):  # report the count as it is
             write_out(descriptor)
     finally:
         os.close(descriptor)
-    # xfs inactivates inodes in the background, and statvfs itself makes it hurry.
+    # xfs inactivates inodes in the background; statvfs accelerates that.
     before, deadline = None, time.monotonic() + SETTLE_LIMIT_S
-    while (now := space_of(path)) != before and time.monotonic() < deadline:
-        before = now
+    while (current := space_of(path)) != before and time.monotonic() < deadline:
+        before = current
         time.sleep(_SETTLE_STEP_S)
 
 
 def _inodes(room: os.statvfs_result) -> tuple[int | None, int | None]:
-    """Return all inodes and the free ones; None where the file system does not count them.
+    """Return total and free inodes; None if the file system does not count them.
 
-    btrfs reports 0. Network and FUSE file systems report 2^64-1, or a number near it, as "any".
+    btrfs reports 0. Network and FUSE file systems report 2^64-1, or a number near it, for "any".
     """
     if not 0 < room.f_files < _ANY_NUMBER or room.f_ffree >= _ANY_NUMBER:
         return None, None
@@ -155,8 +155,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 def is_read_only(directory: str | int) -> bool:
     """Return whether a directory is on a read-only mount or in a read-only subvolume.
 
-    The mount table does not have the property of a subvolume. The kernel answers EROFS for it,
-    whatever the user may do.
+    The mount table does not show that a subvolume is read-only. faccessat(2) returns EROFS for
+    it, with or without permission.
 
     Args:
         directory: its path, or a descriptor of it.
@@ -167,13 +167,13 @@ def is_read_only(directory: str | int) -> bool:
 
 
 def subvolume_above(path: str) -> str:
-    """Return the subvolume that holds a canonical path on btrfs, or the path if none is found."""
+    """Return the btrfs subvolume that contains a canonical path, or the path if none is found."""
     for place in upwards(path):
         try:
             if os.lstat(place).st_ino == ROOT_INODE:
                 return place
         except OSError:
-            break  # moved away meanwhile
+            break  # renamed meanwhile
     return path
 
 
@@ -181,13 +181,13 @@ DROP_CACHES = "/proc/sys/vm/drop_caches"
 
 
 def write_out(descriptor: int) -> None:
-    """Wait until all of a file system that was changed is on its disk.
+    """Write all dirty data of a file system to its disk (syncfs).
 
     Args:
-        descriptor: of anything open on the file system.
+        descriptor: any open file on the file system.
 
     Raises:
-        OSError: something could not be written.
+        OSError: writing failed.
     """
     if _LIBC.syncfs(descriptor) != 0:
         number = ctypes.get_errno()
@@ -195,15 +195,15 @@ def write_out(descriptor: int) -> None:
 
 
 def drop_caches(descriptor: int, path: str = DROP_CACHES) -> None:
-    """Write a file system out, and drop all pages, names and inodes that are not in use.
+    """Write out a file system, and drop the clean page cache, dentries and inodes of the machine.
 
-    The whole machine reads anew what it needs after this.
+    Afterwards every process of the machine reads its data from disk again.
 
     Args:
-        descriptor: of anything open on the file system.
+        descriptor: any open file on the file system.
 
     Raises:
-        OSError: only root may.
+        OSError: not permitted (root only), or writing failed.
     """
     write_out(descriptor)
     with open(path, "w", encoding="ascii") as file:

@@ -1,7 +1,7 @@
-"""Shell patterns exactly as find -name understands them when it runs in the C locale.
+"""Match shell patterns exactly like find -name in the C locale.
 
-Python's fnmatch differs in sets, classes, backslashes and in what one character is; a count
-that is made with it is not the count of what find deletes.
+Python's fnmatch differs in sets, classes, backslashes and the notion of a character. A count made
+with it would differ from what find deletes.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ from functools import partial
 from tui_fs.model.errors import BadInput
 
 _LC_ALL_MASK = 8127
-"""All categories of glibc (locale.h); other C libraries treat any locale as C here."""
+"""LC_ALL_MASK of glibc (locale.h); other C libraries treat any locale as C here."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.newlocale.restype = ctypes.c_void_p
@@ -35,7 +35,7 @@ def matches_glob(pattern: bytes, name: bytes) -> bool:
     """Return whether `name` matches, as fnmatch(3) without flags in the C locale.
 
     Raises:
-        BadInput: there is a NUL, up to which C would read, and so match something else.
+        BadInput: a string contains a NUL, at which C would stop and match a shorter string.
     """
     if b"\0" in pattern or b"\0" in name:
         raise BadInput("A pattern or a name holds a NUL byte, which no name can.")

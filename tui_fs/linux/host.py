@@ -1,4 +1,4 @@
-"""The identity of this machine, of the present boot, and of the user who asks."""
+"""Identify this machine, the current boot, and the calling user."""
 
 import functools
 import os
@@ -22,7 +22,7 @@ def boot_id(path: str = BOOT_ID) -> str:
 
 
 def boottime_s() -> float:
-    """Return the seconds since boot, suspended time included; setting the clock has no effect."""
+    """Return CLOCK_BOOTTIME: seconds since boot, including suspend, unaffected by clock changes."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -36,13 +36,13 @@ def current_host() -> Host:
         with open(MACHINE_ID, encoding="ascii") as file:
             machine_id = file.read().strip()
     except (OSError, ValueError):
-        machine_id = ""  # containers often have none; name and boot id remain
+        machine_id = ""  # containers often have none; host name and boot id remain
     return Host(os.uname().nodename, machine_id, boot_id())
 
 
 LOGINUID = "/proc/self/loginuid"
 MAX_CHARACTERS = 256
-"""More of an environment variable than a name or two addresses need is cut off."""
+"""Values of environment variables are truncated to this; names and addresses are shorter."""
 
 _LOGINUID_UNSET = 0xFFFF_FFFF  # (uid_t) -1, see pam_loginuid(8)
 _STDIN, _STDERR = 0, 2
@@ -53,7 +53,7 @@ def current_caller(
     loginuid_path: str = LOGINUID,
     descriptors: tuple[int, ...] = (_STDIN, _STDERR),
 ) -> CallerIdentity:
-    """Return who runs this process; the terminal is that of the first descriptor that has one."""
+    """Return the user of this process, with the terminal of the first descriptor that has one."""
     uid = os.getuid()
     return CallerIdentity(
         uid=uid,
@@ -88,7 +88,7 @@ def _terminal(descriptors: tuple[int, ...]) -> str:
         try:
             return _cut(os.ttyname(descriptor))
         except OSError:
-            continue  # closed, no terminal, or one of another mount namespace
+            continue  # closed, not a terminal, or one of another mount namespace
     return ""
 
 

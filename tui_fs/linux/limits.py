@@ -1,4 +1,4 @@
-"""Limits that a process or the machine has reached, and measurements that survive them."""
+"""Recognize limits that this process or the machine has reached, and survive them."""
 
 import errno
 import os
@@ -15,14 +15,14 @@ _THREAD_REFUSED = "can't start new thread"
 """The message of the RuntimeError for every errno of pthread_create (_threadmodule.c)."""
 
 _EXCEPTION_LOST = "without exception set"
-"""The message of the SystemError of an import for whose MemoryError there was no memory."""
+"""The message of a SystemError: an import failed without memory for its MemoryError."""
 
 _RESERVE_BYTES = 16 << 20
 _PROBE_BYTES = 2 << 20
-"""More than the interpreter asks the kernel for at once (an arena has 1 MiB)."""
+"""More than the interpreter allocates from the kernel at once (an arena has 1 MiB)."""
 
 _USUAL_DESCRIPTORS = 1024
-"""What every process is given at first (INR_OPEN_CUR in linux/fs.h)."""
+"""The default soft limit (INR_OPEN_CUR in linux/fs.h)."""
 
 _CAUSES = {
     errno.EAGAIN: (
@@ -42,7 +42,7 @@ _CAUSES = {
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except OSError:  # refused by a seccomp filter
@@ -50,9 +50,10 @@ def processors() -> int:
 
 
 def descriptor_limits() -> tuple[int, int]:
-    """Return how many files this process may open now, and how many it may allow itself.
+    """Return the soft and the hard limit of open files.
 
-    Either may be resource.RLIM_INFINITY. The usual number where a seccomp filter refuses the call.
+    Either may be resource.RLIM_INFINITY. If a seccomp filter refuses the call, this returns
+    the default.
     """
     try:
         return resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -61,7 +62,7 @@ def descriptor_limits() -> tuple[int, int]:
 
 
 def is_limit(error: BaseException | None) -> bool:
-    """Return whether an error comes from a limit and may be over in a moment."""
+    """Return whether an error comes from a limit and may be temporary."""
     if isinstance(error, OSError):
         return error.errno in _CAUSES or isinstance(error, TimeoutError)
     if isinstance(error, SystemError):
@@ -75,14 +76,14 @@ def is_thread_refused(error: BaseException | None) -> bool:
 
 
 def _is_unloaded(error: BaseException | None) -> bool:
-    """Return whether dlopen(3) failed for a module that is there: for lack of memory or files."""
+    """Return whether dlopen(3) failed for an existing module: for lack of memory or files."""
     if not isinstance(error, ImportError) or isinstance(error, ModuleNotFoundError):
         return False
     return (error.path or "").endswith(".so")
 
 
 def cause_of(error: BaseException) -> tuple[str, str]:
-    """Return the cause of an error in words, and advice (empty if there is none)."""
+    """Return the cause of an error in words, and advice (may be empty)."""
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError):
         number = errno.ENOMEM
@@ -99,7 +100,7 @@ def cause_of(error: BaseException) -> tuple[str, str]:
 
 
 def limit_sentence(error: BaseException) -> str:
-    """Return the cause of an error for which `is_limit` is true, and advice, as sentences."""
+    """Return the cause of an `is_limit` error, and advice, as sentences."""
     if isinstance(error, ImportError):
         return (
             f"A module could not be loaded: {harmless(str(error))}. Raise the limits of memory "
@@ -111,10 +112,10 @@ def limit_sentence(error: BaseException) -> str:
 
 
 def measured(measure: Callable[[], _Result]) -> _Result | None:
-    """Return what a measurement returns; None if it cannot be made now.
+    """Return the result of a measurement; None if it is not possible now.
 
-    A figure is worth no job: whatever the kernel refuses here (files, threads, memory, a process
-    that has ended) leaves the figure unknown until the next measurement.
+    A missing figure must not abort a job. If the kernel refuses files, threads or memory, or the
+    process has ended, the figure stays unknown until the next measurement.
     """
     try:
         return measure()
@@ -127,16 +128,16 @@ def measured(measure: Callable[[], _Result]) -> _Result | None:
 
 
 class MemoryReserve:
-    """Address space that is given up when the process gets no more, so that its work goes on."""
+    """Address space to release when the process runs out of memory, so that it can continue."""
 
     def __init__(self) -> None:
         self._reserve: bytearray | None = None
         self.check()
 
     def check(self) -> None:
-        """Give the reserve up if the process gets no memory now, or take it again."""
+        """Release the reserve if no memory can be allocated; else reallocate it if necessary."""
         try:
-            bytearray(_PROBE_BYTES)  # calloc(3): no page of it is touched
+            bytearray(_PROBE_BYTES)  # calloc(3) touches no page of it
         except MemoryError:
             self._reserve = None
             return

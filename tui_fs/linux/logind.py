@@ -1,4 +1,4 @@
-"""Whether systemd-logind kills a person's processes when they log out."""
+"""Determine whether systemd-logind kills the processes of a user at logout."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tui_fs.linux.host import current_caller
 
 _DIRECTORIES = ("usr/lib/systemd", "usr/local/lib/systemd", "run/systemd", "etc/systemd")
-"""The later ones are more important: their files replace those of the same name."""
+"""In ascending precedence: files in a later directory replace those of the same name."""
 
 _MAX_FILE_BYTES = 1 << 20
 _KEYS = frozenset({"KillUserProcesses", "KillOnlyUsers", "KillExcludeUsers"})
@@ -20,9 +20,9 @@ _SESSION_SCOPE = re.compile(r"session-.+\.scope")
 def kills_at_logout(user: str, root: str = "/") -> str | None:
     """Return the file by which logind kills the processes of `user` at logout, else None.
 
-    `user` is who logged in, not who sudo made of them. Without any setting the answer is
-    None, the default of the common distributions. As logind decides it (manager_shall_kill):
-    excluded users never, then KillOnlyUsers alone if it names anybody, then
+    `user` is the login user, not the user that sudo switched to. Without any setting the result
+    is None, the default of the common distributions. The order is that of logind
+    (manager_shall_kill): excluded users never, then KillOnlyUsers alone if it is not empty, then
     KillUserProcesses.
     """
     kills_from: str | None = None
@@ -44,12 +44,12 @@ def kills_at_logout(user: str, root: str = "/") -> str | None:
 
 
 def in_session_scope(cgroup: str = "/proc/self/cgroup") -> bool:
-    """Return whether this process lies in the scope of a login session, which logind may kill."""
+    """Return whether this process is in the scope of a login session, which logind may kill."""
     try:
         with open(cgroup, "rb") as file:
             lines = file.read().decode("utf-8", "replace").split("\n")
     except OSError:
-        return False  # no control groups, so no scope
+        return False  # no cgroups, so no scope
     return any(
         _SESSION_SCOPE.fullmatch(name)
         for line in lines
@@ -58,7 +58,7 @@ def in_session_scope(cgroup: str = "/proc/self/cgroup") -> bool:
 
 
 def _files(root: str) -> Iterator[str]:
-    """Yield the main file, the most important one there is, and the drop-ins by their names."""
+    """Yield the main file with the highest precedence, then the drop-ins by name."""
     directories = [os.path.join(root, directory) for directory in _DIRECTORIES]
     mains = [os.path.join(directory, "logind.conf") for directory in directories]
     yield from [main for main in mains if _is_read(main)][-1:]
@@ -68,7 +68,7 @@ def _files(root: str) -> Iterator[str]:
         try:
             names = os.listdir(folder)
         except OSError:
-            continue  # nobody put anything there
+            continue  # no such directory
         for name in names:
             path = os.path.join(folder, name)
             if name.endswith(".conf") and not name.startswith(".") and _is_read(path):
@@ -78,7 +78,7 @@ def _files(root: str) -> Iterator[str]:
 
 
 def _is_read(path: str) -> bool:
-    """Return whether systemd takes the file; a link to /dev/null is one that says nothing."""
+    """Return whether systemd reads the file; a link to /dev/null counts as an empty file."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -87,7 +87,7 @@ def _is_read(path: str) -> bool:
 
 
 def _settings(path: str) -> Iterator[tuple[str, str]]:
-    """Yield the assignments of the section [Login] that matter here."""
+    """Yield the assignments of `_KEYS` in the section [Login]."""
     section = b""
     for line in _lines(path):
         if line.startswith(b"["):
@@ -99,20 +99,20 @@ def _settings(path: str) -> Iterator[tuple[str, str]]:
         try:
             name, text = key.decode().rstrip(), value.decode().lstrip()
         except UnicodeDecodeError:
-            continue  # systemd ignores such an assignment too
+            continue  # systemd ignores such an assignment as well
         if name in _KEYS:
             yield name, text
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    """Yield stripped lines without comments, continued ones joined (systemd.syntax(7))."""
+    """Yield stripped lines without comments, with continuation lines joined (systemd.syntax(7))."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
             content = file.read(_MAX_FILE_BYTES) if is_regular else b""
     except OSError:
-        return  # unreadable to us: what logind makes of it is not known
+        return  # not readable for us, so its settings are unknown
     begun = b""
     for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         if line.lstrip().startswith((b"#", b";")):
@@ -131,15 +131,15 @@ def _words(value: str) -> list[str]:
 
 
 def ends_at_logout() -> str | None:
-    """Return why logging out would end a job, and what prevents that; None if it goes on."""
+    """Return why logging out would end a job, and how to prevent it; None if the job continues."""
     if not in_session_scope():
         return None
-    requester = current_caller()
-    file = kills_at_logout(requester.login_user or requester.user)
+    caller = current_caller()
+    file = kills_at_logout(caller.login_user or caller.user)
     if file is None:
         return None
-    own = "" if requester.uid == 0 else " --user"
+    option = "" if caller.uid == 0 else " --user"
     return (
         f"Logging out would end the job, because {file} has logind kill what a session leaves. "
-        f"Start it as systemd-run{own} --scope tui-fs to prevent that."
+        f"Start it as systemd-run{option} --scope tui-fs to prevent that."
     )

@@ -1,4 +1,4 @@
-"""Memory: what processes have used at most, and what is left for another one."""
+"""Measure memory: the peak use of processes, and the amount left for another one."""
 
 import os
 import re
@@ -12,7 +12,7 @@ _FORKED_ONLY = 0x40
 """PF_FORKNOEXEC of linux/sched.h: forked, but has not executed a program."""
 
 _FLAGS_FIELD = 6
-"""Of /proc/PID/stat, counted from the one behind the name (proc(5))."""
+"""Index in /proc/PID/stat, counted from the field after the name (proc(5))."""
 
 _MINOR_FAULTS_FIELD, _MAJOR_FAULTS_FIELD = 7, 9
 
@@ -24,11 +24,11 @@ _RECLAIMABLE = re.compile(rb"^(?:inactive_file|active_file|slab_reclaimable) (\d
 
 @dataclass(frozen=True, slots=True)
 class MemoryRoom:
-    """How much more memory a process started here can have.
+    """The memory that a new process can allocate.
 
     Attributes:
-        bytes_left: until the kernel refuses, kills or holds back.
-        limited_by: what ends there, in words.
+        bytes_left: until the kernel refuses, kills or throttles.
+        limited_by: the limiting resource, in words.
     """
 
     bytes_left: int
@@ -38,10 +38,10 @@ class MemoryRoom:
 def memory_room(
     meminfo: str = MEMINFO, own_cgroup: str = CGROUP_OF_SELF, cgroups: str = CGROUPS
 ) -> MemoryRoom | None:
-    """Return the narrowest of the machine's room and that of the control groups above.
+    """Return the minimum of the free memory of the machine and of all cgroups of this process.
 
-    File pages that can be dropped count as room, as in MemAvailable. Only the unified hierarchy
-    (cgroup2) is read. None if nothing can be read.
+    Reclaimable page cache counts as free, as in MemAvailable. Only the unified hierarchy (cgroup2)
+    is read. None if nothing can be read.
     """
     rooms: list[MemoryRoom] = []
     available = _AVAILABLE.search(_read(meminfo))
@@ -62,7 +62,7 @@ def memory_room(
 
 
 def has_executed(pid: int, proc: str = "/proc") -> bool:
-    """Return whether a process runs a program of its own, and no longer its parent's."""
+    """Return whether a forked process has executed its own program."""
     fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
     if len(fields) <= _FLAGS_FIELD or not fields[_FLAGS_FIELD].isdigit():
         return False
@@ -70,10 +70,10 @@ def has_executed(pid: int, proc: str = "/proc") -> bool:
 
 
 def peak_bytes_of(pid: int, proc: str = "/proc", parent: int | None = None) -> int:
-    """Return the most memory a running process has had; 0 if it has none any more.
+    """Return the peak resident memory (VmHWM) of a running process in bytes; 0 if it has ended.
 
     Args:
-        parent: 0 also if the process is not (any longer) a child of this one.
+        parent: if set, return 0 also for a process that is not a child of this one.
     """
     status = _read(f"{proc}/{pid}/status")
     if parent is not None:
@@ -85,7 +85,7 @@ def peak_bytes_of(pid: int, proc: str = "/proc", parent: int | None = None) -> i
 
 
 def faults_of(pid: int, proc: str = "/proc") -> tuple[int, int]:
-    """Return a running process's minor and major page faults so far; zeros if it is gone."""
+    """Return the minor and major page faults of a running process; zeros if it has ended."""
     fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
     numbers = fields[_MINOR_FAULTS_FIELD : _MAJOR_FAULTS_FIELD + 1 : 2]
     if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
@@ -94,13 +94,13 @@ def faults_of(pid: int, proc: str = "/proc") -> tuple[int, int]:
 
 
 def children_of(pid: int, proc: str = "/proc") -> tuple[int, ...]:
-    """Return the children of a process's first thread; none where the kernel does not list them."""
+    """Return the children of the main thread of a process; empty if the kernel lists none."""
     words = _read(f"{proc}/{pid}/task/{pid}/children").split()
     return tuple(int(word) for word in words if word.isdigit())
 
 
 def _groups_above(own_cgroup: str, cgroups: str) -> list[str]:
-    """Return the directories of this process's group and all above it but the root."""
+    """Return the cgroup directories of this process and all their parents but the root."""
     for line in _read(own_cgroup).splitlines():
         number, _, path = line.partition(b"::")
         if number == b"0" and path:
@@ -112,13 +112,13 @@ def _groups_above(own_cgroup: str, cgroups: str) -> list[str]:
 
 
 def _number(text: bytes) -> int | None:
-    """Return the one number in a file; None for ``max`` and for what is not there."""
+    """Return the number in the content of a file; None for ``max`` and for an absent file."""
     stripped = text.strip()
     return int(stripped) if stripped.isdigit() else None
 
 
 def _read(path: str) -> bytes:
-    """Return a file's content; nothing if it is gone or not for us."""
+    """Return the content of a file; empty if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read()

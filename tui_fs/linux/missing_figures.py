@@ -1,4 +1,4 @@
-"""Which figures this machine does not report: containers hide parts of /proc (proc(5))."""
+"""Determine the figures this machine does not report: containers hide parts of /proc (proc(5))."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ _HEADING = b"Filename"  # of /proc/swaps
 def missing_figures(
     wanted: Collection[Figure] = frozenset(Figure), proc: str = "/proc"
 ) -> tuple[MissingFigure, ...]:
-    """Return those of the wanted figures that cannot be measured here."""
+    """Return the wanted figures that cannot be measured on this machine."""
     missing = (MissingFigure(figure, reason) for figure, reason in _reasons(proc))
     return tuple(reported for reported in missing if reported.figure in wanted)
 
@@ -32,7 +32,7 @@ def _reasons(proc: str) -> Iterator[tuple[Figure, str]]:
         yield Figure.DISK_BYTES, _reason(f"{proc}/self/io", proc)
     if memory_room(f"{proc}/meminfo", f"{proc}/self/cgroup") is None:
         yield Figure.MEMORY, _reason(f"{proc}/meminfo", proc)
-    first = f"{proc}/1/stat"  # the first process of a PID namespace is always there
+    first = f"{proc}/1/stat"  # the first process of a PID namespace always exists
     if not _content(first):
         yield Figure.PROCESSES, f"{proc} is mounted with hidepid"
     if not _content(f"{proc}/swaps").startswith(_HEADING):
@@ -43,7 +43,7 @@ def _reasons(proc: str) -> Iterator[tuple[Figure, str]]:
 
 
 def _reason(path: str, proc: str) -> str:
-    """Return why a file does not have what it is read for."""
+    """Return why a file lacks the expected content."""
     try:
         with open(path, "rb") as file:
             content = file.read(_FIRST_BYTES)
@@ -63,4 +63,4 @@ def _content(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read(_FIRST_BYTES)
     except OSError:
-        return b""  # `_reason` says why
+        return b""  # `_reason` determines why

@@ -1,4 +1,4 @@
-"""Mount tables: those of other processes, and one of this process's own (mount_namespaces(7))."""
+"""Read the mount tables of other processes, and create private ones (mount_namespaces(7))."""
 
 import ctypes
 import errno
@@ -13,12 +13,12 @@ from tui_fs.model.paths import PathStr, is_within, upwards
 
 @dataclass(frozen=True, slots=True)
 class OtherNamespace:
-    """A mount namespace, as one of its processes sees it.
+    """A mount namespace as seen by one of its processes.
 
     Attributes:
-        command: as the process named itself: show it through `displayable` only.
-        root: the path of its root directory for this process.
-        mounts: those that our own namespace lacks, with those that they are on.
+        command: chosen by the process: show it through `displayable` only.
+        root: our path of its root directory.
+        mounts: the mounts that our own namespace lacks, and the mounts they are on.
     """
 
     pid: int
@@ -30,13 +30,13 @@ class OtherNamespace:
 def other_namespaces(
     own_mounts: MountTable, proc: str = "/proc"
 ) -> tuple[tuple[OtherNamespace, ...], int]:
-    """Return the mount namespaces of running processes, and how many processes are out of reach.
+    """Return the other mount namespaces, and the number of processes that cannot be inspected.
 
     A process sees only the mounts below its root directory, so each pair of a namespace and a root
     directory is read once.
 
     Raises:
-        BadInput: a mount table has a line that cannot be understood.
+        BadInput: a line of a mount table cannot be parsed.
     """
     own, known = os.readlink(f"{proc}/self/ns/mnt"), KnownMounts(own_mounts)
     namespaces: dict[tuple[str, str], OtherNamespace] = {}
@@ -55,7 +55,7 @@ def other_namespaces(
         except PermissionError:
             unseen += 1
         except OSError as error:
-            # EINVAL: a process that ends has left its namespace, and keeps its folder for a moment.
+            # EINVAL: an exiting process has left its namespace but is still in /proc.
             if error.errno not in (errno.ENOENT, errno.ESRCH, errno.EINVAL):
                 raise
     return tuple(namespaces.values()), unseen
@@ -65,17 +65,17 @@ def _root_of(folder: str) -> str:
     try:
         return os.readlink(f"{folder}/root")
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:  # longer than a page (fs/proc/base.c)
+        if error.errno != errno.ENAMETOOLONG:  # longer than one page (fs/proc/base.c)
             raise
         return folder
 
 
 _MAX_PREFIXES = 50
-"""More prefixes take longer to compare than the paths that they would sort out."""
+"""With more prefixes, comparing them takes longer than resolving the paths they exclude."""
 
 
 class TreePlaces:
-    """Where some directories of ours are in their file systems.
+    """The places of some directories in their file systems.
 
     Args:
         directories: absolute paths in our own namespace.
@@ -98,7 +98,7 @@ class TreePlaces:
         }
 
     def ours(self, device: str, inner: str) -> PathStr | None:
-        """Return our path of a place in a file system, None if it is not in the directories."""
+        """Return our path of a place in a file system, None if it is outside the directories."""
         for place in upwards(inner):
             if (directory := self._inner.get((device, place))) is not None:
                 return PathStr(_moved(inner, place, directory))
@@ -106,11 +106,11 @@ class TreePlaces:
 
 
 class MountView:
-    """How some directories of ours are reached in one mount namespace.
+    """The paths of some directories in one mount namespace.
 
     Args:
         places: the directories.
-        mounts: those of the namespace; None if it is our own.
+        mounts: the mounts of the namespace; None for our own.
     """
 
     def __init__(self, places: TreePlaces, mounts: MountTable | None = None) -> None:
@@ -121,13 +121,13 @@ class MountView:
         self._own = places.directories if self.is_own else frozenset[str]()
         prefixes = {*self._own, *_seen(places, self.mounts)}
         self.prefixes = tuple(prefixes) if len(prefixes) <= _MAX_PREFIXES else ("/",)
-        """What every path in one of the directories begins with."""
+        """Every path in one of the directories starts with one of these."""
 
     def ours(self, path: str) -> PathStr | None:
-        """Return a path of the namespace as ours, None if it is not in the directories."""
+        """Translate a path of the namespace to ours, None if it is outside the directories."""
         if not path.startswith(self.prefixes):
             return None
-        # Below our own path of a directory all is ours, whatever is mounted there.
+        # Everything below our own path of a directory counts, including mounts.
         if self._own and any(place in self._own for place in upwards(path)):
             return PathStr(path)
         mount = mount_of(path, self.mounts)
@@ -138,22 +138,22 @@ class MountView:
 
 
 def _seen(places: TreePlaces, mounts: MountTable) -> set[str]:
-    """Return where the namespace shows the directories, or a directory that contains them."""
-    seen: set[str] = set()
+    """Return the paths at which the namespace shows the directories, or an ancestor of them."""
+    shown_at: set[str] = set()
     for mount in mounts:
         inner = places.common.get(mount.device)
         if inner is None:
             continue
         root = mount.inner_path(mount.mount_point) or "/"
         if is_within(inner, root):
-            seen.add(_moved(inner, root, mount.mount_point))
+            shown_at.add(_moved(inner, root, mount.mount_point))
         elif is_within(root, inner):
-            seen.add(mount.mount_point)
-    return seen
+            shown_at.add(mount.mount_point)
+    return shown_at
 
 
 def _moved(path: str, old: str, new: str) -> str:
-    """Return a path below `old` as it is below `new`."""
+    """Replace the ancestor `old` of a path by `new`."""
     return (new.rstrip("/") + path[len(old.rstrip("/")) :]) or "/"
 
 
@@ -163,16 +163,16 @@ _MNT_DETACH, _UMOUNT_NOFOLLOW = 0x2, 0x8
 
 
 def own_mounts() -> None:
-    """Give this process a table of mounts of its own (mount_namespaces(7)).
+    """Move this process to its own mount namespace (mount_namespaces(7)).
 
-    What is mounted from now on is seen by this process and its children alone, and the kernel
-    takes it down when the last of them has ended. What others unmount meanwhile goes here, too, or
-    their disks would stay in use (MS_SLAVE). To be called before there are other threads:
-    they would keep the old table. Descriptors that are open already lead through the old one, to
-    what lies below a mount: paths are to be opened anew.
+    Later mounts are visible to this process and its children only, and the kernel unmounts them
+    when the last of these processes has ended. Unmounts by other processes propagate to this
+    namespace (MS_SLAVE), because their disks would otherwise stay in use. Call this before starting
+    threads, which would keep the old namespace. Descriptors opened before keep referring to the old
+    mounts, so they lead below later mounts: reopen them by path.
 
     Raises:
-        OSError: it is not permitted (CAP_SYS_ADMIN).
+        OSError: not permitted (needs CAP_SYS_ADMIN).
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.unshare(_CLONE_NEWNS))
@@ -180,7 +180,7 @@ def own_mounts() -> None:
 
 
 def mount_tmpfs(path: str, size_bytes: int, inodes: int) -> None:
-    """Mount a new tmpfs that only this user may look into.
+    """Mount a new tmpfs with access for this user only.
 
     Raises:
         OSError: it cannot be mounted.
@@ -192,10 +192,10 @@ def mount_tmpfs(path: str, size_bytes: int, inodes: int) -> None:
 
 
 def unmount(path: str, *, is_lazy: bool = False) -> None:
-    """Take down what is mounted at a path; a link there is not followed.
+    """Unmount a mount point without following a symbolic link.
 
     Args:
-        is_lazy: it disappears at once, and is taken down when nobody uses it any more.
+        is_lazy: detach it immediately, and unmount it when it is no longer in use.
 
     Raises:
         OSError: EBUSY if it is in use, EINVAL if nothing is mounted there (umount(2)).

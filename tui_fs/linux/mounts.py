@@ -1,4 +1,4 @@
-"""The mount table of this process, from /proc/self/mountinfo (see proc(5))."""
+"""Read mount tables from /proc/PID/mountinfo (see proc(5))."""
 
 import bisect
 import functools
@@ -13,7 +13,7 @@ from tui_fs.model.paths import PathStr, displayable, upwards
 
 MOUNTINFO = "/proc/self/mountinfo"
 
-_SHOWN = 80  # bytes of a line that cannot be understood
+_SHOWN = 80  # bytes shown of a line that cannot be parsed
 
 PSEUDO_TYPES = frozenset(
     [
@@ -66,31 +66,31 @@ _ANSWERED_BY_OTHERS = (
     "orangefs",
     "smb",
 )
-"""How the types begin whose entries another machine or program serves."""
+"""Prefixes of types whose entries another machine or program serves."""
 
 _FOREIGN_PERMISSIONS = (*_ANSWERED_BY_OTHERS, "prl_fs", "vboxsf", "virtiofs", "vmhgfs")
-"""How the types begin on which others may write whatever owner and mode this machine sees: users
-of another machine, or the program behind a FUSE mount."""
+"""Prefixes of types on which others may write regardless of the owner and mode seen here: users of
+another machine, or the program behind a FUSE mount."""
 _CHECKED_FUSE = {"default_permissions", "user_id=0"}
-"""FUSE mounts of root on which the kernel itself checks owners and modes (mount.fuse3(8))."""
+"""Options of FUSE mounts by root on which the kernel checks owners and modes (mount.fuse3(8))."""
 _ESCAPED = rb"[^ \\]*(?:\\[0-3][0-7]{2}[^ \\]*)*"
 
 _LINE = re.compile(
     rb"(\d{1,18}) (\d{1,18}) (\d+:\d+) ([^ ]+) (/" + _ESCAPED + rb") ([^ ]+)(?: [^ ]+)*?"
     rb" - ([^ ]+) ([^ ]*) (.*)"
 )
-"""IDs, device, root, mount point, options, any tags, type, source (may be empty), options."""
+"""IDs, device, root, mount point, options, tags, type, source (may be empty), super options."""
 
 _FAILED = frozenset(("emergency_ro", "shutdown"))
-"""What ext4 adds to its options when an error or an administrator has stopped it (Linux 6.14)."""
+"""Options of ext4 after an error or a shutdown by an administrator (Linux 6.14)."""
 
 _LAYERED = frozenset(("overlay", "fuse.fuse-overlayfs"))
 
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
-_ROOT_IS_DELETED = "//deleted"  # what fs/dcache.c appends to a directory without a name
+_ROOT_IS_DELETED = "//deleted"  # suffix from fs/dcache.c for an unlinked directory
 
-_TOP = -1  # stands for the parent of every mount whose parent the table lacks
+_TOP = -1  # parent id of mounts whose parent is not in the table
 
 
 class Mount(NamedTuple):
@@ -98,8 +98,8 @@ class Mount(NamedTuple):
 
     Attributes:
         device: "major:minor", as mountinfo writes it.
-        root: the directory of the file system that is mounted (not "/" for bind mounts).
-        options: those of the mount and of its file system, with the kernel's octal escapes.
+        root: the mounted directory of the file system (not "/" for bind mounts).
+        options: options of the mount and of its file system, with the kernel's octal escapes.
     """
 
     mount_id: int
@@ -118,22 +118,22 @@ class Mount(NamedTuple):
 
     @property
     def has_failed(self) -> bool:
-        """Whether ext4 refuses all changes after an error; other file systems do not report it."""
+        """Whether ext4 refuses all changes after an error; other types do not report that."""
         return not self.options.isdisjoint(_FAILED)
 
     @property
     def is_pseudo(self) -> bool:
-        """Whether its entries are kernel objects."""
+        """Whether its entries are kernel objects instead of stored files."""
         return self.filesystem in PSEUDO_TYPES
 
     @property
     def may_not_answer(self) -> bool:
-        """Whether a stat of it may never return: the server of its entries may be gone."""
+        """Whether stat may block forever, because the server of its entries may be gone."""
         return self.filesystem.startswith(_ANSWERED_BY_OTHERS)
 
     @property
     def has_foreign_permissions(self) -> bool:
-        """Whether owners and modes on it do not decide who may write."""
+        """Whether write access does not depend on the owners and modes seen here."""
         if self.is_idmapped:
             return True
         if self.filesystem.startswith("fuse") and self.options >= _CHECKED_FUSE:
@@ -142,16 +142,16 @@ class Mount(NamedTuple):
 
     @property
     def has_lower_layers(self) -> bool:
-        """Whether entries can be in a read-only layer below, where deleting only hides them."""
+        """Whether entries can be in a read-only lower layer, so that deleting only hides them."""
         return self.filesystem in _LAYERED
 
     @property
     def is_idmapped(self) -> bool:
-        """Whether it shows other owners than its file system has (mount_setattr(2))."""
+        """Whether it maps the owners of its file system (mount_setattr(2))."""
         return "idmapped" in self.options
 
     def is_served_by_other(self, uid: int) -> bool:
-        """Whether a program of a user other than `uid` and root answers for all entries (FUSE)."""
+        """Whether a FUSE server of a user other than `uid` and root serves it."""
         if not self.filesystem.startswith("fuse"):
             return False
         return not self.options & {"user_id=0", f"user_id={uid}"}
@@ -162,7 +162,7 @@ class Mount(NamedTuple):
         return not self.root.endswith(_ROOT_IS_DELETED)
 
     def inner_path(self, path: str) -> str | None:
-        """Return where a path is in the file system, None if it is not below the mount point."""
+        """Return the path in the file system, None if `path` is not below the mount point."""
         point, path = self.mount_point.rstrip("/"), path.rstrip("/")
         if path != point and not path.startswith(point + "/"):
             return None
@@ -172,11 +172,11 @@ class Mount(NamedTuple):
 class MountTable:
     """The mounts that one process sees, in the kernel's order.
 
-    The paths of different mounts can be the same: a mount at ``/a`` hides an older one at
-    ``/a/b``. Only the parents say which mount a path leads to.
+    A mount can hide others: one at ``/a`` hides an older one at ``/a/b``. Only the parent ids
+    determine which mount a path leads to.
 
     Args:
-        content: what the kernel wrote, with the lines of other mounts, too, where only some matter.
+        content: the whole table as the kernel wrote it, including mounts not in `mounts`.
     """
 
     def __init__(self, mounts: Iterable[Mount], content: bytes = b"") -> None:
@@ -198,35 +198,35 @@ class MountTable:
         return len(self._mounts)
 
     def parent_of(self, mount: Mount) -> Mount | None:
-        """Return the mount that a mount is mounted on, None if the table lacks it."""
+        """Return the parent mount, None if it is not in the table."""
         # The first mount of a namespace is its own parent.
         return None if mount.parent_id == mount.mount_id else self.by_id.get(mount.parent_id)
 
     def at(self, mount_point: str) -> list[Mount]:
-        """Return all mounts with a mount point, hidden ones included."""
+        """Return all mounts at a mount point, including hidden ones."""
         return self._at.get(mount_point, [])
 
     def visible_at(self, mount_point: str) -> Mount | None:
-        """Return what is seen to be mounted at a path, None if nothing is."""
+        """Return the visible mount at a mount point, None if there is none."""
         mount = mount_of(mount_point, self)
         return mount if mount is not None and mount.mount_point == mount_point else None
 
     def covering(self, mount: Mount | None, place: str) -> Mount | None:
-        """Return the mount that a walk is on, after it has come to a path on `mount`."""
+        """Return the topmost mount at `place` for a path walk that arrives there on `mount`."""
         current = self._children.get((_TOP, place), mount)
-        # Another mount can cover the root of each mount.
+        # Each mount can be covered by another one at its root.
         while current and (above := self._children.get((current.mount_id, place))):
             current = above
         return current
 
     @functools.cached_property
     def points(self) -> list[str]:
-        """All mount points, sorted so that what is in a directory follows it without a gap."""
+        """All mount points, sorted so that those below a directory directly follow it."""
         return sorted(self._at, key=_by_names)
 
     @functools.cached_property
     def slow(self) -> tuple[Mount, ...]:
-        """The visible mounts that may not answer, besides the root, without which nothing works."""
+        """The visible mounts that may not answer, except the root, which everything depends on."""
         return tuple(
             mount
             for mount in self._mounts
@@ -240,7 +240,7 @@ def read_mounts(mountinfo: str = MOUNTINFO) -> MountTable:
     """Return the mount table.
 
     Raises:
-        BadInput: a line cannot be understood; a mount must not be missed.
+        BadInput: a line cannot be parsed. Skipping it could miss a mount.
     """
     with open(mountinfo, "rb") as file:
         content = file.read()
@@ -248,19 +248,19 @@ def read_mounts(mountinfo: str = MOUNTINFO) -> MountTable:
 
 
 class KnownMounts:
-    """The mounts of our own namespace, which those of another one are compared with.
+    """The mounts of our own namespace, for comparison with those of other namespaces.
 
-    Namespaces begin as copies of others, so most of their mounts need not be parsed.
+    A namespace starts as a copy of another, so most of its mounts need not be parsed.
     """
 
     def __init__(self, own: MountTable) -> None:
         self._places = frozenset(_places(_lines(own.content)).values())
 
     def read_others(self, mountinfo: str) -> MountTable:
-        """Return the mounts of another namespace that our own lacks, with those that they are on.
+        """Return the mounts of a namespace that our own lacks, and the mounts they are on.
 
         Raises:
-            BadInput: a line cannot be understood.
+            BadInput: a line cannot be parsed.
         """
         with open(mountinfo, "rb") as file:
             content = file.read()
@@ -274,7 +274,7 @@ class KnownMounts:
 
 
 def mount_with_id(mount_id: int, mounts: MountTable) -> Mount | None:
-    """Return a mount, also one that was not parsed."""
+    """Return a mount by its id; parse it from the content if necessary."""
     if mount_id in mounts.by_id:
         return mounts.by_id[mount_id]
     line = re.search(rb"^%d .*$" % mount_id, mounts.content, re.MULTILINE)
@@ -282,18 +282,18 @@ def mount_with_id(mount_id: int, mounts: MountTable) -> Mount | None:
 
 
 def _lines(content: bytes) -> dict[bytes, list[bytes]]:
-    """Return each line by its ID: both IDs, device, root, mount point, and the rest."""
+    """Return the fields of each line by mount id: both ids, device, root, mount point, rest."""
     lines: dict[bytes, list[bytes]] = {}
     for line in filter(None, content.split(b"\n")):
         fields = line.split(b" ", 5)
         if len(fields) <= 5:
-            _parse(line)  # which raises
+            _parse(line)  # raises BadInput
         lines[fields[0]] = fields
     return lines
 
 
 def _places(lines: Mapping[bytes, list[bytes]]) -> dict[bytes, tuple[bytes, ...]]:
-    """Return by IDs what is mounted where, and the same of the mount that it is on."""
+    """Return device, root and mount point of each mount and of its parent, by mount id."""
     unknown: list[bytes] = []
     return {
         mount_id: (*fields[2:5], *lines.get(fields[1], unknown)[2:5])
@@ -302,7 +302,7 @@ def _places(lines: Mapping[bytes, list[bytes]]) -> dict[bytes, tuple[bytes, ...]
 
 
 class MountWatch:
-    """Becomes readable when this process's table of mounts changes (proc_pid_mountinfo(5))."""
+    """Poll for changes of the mount table of this process (proc_pid_mountinfo(5))."""
 
     def __init__(self) -> None:
         self._table = os.open(MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
@@ -310,11 +310,11 @@ class MountWatch:
         self._poll.register(self._table, select.EPOLLPRI | select.EPOLLERR)
 
     def fileno(self) -> int:
-        """Return the descriptor that becomes readable."""
+        """Return the descriptor that becomes ready on a change."""
         return self._poll.fileno()
 
     def seen(self) -> None:
-        """Wait for the next change."""
+        """Acknowledge the change, so that the descriptor becomes ready on the next one."""
         self._poll.poll(0)
 
 
@@ -334,12 +334,12 @@ def has_lower_layers(path: str, mounts: MountTable) -> bool:
 
 
 def foreign_mount_on_way(path: str, mounts: MountTable) -> Mount | None:
-    """Return the first mount on the way to `path`, its end included, with foreign permissions."""
+    """Return the first mount along `path`, its end included, with foreign permissions."""
     return next((m for m in _mounts_on_way(path, mounts) if m.has_foreign_permissions), None)
 
 
 def mount_of_other_user_on_way(path: str, mounts: MountTable, uid: int) -> Mount | None:
-    """Return the first mount on the way that a program of another user than root serves."""
+    """Return the first mount along `path` that a program of another user than root serves."""
     return next((m for m in _mounts_on_way(path, mounts) if m.is_served_by_other(uid)), None)
 
 
@@ -355,16 +355,18 @@ def _mounts_on_way(path: str, mounts: MountTable) -> Iterator[Mount]:
 def unresponsive_mounts(path: str, mounts: MountTable) -> tuple[PathStr, ...]:
     """Return the mount points that may not answer.
 
-    Without those of the file system of `path`, and of the root, without which nothing works.
+    Those on the file system of `path` are left out, and so is the root.
     """
-    own = mount_of(path, mounts)
+    target_mount = mount_of(path, mounts)
     return tuple(
-        mount.mount_point for mount in mounts.slow if own is None or mount.device != own.device
+        mount.mount_point
+        for mount in mounts.slow
+        if target_mount is None or mount.device != target_mount.device
     )
 
 
 def mounts_below(path: str, mounts: MountTable) -> tuple[Mount, ...]:
-    """Return the mounts that are seen strictly below the absolute `path`, bind mounts included."""
+    """Return the visible mounts strictly below the absolute `path`, including bind mounts."""
     points = mounts.points
     start = bisect.bisect_right(points, _by_names(path), key=_by_names)
     below = path.rstrip("/") + "/"
@@ -403,7 +405,7 @@ def _parse(line: bytes) -> Mount:
     )
 
 
-@functools.lru_cache(maxsize=256)  # most mounts of a table have the same
+@functools.lru_cache(maxsize=256)  # most mounts of a table have equal options
 def _options(options: bytes, others: bytes) -> frozenset[str]:
     return frozenset(map(os.fsdecode, (*options.split(b","), *others.split(b","))))
 
@@ -415,5 +417,5 @@ def _unescape(field: bytes) -> PathStr:
 
 
 def unescaped(field: bytes) -> PathStr:
-    """Return a field of a table of the kernel without its octal escapes."""
+    """Decode the octal escapes in a field of a kernel table."""
     return PathStr(os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), field)))

@@ -1,8 +1,8 @@
-"""Who holds files of a tree open, and which deleted files are held: one look through /proc.
+"""Find the processes that hold files of a tree open, and deleted open files, in one pass of /proc.
 
-What no process's table shows is not seen: files held by the kernel itself (loop devices, swap),
-sent through a socket and not yet received, held by a process of a PID namespace above this one,
-or by a thread that does not share its process's descriptors.
+The scan misses files held by the kernel itself (loop devices, swap), in flight on a socket, held by
+a process of a PID namespace above this one, or by a thread that does not share the descriptors of
+its process.
 """
 
 import enum
@@ -28,12 +28,12 @@ LIMIT_S = 2.0
 """100,000 descriptors take about half a second."""
 
 _DELETED = " (deleted)"
-_BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own (stat(2))
-_MAPS_BYTES = 1 << 18  # of maps between two looks at the clock
+_BLOCK_BYTES = 512  # unit of st_blocks, independent of the file system (stat(2))
+_MAPS_BYTES = 1 << 18  # read from maps between two checks of the clock
 
 
 class HoldKind(enum.StrEnum):
-    """In which way a process holds a file."""
+    """How a process holds a file."""
 
     DESCRIPTOR = "descriptor"
     MAPPED = "mapped"
@@ -47,10 +47,10 @@ class Holder:
     """A process that holds a file.
 
     Attributes:
-        command: as the process named itself: show it through `displayable` only.
+        command: chosen by the process: show it through `displayable` only.
         uid: the effective user.
-        writes: it may change the file through this.
-        is_own: it is the process that looks, or one of those it descends from.
+        writes: the descriptor or the mapping is writable.
+        is_own: it is the scanning process or one of its ancestors.
     """
 
     pid: int
@@ -64,7 +64,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class ResidentProcess:
-    """A process that lives in a tree: its directory, its root, its program or a mapped file."""
+    """A process with its working directory, root, program or a mapped file in a tree."""
 
     path: PathStr
     holder: Holder
@@ -72,12 +72,12 @@ class ResidentProcess:
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """A file, and all who hold it.
+    """A file with all its holders.
 
     Attributes:
-        path: as it is below the directory asked for, whichever way the process came there; for
-            other files as the kernel reports it. Empty where it is too long for that.
-        allocated_bytes: what the file occupies; None where that may not be seen.
+        path: below the requested directory, even if the process opened it by another path; for
+            other files as the kernel reports it. Empty if it is too long for the kernel.
+        allocated_bytes: allocated size of the file; None without permission to stat it.
     """
 
     path: PathStr
@@ -89,16 +89,16 @@ class HeldFile:
 
 @dataclass(frozen=True, slots=True)
 class OpenFileScan:
-    """Who is in the trees, and what is held of their file system.
+    """The processes in the trees, and the open files of their file system.
 
     Attributes:
         living: processes with a directory, program or mapped file in the trees.
-        held: files and directories of the trees that are open.
-        deleted: files of the whole file system that have no name any more, the largest first.
-        unseen_processes: processes that this user may not look into.
+        held: open files and directories of the trees.
+        deleted: unlinked open files of the whole file system, the largest first.
+        unseen_processes: processes that this user may not inspect.
         unnamed: open files of the file system whose path is too long for the kernel to report, so
-            that nobody knows whether they lie in the trees.
-        complete: every process that may be looked into was looked through.
+            they may or may not be in the trees.
+        complete: the scan finished every process that it may inspect.
     """
 
     living: tuple[ResidentProcess, ...] = ()
@@ -117,13 +117,13 @@ def scan_open_files(
     own_pid: int | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> OpenFileScan:
-    """Return who holds files below some directories, and the deleted files of a file system.
+    """Return the holders of files below some directories, and the deleted files of a file system.
 
-    Only files below the directories and deleted ones of the file system are touched, so that
-    a dead network mount elsewhere does not stop the look.
+    The scan calls stat only on files below the directories and on deleted files of the file system,
+    so a dead network mount elsewhere does not block it.
 
     Args:
-        directories: absolute and canonical; they may be gone already.
+        directories: absolute and canonical paths; they need not exist any more.
         device: st_dev of the file system.
     """
     scan = _Scan(directories, device, proc, limit_s, own_pid or os.getpid(), clock)
@@ -161,25 +161,25 @@ _Files = dict[tuple[int, int], _Found]
 
 
 class _Process:
-    """A process being looked through; its name is read when it is first needed."""
+    """A process being scanned; its name is read on first use."""
 
     def __init__(self, pid: int, folder: str, view: MountView, is_own: bool) -> None:
         self.pid, self.folder, self.view, self.is_own = pid, folder, view, is_own
         self.program: PathStr | None = None
         self._name: tuple[str, int] | None = None
 
-    def holder(self, how: HoldKind, descriptor: int | None = None, writes: bool = False) -> Holder:
+    def holder(self, kind: HoldKind, descriptor: int | None = None, writes: bool = False) -> Holder:
         if self._name is None:
             self._name = name_and_user(self.folder)
-        return Holder(self.pid, *self._name, descriptor, how, writes, self.is_own)
+        return Holder(self.pid, *self._name, descriptor, kind, writes, self.is_own)
 
     def bare(self, path: str) -> PathStr:
-        """Return the path that a deleted file had."""
+        """Return the former path of a deleted file."""
         bare = path.removesuffix(_DELETED)
         return self.view.ours(bare) or PathStr(bare)
 
     def has_name(self, path: str, inode: int) -> bool:
-        """Tell a file that is named "x (deleted)" from one that lost its name x, not all."""
+        """Distinguish a file named "x (deleted)" from one that lost its link x, but not all."""
         if not path.endswith(_DELETED) or not self.view.is_own:
             return True
         try:
@@ -205,7 +205,7 @@ class _Scan:
         self._places = TreePlaces(directories, self._own_mounts)
         own_view = MountView(self._places)
         self._views = {os.readlink(f"{proc}/{own_pid}/ns/mnt"): own_view}
-        # On btrfs st_dev differs between subvolumes; that of the mount is the file system's.
+        # On btrfs each subvolume has its own st_dev, so add the device of the mount.
         self._devices = {f"{os.major(device)}:{os.minor(device)}"}
         self._devices |= {
             home.device for path in directories[:1] if (home := mount_of(path, self._own_mounts))
@@ -222,38 +222,38 @@ class _Scan:
                 self.complete = False
                 return
             try:
-                self._look_through(int(name))
+                self._scan_process(int(name))
             except (PermissionError, BadInput):
                 self.unseen_processes += 1
             except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended, and holds nothing any more
+                continue  # it has ended
 
-    def _look_through(self, pid: int) -> None:
+    def _scan_process(self, pid: int) -> None:
         folder = f"{self._proc}/{pid}"
         state = state_of(folder)
         if state.is_kernel_thread or state.is_zombie:
             return
         process = _Process(pid, folder, self._view(folder), pid in self._own)
-        for how, name in (
+        for kind, name in (
             (HoldKind.CWD, "cwd"),
             (HoldKind.ROOT, "root"),
             (HoldKind.EXECUTABLE, "exe"),
         ):
-            self._look_at_link(process, how, name)
-        # No process may use up the time of all others.
+            self._scan_link(process, kind, name)
+        # No single process may use all of the time.
         until = min(self._deadline, self._clock() + self._limit_s / 2)
         with os.scandir(f"{folder}/fd") as descriptors:
             for descriptor in descriptors:
                 if self._clock() > until:
                     self.complete = False
                     break
-                self._look_at_descriptor(process, int(descriptor.name))
-        known: set[bytes] = set()
+                self._scan_descriptor(process, int(descriptor.name))
+        seen: set[bytes] = set()
         for line in self._lines_of_maps(process, until):
-            area, rights, _, rest = line.split(None, 3)  # then device, inode, path
-            if b" /" in rest and rest not in known:
-                known.add(rest)
-                self._look_at_map(process, area, rights, rest)
+            area, rights, _, rest = line.split(None, 3)  # rest: device, inode, path
+            if b" /" in rest and rest not in seen:
+                seen.add(rest)
+                self._scan_map(process, area, rights, rest)
 
     def _view(self, folder: str) -> MountView:
         namespace = os.readlink(f"{folder}/ns/mnt")
@@ -261,26 +261,26 @@ class _Scan:
             self._views[namespace] = MountView(self._places, read_mounts(f"{folder}/mountinfo"))
         return self._views[namespace]
 
-    def _look_at_link(self, process: _Process, how: HoldKind, name: str) -> None:
+    def _scan_link(self, process: _Process, kind: HoldKind, name: str) -> None:
         path = path_of_link(f"{process.folder}/{name}")
         if path is None or not self._is_wanted(process, path):
             return
         mount = mount_of(path, process.view.mounts)
         is_elsewhere = mount is not None and mount.device not in self._devices
         if is_elsewhere and process.view.ours(path) is None:
-            return  # not even touched: it may be a dead network mount
+            return  # do not stat it: it may be on a dead network mount
         status = self._status(f"{process.folder}/{name}")
         if status is None:
             return
-        holder = process.holder(how)
+        holder = process.holder(kind)
         is_here = status.st_dev == self._device
         living = self._sort(process, path, status, holder, is_here)
         if living is not None:
-            if how is HoldKind.EXECUTABLE:
+            if kind is HoldKind.EXECUTABLE:
                 process.program = living
             self.living.append(ResidentProcess(living, holder))
 
-    def _look_at_descriptor(self, process: _Process, descriptor: int) -> None:
+    def _scan_descriptor(self, process: _Process, descriptor: int) -> None:
         place = f"{process.folder}/fd/{descriptor}"
         path = path_of_link(place)
         if path is None or not self._is_wanted(process, path):
@@ -302,13 +302,13 @@ class _Scan:
         if living is not None:
             _add(self.held, living, status, holder)
 
-    def _look_at_map(self, process: _Process, area: bytes, rights: bytes, rest: bytes) -> None:
+    def _scan_map(self, process: _Process, area: bytes, rights: bytes, rest: bytes) -> None:
         device, number, raw = rest.split(None, 2)
         start, _, end = area.partition(b"-")
         place = f"{process.folder}/map_files/{int(start, 16):x}-{int(end, 16):x}"
         path = os.fsdecode(raw.replace(b"\\012", b"\n"))
         try:
-            if b"\\012" in raw:  # maps writes a newline like these four characters
+            if b"\\012" in raw:  # maps escapes a newline as these four characters
                 path = path_of_link(place) or path
             major, _, minor = device.partition(b":")
             is_here = f"{int(major, 16)}:{int(minor, 16)}" in self._devices
@@ -342,7 +342,7 @@ class _Scan:
         holder: Holder,
         is_here: bool,
     ) -> PathStr | None:
-        """Keep what is deleted, count what is unnamed; return the path of what is in the trees."""
+        """Store a deleted file, count an unnamed one; return the path of a file in the trees."""
         if status.st_nlink == 0:
             if is_here:
                 _add(self.deleted, process.bare(path), status, holder)
@@ -353,30 +353,30 @@ class _Scan:
         return process.view.ours(path) if process.has_name(path, status.st_ino) else None
 
     def _lines_of_maps(self, process: _Process, until: float) -> Iterator[bytes]:
-        """Return the lines that may matter; a database has a hundred thousand others."""
+        """Yield the lines that may be relevant; a database has a hundred thousand others."""
         prefixes = (os.fsencode(path.replace("\n", "\\012")) for path in process.view.prefixes)
         parts = [rb" \(deleted\)\n", *(b" " + re.escape(prefix) for prefix in prefixes)]
         pattern, cut = re.compile(b"|".join(parts)), b""
         with open(f"{process.folder}/maps", "rb") as maps:
-            while read := maps.read(_MAPS_BYTES):
+            while chunk := maps.read(_MAPS_BYTES):
                 if self._clock() > until:
                     self.complete = False
                     return
-                whole, newline, rest = (cut + read).rpartition(b"\n")
-                block, cut = whole + newline, rest
+                lines, newline, rest = (cut + chunk).rpartition(b"\n")
+                block, cut = lines + newline, rest
                 for match in pattern.finditer(block):
                     start = block.rfind(b"\n", 0, match.start()) + 1
                     yield block[start : block.index(b"\n", match.start())]
 
     def _status(self, place: str) -> os.stat_result | None:
-        """Follow a link of /proc to the file itself."""
+        """Stat the file behind a link of /proc; None if it is closed or stale."""
         try:
             return os.stat(place)
         except (FileNotFoundError, ProcessLookupError):
             return None  # closed meanwhile
         except PermissionError:
             raise
-        except OSError:  # a network mount that knows it no more, a FUSE that has ended
+        except OSError:  # a stale file on a network mount, or a FUSE server that has exited
             self.complete = False
             return None
 

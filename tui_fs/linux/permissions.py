@@ -1,4 +1,4 @@
-"""What users and this process may do: modes, access control lists, groups, capabilities."""
+"""Check permissions of users and of this process: modes, ACLs, groups, capabilities."""
 
 import errno
 import grp
@@ -18,11 +18,11 @@ def others_may_write(status: os.stat_result, uid: int, location: str | int) -> b
     """Return whether a user other than `uid` and root may write in a directory or to a file.
 
     Args:
-        location: where the status comes from; its access control list is read if it matters.
+        location: path or descriptor of the status; its ACL is read if it matters.
     """
     if status.st_uid not in (ROOT, uid) or status.st_mode & stat.S_IWOTH:
         return True
-    # The group bits are the mask of the list (acl(5)): without write access there, no entry has it.
+    # The group bits are the mask of the ACL (acl(5)): without the write bit, no entry grants it.
     if not status.st_mode & stat.S_IWGRP:
         return False
     if not is_private_group(status.st_gid, uid):
@@ -38,7 +38,7 @@ def others_may_write(status: os.stat_result, uid: int, location: str | int) -> b
 def others_may_replace(
     parent: os.stat_result, child: os.stat_result, uid: int, parent_location: str | int
 ) -> bool:
-    """Return whether they can rename an entry away and put something else in its place.
+    """Return whether a user other than `uid` and root can replace an entry of a directory.
 
     In a sticky directory (``/tmp``) only the owner of the entry or of the directory can.
     """
@@ -50,9 +50,9 @@ def others_may_replace(
 
 
 def protects_new_entries(status: os.stat_result, uid: int, location: str | int) -> bool:
-    """Return whether only root can exchange what `uid` makes in a directory.
+    """Return whether only root can replace new entries of `uid` in a directory.
 
-    The owner of a sticky directory can.
+    The owner of a sticky directory can also replace them.
     """
     if status.st_uid not in (ROOT, uid):
         return False
@@ -60,13 +60,13 @@ def protects_new_entries(status: os.stat_result, uid: int, location: str | int) 
 
 
 def replaceable_part(path: str, uid: int) -> str | None:
-    """Return the highest directory on the way to `path`, or itself, that others can replace.
+    """Return the topmost component of `path` that others can replace, as a path.
 
     Args:
-        path: canonical and absolute: no symbolic link on the way.
+        path: canonical and absolute, without symbolic links.
 
     Raises:
-        OSError: stat of a part of the path fails.
+        OSError: stat of a component fails.
     """
     parent = os.lstat("/")
     current = ""
@@ -81,7 +81,7 @@ def replaceable_part(path: str, uid: int) -> str | None:
 
 @lru_cache(maxsize=4096)
 def is_private_group(gid: int, uid: int) -> bool:
-    """Return whether only `uid` and root are in the group; False if that is unknown.
+    """Return whether the only members of a group are `uid` and root; False if unknown.
 
     Group 0 is never private: containers run arbitrary users with it.
     """
@@ -100,16 +100,16 @@ def is_private_group(gid: int, uid: int) -> bool:
         return False
     if any(account.pw_gid == gid and account.pw_uid not in users for account in pwd.getpwall()):
         return False
-    # Directories of accounts on the network need not list everybody: trust only the convention.
+    # A directory service need not list all accounts, so the name must match as well.
     return group.gr_name in users.values()
 
 
 def may(path: str, mode: int, dir_fd: int | None = None) -> bool:
     """Return whether the effective user has this access (os.R_OK and so on).
 
-    glibc 2.33 and later returns the answer of a seccomp filter to faccessat2 unless it is ENOSYS.
-    access(2) answers the same question where the effective user is the real one; it takes no
-    directory, so it reaches one by /proc.
+    If a seccomp filter rejects faccessat2, glibc 2.33 and later returns its errno, unless that
+    is ENOSYS. access(2) returns the same result if the effective user is the real one. It takes
+    no directory descriptor, so the path goes through /proc.
 
     Args:
         dir_fd: an open directory to which `path` is relative.
@@ -126,7 +126,7 @@ XATTR = "system.posix_acl_access"
 _VERSION = 2  # POSIX_ACL_XATTR_VERSION of linux/posix_acl_xattr.h
 _HEADER = struct.Struct("<I")
 _ENTRY = struct.Struct("<HHI")
-"""Tag, permissions, user or group ID."""
+"""struct posix_acl_xattr_entry: tag, permissions, user or group ID."""
 _NAMED_USER, _NAMED_GROUP, _MASK = 0x02, 0x08, 0x10
 _WRITE = 0x02
 _WITHOUT_ACL = (errno.ENODATA, errno.EOPNOTSUPP)
@@ -141,11 +141,11 @@ class NamedWriters:
 
 
 def named_writers(location: str | int) -> NamedWriters | None:
-    """Return who may write by name, None if that is unknown.
+    """Return the users and groups with write access by name, None if unknown.
 
     Args:
-        location: a path, or a descriptor that is not opened with O_PATH. A symbolic link at the
-            end of a path is not followed.
+        location: a path, or a descriptor opened without O_PATH. A symbolic link at the end of a
+            path is not followed.
     """
     try:
         if isinstance(location, int):
@@ -158,7 +158,7 @@ def named_writers(location: str | int) -> NamedWriters | None:
 
 
 def parse(value: bytes) -> NamedWriters | None:
-    """Return who may write according to the value of the attribute, None if it is malformed."""
+    """Parse the value of the ACL attribute; None if it is malformed."""
     body = value[_HEADER.size :]
     if len(value) < _HEADER.size or len(body) % _ENTRY.size:
         return None
@@ -181,11 +181,11 @@ STATUS = "/proc/self/status"
 UID_MAP = "/proc/self/uid_map"
 
 _ALL_IDS = (0, 0, (1 << 32) - 1)
-"""The one line of uid_map in the initial user namespace."""
+"""The only line of uid_map in the initial user namespace."""
 
 
 class Capability(IntEnum):
-    """Numbers of linux/capability.h."""
+    """Capability numbers (linux/capability.h)."""
 
     DAC_OVERRIDE = 1
     FOWNER = 3
@@ -196,9 +196,9 @@ class Capability(IntEnum):
 
 
 def missing_capabilities(*wanted: Capability, status: str = STATUS) -> tuple[Capability, ...]:
-    """Return which of these capabilities the process does not have in effect.
+    """Return the wanted capabilities that are not in the effective set of this process.
 
-    In a user namespace that it has a capability says nothing about what lies outside.
+    A capability held in a user namespace does not apply to objects outside of it.
     """
     with open(status, encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -210,9 +210,9 @@ def missing_capabilities(*wanted: Capability, status: str = STATUS) -> tuple[Cap
 
 
 def user_namespace(uid_map: str = UID_MAP) -> str | None:
-    """Return the mapping of user ids of this process's user namespace, None for the initial one.
+    """Return the user ID mapping of the user namespace of this process, None for the initial one.
 
-    Each line of the mapping is written ``INSIDE OUTSIDE NUMBER``; lines are joined by commas.
+    Each line of the mapping has the form ``INSIDE OUTSIDE NUMBER``; commas join the lines.
     """
     try:
         with open(uid_map, encoding="ascii") as lines:

@@ -1,4 +1,4 @@
-"""Taking and checking the identity of a directory without following symlinks."""
+"""Take the identity of a directory without following symlinks."""
 
 import os
 
@@ -24,10 +24,10 @@ def take_pin(path: str) -> Pin:
 
 
 def open_path_fd(path: str) -> int:
-    """Return a descriptor that stands for the directory; raises as `take_pin`.
+    """Return an O_PATH descriptor of a directory; raises like `take_pin`.
 
     Args:
-        path: canonical and absolute: a symbolic link anywhere on the way is an error.
+        path: canonical and absolute; a symbolic link anywhere in it is an error.
     """
     descriptor = os.open("/", _FLAGS)
     for name in filter(None, path.split("/")):
@@ -47,7 +47,7 @@ def pin_of(descriptor: int) -> Pin:
 
 
 def _mount_id(descriptor: int) -> int:
-    """Return the mount of an open descriptor where statx lacks it (fdinfo: since Linux 3.15)."""
+    """Return the mount id of a descriptor if statx lacks it (from fdinfo, Linux 3.15)."""
     path = f"/proc/self/fdinfo/{descriptor}"
     try:
         with open(path, encoding="ascii") as lines:

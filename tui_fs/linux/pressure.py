@@ -1,4 +1,4 @@
-"""Pressure stall information, and the load of a disk."""
+"""Read pressure stall information (PSI), and the load of a disk."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def io_pressure_percent(path: str = PRESSURE_IO) -> float | None:
 
 
 class PressureMeter:
-    """The share of time in which some task waited, between one look and the next."""
+    """Measure the share of time in which some task waited, between two calls of `percent`."""
 
     def __init__(
         self, path: str = PRESSURE_IO, clock: Callable[[], float] = time.monotonic
@@ -43,19 +43,19 @@ class PressureMeter:
 
 
 class _Some(NamedTuple):
-    """The line ``some``: in which at least one task waited."""
+    """The line ``some``: at least one task waited."""
 
     percent: float
     total_s: float
 
 
 def _some(path: str) -> _Some | None:
-    """Return what the kernel says; None where it says nothing, or what is no PSI."""
+    """Parse a PSI file; None if it is absent or malformed."""
     try:
         with open(path, "rb") as lines:
             match = _SOME.match(lines.read(_LONGEST_BYTES))
     except OSError:
-        return None  # a kernel without PSI: there is no figure
+        return None  # a kernel without PSI
     if match is None or float(match[1]) > 100.0:
         return None
     return _Some(float(match[1]), int(match[2]) / 1e6)
@@ -66,7 +66,7 @@ BLOCK_DEVICES = "/sys/dev/block"
 
 
 class DiskLoad:
-    """The share of time in which a disk had something to do, from one look to the next."""
+    """Measure the share of time in which a disk was busy, between two calls of `percent`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class DiskLoad:
         self._last = (clock(), self._busy_s())
 
     def percent(self) -> float | None:
-        """Return the share since the last call; None where there is no such disk."""
+        """Return the share since the last call; None if there is no such disk."""
         now_s, busy_s = self._clock(), self._busy_s()
         (then_s, before_s), self._last = self._last, (now_s, busy_s)
         if busy_s is None or before_s is None or now_s <= then_s:
@@ -91,4 +91,4 @@ class DiskLoad:
             with open(self._path, encoding="ascii") as file:
                 return int(file.read().split()[_BUSY_MS_FIELD]) / 1000
         except (OSError, ValueError, IndexError):
-            return None  # not a disk of its own, or a kernel that keeps other books
+            return None  # not a disk, or a kernel with another format of stat

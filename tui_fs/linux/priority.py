@@ -1,4 +1,4 @@
-"""How the kernel ranks processes: niceness for the processors, classes for the disk."""
+"""Set process priorities: niceness for CPU scheduling, I/O classes for the disk."""
 
 import contextlib
 import ctypes
@@ -13,16 +13,16 @@ _WHO_PROCESS, _WHO_GROUP = 1, 2  # ioprio_set(2)
 _BEST_EFFORT, _IDLE = 2, 3
 _CLASS_SHIFT = 13
 _VALUE = {
-    IoPriority.NORMAL: 0,  # as the niceness says
+    IoPriority.NORMAL: 0,  # derived from the niceness
     IoPriority.LOW: (_BEST_EFFORT << _CLASS_SHIFT) | 7,
     IoPriority.IDLE: _IDLE << _CLASS_SHIFT,
 }
 
 
 def rank_above_the_tools() -> int:
-    """Rank this process higher where that is permitted; return the niceness it had.
+    """Raise the priority of this process if permitted; return its previous niceness.
 
-    Whoever is to stop others in time must not wait behind them.
+    A process that stops the tools in time must not wait behind them.
     """
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     with contextlib.suppress(OSError):  # not root, or a seccomp filter
@@ -31,7 +31,7 @@ def rank_above_the_tools() -> int:
 
 
 def rank_process(nice: int, io_priority: IoPriority) -> None:
-    """Rank this process; its children inherit that. Raises OSError if it is not permitted."""
+    """Set the priorities of this process and its future children; OSError if not permitted."""
     if nice != os.getpriority(os.PRIO_PROCESS, 0):
         os.setpriority(os.PRIO_PROCESS, 0, nice)
     if io_priority is not IoPriority.NORMAL:
@@ -39,9 +39,9 @@ def rank_process(nice: int, io_priority: IoPriority) -> None:
 
 
 def rank_refusal(nice: int, io_priority: IoPriority) -> str | None:
-    """Return why a process started here cannot have these ranks; None if it can.
+    """Return why a child process cannot have these priorities; None if it can.
 
-    A forked child tries them, because this process may not get back a rank that it gave up.
+    A forked child tries them, because this process may not be able to restore its priority.
     """
     pid = os.fork()
     if pid == 0:
@@ -58,11 +58,11 @@ def rank_refusal(nice: int, io_priority: IoPriority) -> str | None:
 
 
 def rank_group(group: int, nice: int, io_priority: IoPriority) -> None:
-    """Rank every process of a group.
+    """Set the priorities of every process of a process group.
 
     Raises:
         ProcessLookupError: there is no such group.
-        PermissionError: only root may give a better rank than before.
+        PermissionError: only root may raise a priority.
     """
     os.setpriority(os.PRIO_PGRP, group, nice)
     _set_io_priority(_WHO_GROUP, group, io_priority)

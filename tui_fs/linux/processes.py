@@ -1,4 +1,4 @@
-"""Processes: their files in /proc, resource usage, stalled system calls, and prctl(2)."""
+"""Inspect processes by /proc: state, resource usage, stalled system calls; call prctl(2)."""
 
 import contextlib
 import ctypes
@@ -14,7 +14,7 @@ from tui_fs.model.events import Usage
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 
 _KERNEL_THREAD = 0x0020_0000  # PF_KTHREAD (linux/sched.h)
-_FDINFO_BYTES = 512  # flags and mnt_id stand in the first lines; locks may follow
+_FDINFO_BYTES = 512  # flags and mnt_id are in the first lines; locks may follow
 _STILL = (b"T", b"t", b"Z", b"X")  # proc(5)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -23,7 +23,7 @@ _GONE = (FileNotFoundError, ProcessLookupError)
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """The state of a process or of one thread, of which every user may know.
+    """The state of a process or of a thread; readable for every user.
 
     Attributes:
         is_still: it is stopped, or has ended.
@@ -36,12 +36,12 @@ class ProcessState:
 
 
 def state_of(folder: str) -> ProcessState:
-    """Return the state of the process, or the thread, with this folder in /proc.
+    """Return the state of the process or the thread with this directory in /proc.
 
     Raises:
         FileNotFoundError, ProcessLookupError: it has ended.
     """
-    fields = _read(f"{folder}/stat").rpartition(b")")[2].split()  # its name may hold ")"
+    fields = _read(f"{folder}/stat").rpartition(b")")[2].split()  # the name may contain ")"
     return ProcessState(
         parent_pid=int(fields[1]),
         is_kernel_thread=bool(int(fields[6]) & _KERNEL_THREAD),
@@ -52,13 +52,13 @@ def state_of(folder: str) -> ProcessState:
 
 @dataclass(frozen=True, slots=True)
 class ProcessTimes:
-    """What a process has used.
+    """The CPU times and the memory of a process.
 
     Attributes:
-        command: as the process named itself: show it through `displayable` only.
+        command: chosen by the process: show it through `displayable` only.
         user_s, system_s: of its own threads.
-        children_user_s, children_system_s: of those that have ended and were waited for.
-        started_ticks: when it started; with its number it identifies the process.
+        children_user_s, children_system_s: of its children that were waited for.
+        started_ticks: start time; pid and start time identify a process.
         rss_bytes: resident memory now.
     """
 
@@ -72,7 +72,7 @@ class ProcessTimes:
 
 
 def times_of(folder: str) -> ProcessTimes:
-    """Return what the process with this folder in /proc has used.
+    """Return the times of the process with this directory in /proc.
 
     Raises:
         FileNotFoundError, ProcessLookupError: it has ended.
@@ -97,15 +97,15 @@ def bytes_moved(folder: str) -> tuple[int, int]:
     """Return the bytes that a process has read from and written to disks.
 
     Raises:
-        FileNotFoundError, ProcessLookupError: it has ended, or the kernel does not account them.
-        PermissionError: it is another user's.
+        FileNotFoundError, ProcessLookupError: it has ended, or the kernel does not account I/O.
+        PermissionError: the process belongs to another user.
     """
     lines = dict(line.split(b": ", 1) for line in _read(f"{folder}/io").splitlines())
     return int(lines[b"read_bytes"]), int(lines[b"write_bytes"])
 
 
 def name_and_user(folder: str) -> tuple[str, int]:
-    """Return what a process calls itself (any characters), and its effective user.
+    """Return the name of a process (any characters), and its effective user.
 
     Raises:
         FileNotFoundError, ProcessLookupError: it has ended.
@@ -116,7 +116,7 @@ def name_and_user(folder: str) -> tuple[str, int]:
 
 
 def ancestry(proc: str, pid: int) -> frozenset[int]:
-    """Return a process and all it descends from, up to one that /proc hides."""
+    """Return a process and its ancestors, up to one that /proc hides."""
     pids: set[int] = set()
     while pid > 0:
         pids.add(pid)
@@ -128,24 +128,24 @@ def ancestry(proc: str, pid: int) -> frozenset[int]:
 
 
 def path_of_link(link: str) -> str | None:
-    """Return the target of a link of /proc: empty if it is too long, None if it is gone or none.
+    """Return the target of a link of /proc: empty if too long, None if gone or not a path.
 
     Raises:
-        PermissionError: this user may not look into the process.
+        PermissionError: this user may not inspect the process.
     """
     try:
         text = os.readlink(link)
     except _GONE:
         return None
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # longer than a page (fs/proc/base.c)
+        if error.errno == errno.ENAMETOOLONG:  # longer than one page (fs/proc/base.c)
             return ""
         raise
     return text if text.startswith("/") else None
 
 
 def access_and_mount(fdinfo: str) -> tuple[bool, int] | None:
-    """Return whether a descriptor writes, and its mount's number; None if it is closed."""
+    """Return whether a descriptor is writable, and its mount id; None if it is closed."""
     try:
         text = _read(fdinfo, _FDINFO_BYTES)
     except _GONE:
@@ -167,7 +167,7 @@ def descendants(root_pid: int) -> tuple[int, ...]:
     """
     children: dict[int, list[int]] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
-        # It has ended meanwhile, or is another user's in a /proc that hides these.
+        # It has ended, or it belongs to another user and /proc hides it.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             parent = state_of(f"/proc/{name}").parent_pid
             children.setdefault(parent, []).append(int(name))
@@ -180,16 +180,16 @@ def descendants(root_pid: int) -> tuple[int, ...]:
 def all_stopped(root_pid: int) -> bool:
     """Return whether every thread of every descendant of a process is stopped, or has ended.
 
-    A thread that is in a system call when the others stop goes on to the end of that call.
+    A thread that is inside a system call stops only at the end of that call.
     """
     return all(map(_is_stopped, descendants(root_pid)))
 
 
 def none_continued(root_pid: int) -> bool:
-    """Return whether the descendants of a process that were stopped still are.
+    """Return whether the stopped descendants of a process are still stopped.
 
-    Cheaper than `all_stopped`, which reads the state of every process of the machine. The lists
-    of children are exact only while all of them are stopped (proc(5)), which is the case here
+    This is cheaper than `all_stopped`, which reads the state of every process of the machine. The
+    lists of children are exact only while all children are stopped (proc(5)), which holds here
     until another process continues one.
 
     Raises:
@@ -217,12 +217,12 @@ def _is_stopped(pid: int) -> bool:
 
 
 class UsageMeter:
-    """Measures all descendants of one process, that process itself left out.
+    """Measure all descendants of a process, without the process itself.
 
-    It reads the files of the processes alone: in a container the rest of /proc may be hidden.
+    It reads only the files of the processes, because a container may hide the rest of /proc.
 
-    CPU time of descendants that have ended is in their parents' ``children`` times, so the
-    sums never fall. Bytes read and written by ended processes are kept as last seen.
+    The CPU times of ended descendants are in the ``children`` times of their parents, so the sums
+    never decrease. The bytes read and written by ended processes are kept as last seen.
     """
 
     def __init__(self, root_pid: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -232,7 +232,7 @@ class UsageMeter:
         self._last: tuple[float, float] | None = None
 
     def measure(self) -> Usage | None:
-        """Return the usage now, None when the processes are gone.
+        """Return the current usage, None if all processes have ended.
 
         Raises:
             OSError: the processes cannot be read now.
@@ -243,7 +243,7 @@ class UsageMeter:
             return None
         living: list[tuple[int, ProcessTimes]] = []
         for pid in descendants(self._root_pid):
-            # One that ended between listing and reading: its parent has its times.
+            # A process may end between listing and reading; its times are then in its parent.
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 times = times_of(f"/proc/{pid}")
                 living.append((pid, times))
@@ -267,7 +267,7 @@ class UsageMeter:
         )
 
     def _note_io(self, pid: int, times: ProcessTimes) -> None:
-        with contextlib.suppress(PermissionError):  # another user's: its bytes are not ours to see
+        with contextlib.suppress(PermissionError):  # the I/O of another user's process is hidden
             self._io[pid, times.started_ticks] = bytes_moved(f"/proc/{pid}")
 
     def _percent(self, cpu_s: float) -> float | None:
@@ -279,9 +279,12 @@ class UsageMeter:
 
 
 _FUSE_WAITS = (b"request_wait_answer", b"fuse_wait_answer")
-"""Kernel functions in which a caller of FUSE sleeps in the state S until a signal comes."""
+"""Kernel functions in which a caller of FUSE sleeps interruptibly (state S)."""
 
-_AT_FDCWD = ((1 << 64) - 100, (1 << 32) - 100)  # linux/fcntl.h; an int fills half a register
+_AT_FDCWD = (
+    (1 << 64) - 100,
+    (1 << 32) - 100,
+)  # linux/fcntl.h; as a 64-bit and as a 32-bit register
 _MAX_DESCRIPTOR = 1 << 30
 _NOT_READABLE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
@@ -291,8 +294,8 @@ class StalledCall:
     """A system call that has not returned yet.
 
     Attributes:
-        seconds: since it was first seen waiting.
-        path: the directory or file that the call works on; None where that is not known.
+        seconds: time since it was first seen waiting.
+        path: the directory or file of the call; None if unknown.
     """
 
     seconds: float
@@ -300,7 +303,7 @@ class StalledCall:
 
 
 class StalledCalls:
-    """Follows the threads of processes and of all their descendants."""
+    """Track the waiting threads of processes and of all their descendants."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, proc: str = "/proc") -> None:
         self._clock = clock
@@ -308,9 +311,9 @@ class StalledCalls:
         self._waiting_since_s: dict[tuple[str, bytes], float] = {}
 
     def longest(self, pids: Iterable[int]) -> StalledCall | None:
-        """Return the call that waits longest; None if no thread waits now.
+        """Return the call that has waited longest; None if no thread waits now.
 
-        Only waits that are seen by two calls of this function in a row are followed.
+        A wait has a duration only if two successive calls of this method see it.
         """
         now_s = self._clock()
         waiting = {
@@ -325,7 +328,7 @@ class StalledCalls:
         return StalledCall(now_s - waiting[wait], _path_of(wait[0]))
 
     def _waits_of(self, pid: int) -> Iterator[tuple[str, bytes]]:
-        """Yield the folder of each waiting thread, and how often it had waited before."""
+        """Yield the /proc directory of each waiting thread, and its number of earlier waits."""
         with contextlib.suppress(*_NOT_READABLE):
             for thread in os.listdir(f"{self._proc}/{pid}/task"):
                 folder = f"{self._proc}/{pid}/task/{thread}"
@@ -341,7 +344,7 @@ class StalledCalls:
 
 
 def with_descendants(pids: Iterable[int], proc: str = "/proc") -> set[int]:
-    """Return processes and all that descend from them; needs CONFIG_PROC_CHILDREN for these."""
+    """Return processes and their descendants; the latter need CONFIG_PROC_CHILDREN."""
     family: set[int] = set()
     waiting = list(pids)
     while waiting:
@@ -386,15 +389,15 @@ def _wchan(folder: str) -> bytes:
 
 
 def _path_of(folder: str) -> PathStr | None:
-    """Return what the first arguments of a thread's system call name.
+    """Return the path that the first arguments of a thread's system call name.
 
-    That is a descriptor, a path, or AT_FDCWD and a path; calls with other arguments than these do
-    not wait for a file system.
+    They are a descriptor, a path, or AT_FDCWD and a path. Calls with other arguments do not wait
+    for a file system.
     """
     try:
         arguments = [int(word, 16) for word in _read(f"{folder}/syscall").split()[1:3]]
         if len(arguments) < 2:
-            return None  # "running", or in no system call
+            return None  # "running", or not in a system call
         first, second = arguments
         if first <= _MAX_DESCRIPTOR:
             path = path_of_link(f"{folder}/fd/{first}")
@@ -406,7 +409,7 @@ def _path_of(folder: str) -> PathStr | None:
 
 
 def _string_at(folder: str, address: int) -> str:
-    """Return a path in the memory of a process, absolute; empty if there is none."""
+    """Read an absolute path from the memory of a process; empty if there is none."""
     memory = os.open(f"{folder}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         text = os.pread(memory, PATH_MAX_BYTES, address).partition(b"\0")[0]
@@ -422,10 +425,10 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 def set_pdeathsig() -> None:
     """Have the kernel kill this process when its parent ends, even while it is stopped.
 
-    The parent may have ended before this; so the caller compares os.getppid() afterwards.
+    The parent may have ended before this call, so the caller checks os.getppid() afterwards.
 
     Raises:
-        Missing: a filter refuses that.
+        Missing: a seccomp filter refuses the call.
     """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -436,16 +439,16 @@ def continue_when_parent_ends() -> None:
     The thread is the one that forked this process (PR_SET_PDEATHSIG in prctl(2)).
 
     Raises:
-        Missing: a filter refuses that.
+        Missing: a seccomp filter refuses the call.
     """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
 
 
 def set_child_subreaper() -> None:
-    """Become the parent of descendants whose own parents end (prctl(2)).
+    """Become the reaper of orphaned descendants (PR_SET_CHILD_SUBREAPER in prctl(2)).
 
     Raises:
-        Missing: a filter refuses that.
+        Missing: a seccomp filter refuses the call.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 

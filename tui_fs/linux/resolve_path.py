@@ -1,4 +1,4 @@
-"""Where a path leads: to a target only through links that the user and root alone can make."""
+"""Resolve paths; to a target only through links that no user but this one and root can change."""
 
 import contextlib
 import errno
@@ -20,10 +20,10 @@ _MAX_LINKS = 40  # path_resolution(7)
 
 
 def absolute(path: str) -> str:
-    """Return a path that starts at the root; `..` and symbolic links stay in it.
+    """Make a path absolute; keep `..` and symbolic links in it.
 
     Raises:
-        BadInput: the path is relative, and the current directory has no path any more.
+        BadInput: the path is relative, and the current directory no longer has a path.
     """
     if path.startswith("/"):
         return path
@@ -41,28 +41,28 @@ def open_canonical(path: str, by_text: str) -> tuple[PathStr, int]:
     """Open the directory that the kernel reaches by a path.
 
     The text of a path can name another directory: links of /proc lead into other mount namespaces,
-    and the current directory may be covered by a mount since it was entered.
+    and a later mount may cover the current directory.
 
     Args:
-        path: as the user gave it; not followed if it is itself a symbolic link.
-        by_text: its canonical form as far as the text shows, without links: it must lead to the
-            same directory.
+        path: as the user typed it; not followed if it is itself a symbolic link.
+        by_text: its canonical form, resolved by text and without links. It must lead to the same
+            directory.
 
     Returns:
-        The canonical path, in the kernel's spelling (which file systems that ignore case may
-        spell differently than `path`) unless /proc is not mounted or the path is longer than
-        the kernel reports (PATH_MAX), and a descriptor (O_PATH).
+        The canonical path and a descriptor (O_PATH). The path has the kernel's spelling, which can
+        differ from `path` on case-insensitive file systems, unless /proc is not mounted or the
+        path exceeds PATH_MAX.
 
     Raises:
-        OSError: it cannot be opened, is a symbolic link or no directory.
+        OSError: it cannot be opened, is a symbolic link, or is not a directory.
         Refused: `by_text` does not lead to that directory.
     """
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
     descriptor = os.open(path, flags)
     try:
         pin = pin_of(descriptor)
-        # First of all: between the reading of `by_text` and the opening a link may have been
-        # exchanged for the directory, and the path of where that leads is canonical, too.
+        # Check this first. A link may have replaced the directory between the resolution of
+        # `by_text` and the open, and the path of its target is canonical as well.
         if not _leads_to(by_text, pin):
             raise Refused(
                 f"{displayable(path)} and {displayable(by_text)} are different directories: the "
@@ -96,12 +96,12 @@ def _leads_to(path: str, pin: Pin) -> bool:
 
 
 def canonical_directory(path: str) -> PathStr:
-    """Return the canonical path of a directory that is only going to be read.
+    """Return the canonical path of a directory that will only be read.
 
-    Links on the way are followed, no matter who can change them.
+    Links in the path are followed, no matter who can change them.
 
     Raises:
-        BadInput: it is a symbolic link, no directory, or cannot be examined.
+        BadInput: it is a symbolic link, is not a directory, or cannot be examined.
         Refused: see `open_canonical`.
     """
     shown = displayable(path)
@@ -120,28 +120,28 @@ def canonical_directory(path: str) -> PathStr:
 
 
 def resolve(path: str, mounts: MountTable | None = None) -> PathStr:
-    """Return the canonical path of an existing directory, as its text and its links give it.
+    """Return the canonical path of an existing directory, by its text and its links.
 
-    The way is walked by descriptors, and each link is judged as it is read: whoever can exchange
-    a link decides what is at its end.
+    The path is walked by descriptors, and each link is checked when it is read: a user who can
+    replace a link controls where the path leads.
 
     Args:
-        mounts: the mount table; None to read it if there is a link on the way.
+        mounts: the mount table; None to read it at the first link.
 
     Raises:
-        OSError: a part of the way is not there or no directory.
+        OSError: a component does not exist or is not a directory.
         BadInput: see `absolute`.
-        Refused: it leads through a link that a user other than this one and root can change.
+        Refused: a user other than this one and root can change a link in the path.
     """
     uid = os.geteuid()
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
     path_fds = [os.open("/", flags)]
     names: list[str] = []
-    waiting = deque(absolute(path).split("/"))
+    components = deque(absolute(path).split("/"))
     links = 0
     try:
-        while waiting:
-            name = waiting.popleft()
+        while components:
+            name = components.popleft()
             if name in ("", "."):
                 continue
             if name == "..":
@@ -172,7 +172,7 @@ def resolve(path: str, mounts: MountTable | None = None) -> PathStr:
                 names.clear()
                 while len(path_fds) > 1:
                     os.close(path_fds.pop())
-            waiting.extendleft(reversed(text.split("/")))
+            components.extendleft(reversed(text.split("/")))
     finally:
         for descriptor in path_fds:
             os.close(descriptor)
@@ -183,11 +183,11 @@ def _is_changeable(link: os.stat_result, directory: int, uid: int, mounts: Mount
     """Return whether a user other than `uid` and root can change where a link leads.
 
     Args:
-        directory: a descriptor (O_PATH) of the directory that holds it.
+        directory: a descriptor (O_PATH) of the directory that contains it.
     """
     if link.st_uid not in (ROOT, uid):
         return True
-    # The kernel reads no attribute of a descriptor of O_PATH itself (open(2)).
+    # The kernel reads no extended attributes through an O_PATH descriptor itself (open(2)).
     location = f"/proc/self/fd/{directory}/."
     if others_may_replace(os.fstat(directory), link, uid, location):
         return True
@@ -196,52 +196,52 @@ def _is_changeable(link: os.stat_result, directory: int, uid: int, mounts: Mount
 
 
 def canonical(path: str, silent: Collection[str]) -> PathStr:
-    """Return the canonical path of what need not exist, as ``os.path.realpath`` does.
+    """Return the canonical path of a path that need not exist, like ``os.path.realpath``.
 
     Args:
-        silent: directories that are not read, nor anything in them: such a path is taken as
-            it is written.
+        silent: directories that may not answer. Neither they nor entries in them are read; the
+            rest of such a path is normalized by its text.
     """
     path = absolute(path)
     if not silent:
         return PathStr(os.path.realpath(path))
     names: list[str] = []
-    waiting = deque(path.split("/"))
+    components = deque(path.split("/"))
     links = 0
-    while waiting:
-        name = waiting.popleft()
+    while components:
+        name = components.popleft()
         if name in ("", "."):
             continue
         if name == "..":
             del names[-1:]
             continue
         names.append(name)
-        here = "/" + "/".join(names)
-        if lies_in(here, silent) or links > _MAX_LINKS:
-            return PathStr(os.path.normpath("/".join([here, *waiting])))
+        current = "/" + "/".join(names)
+        if lies_in(current, silent) or links > _MAX_LINKS:
+            return PathStr(os.path.normpath("/".join([current, *components])))
         try:
-            text = os.readlink(here)
+            text = os.readlink(current)
         except OSError:
-            continue  # no link, or nothing there
+            continue  # not a link, or does not exist
         links += 1
         if text.startswith("/"):
             names.clear()
         else:
             names.pop()
-        waiting.extendleft(reversed(text.split("/")))
+        components.extendleft(reversed(text.split("/")))
     return PathStr("/" + "/".join(names))
 
 
 def lies_in(path: str, places: Collection[str]) -> bool:
-    """Whether a path is one of some directories or in one of them, as they are written."""
+    """Return whether a path is one of some directories or below one, compared by text."""
     return any(is_within(path, place) for place in places)
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Open a regular file for reading; never wait for another process, as a FIFO would.
+    """Open a regular file for reading, without blocking on a FIFO.
 
     Raises:
-        OSError: it cannot be opened, is a symbolic link (ELOOP), or is not regular (EINVAL).
+        OSError: it cannot be opened, is a symbolic link (ELOOP), or is not a regular file (EINVAL).
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags)

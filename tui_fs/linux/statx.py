@@ -1,4 +1,4 @@
-"""What statx(2) and the ioctls of lsattr report of an open file; Python has no binding for them."""
+"""Call statx(2) and the ioctls of lsattr, for which Python has no bindings."""
 
 import contextlib
 import ctypes
@@ -22,19 +22,19 @@ _OVERLAYFS_MAGIC = 0x794C7630  # linux/magic.h
 _DELETED = " (deleted)"  # d_path in fs/d_path.c
 
 IMMUTABLE, APPEND_ONLY, MOUNT_ROOT = 0x10, 0x20, 0x2000
-"""STATX_ATTR_* of linux/stat.h; the first two are FS_*_FL of linux/fs.h, too."""
+"""STATX_ATTR_* of linux/stat.h; the first two equal FS_*_FL of linux/fs.h."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
 class FileStatx:
-    """What statx reports; None where the kernel or the file system does not report it.
+    """The result of statx; None for values that the kernel or the file system does not report.
 
     Attributes:
-        birth_ns: when the file was created, in nanoseconds since the epoch. NFS before Linux 6.16,
-            tmpfs before 6.6 and ext4 with inodes of 128 bytes do not record it. On overlayfs it is
-            None: the directory gets the birth time of its copy when an entry in it is deleted.
+        birth_ns: creation time in nanoseconds since the epoch. NFS before Linux 6.16, tmpfs before
+            6.6 and ext4 with inodes of 128 bytes do not record it. On overlayfs it is None: a
+            directory gets the birth time of its copy when an entry in it is deleted.
         mount_id: as in /proc/self/mountinfo (Linux 5.8).
     """
 
@@ -43,7 +43,7 @@ class FileStatx:
 
 
 def statx(descriptor: int) -> FileStatx:
-    """Return what statx reports about an open file.
+    """Return the statx values of an open file.
 
     Raises:
         OSError: the descriptor is not open, or the file system fails.
@@ -68,10 +68,10 @@ def attributes_at(directory: int, name: str) -> int:
         name: empty for the directory itself.
 
     Returns:
-        Bits such as `IMMUTABLE`; 0 where neither kernel nor file system reports them.
+        Bits such as `IMMUTABLE`; 0 if the kernel or the file system reports none.
 
     Raises:
-        OSError: there is no such entry, or the file system fails.
+        OSError: the entry does not exist, or the file system fails.
     """
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
     flags = _AT_SYMLINK_NOFOLLOW | _AT_NO_AUTOMOUNT | (0 if name else _AT_EMPTY_PATH)
@@ -85,7 +85,7 @@ def attributes_at(directory: int, name: str) -> int:
 def _statx_into(
     buffer: "ctypes.Array[ctypes.c_char]", directory: int, name: bytes, flags: int, wanted: int
 ) -> bool:
-    """Call statx; return False where it is not available."""
+    """Call statx; return False if it is not available."""
     function = getattr(_LIBC, "statx", None)  # glibc 2.28, musl 1.2.5
     if function is None:
         return False
@@ -99,11 +99,11 @@ def _statx_into(
 
 @lru_cache(maxsize=1)
 def has_statx() -> bool:
-    """Return whether the kernel answers statx; a seccomp filter or a kernel before 4.11 does not.
+    """Return whether statx works; it does not behind a seccomp filter or on a kernel before 4.11.
 
-    Only the call itself reports an address that cannot be read (EFAULT); a filter answers with an
-    errno of its own choice. The C library's function is of no use here: glibc emulates a missing
-    statx by fstatat. On a machine whose number of the call is not known it is taken to be there.
+    Only the system call itself returns EFAULT for an unreadable address; a filter returns another
+    errno. The function of the C library is unsuitable, because glibc emulates a missing statx by
+    fstatat. On an architecture whose call number is unknown, statx is assumed to work.
     """
     number = _STATX_NUMBERS.get(os.uname().machine)
     if number is None:
@@ -114,10 +114,10 @@ def has_statx() -> bool:
 
 
 def cached_links(descriptor: int) -> int | None:
-    """Return the number of links of an open file without asking a server; None if not known.
+    """Return the cached link count of an open file without a request to a server; None if unknown.
 
-    A network or FUSE file system sets it to 0 in the kernel's inode when this machine removes the
-    directory, and not for what other machines do (clear_nlink in fs/nfs/dir.c and fs/fuse/dir.c).
+    Network and FUSE file systems set it to 0 in the cached inode when this machine removes the
+    directory, but not when another machine does (clear_nlink in fs/nfs/dir.c and fs/fuse/dir.c).
     """
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
     function = getattr(_LIBC, "statx", None)
@@ -132,8 +132,8 @@ def cached_links(descriptor: int) -> int | None:
 def is_removed_on_overlay(descriptor: int) -> bool:
     """Return whether an open directory of an overlay has been removed.
 
-    The kernel marks its path so; its links still count those of the layer. A directory can have a
-    name that ends like the mark, and then stands at that path.
+    The link count is still that of the layer, so this checks for the suffix that the kernel appends
+    to the path. A directory whose real name ends in that suffix exists at that path.
     """
     if not _is_on_overlay(descriptor):
         return False
@@ -162,7 +162,7 @@ _TOP_OF_TREES = 0x20000
 
 
 def inode_flags(descriptor: int) -> int | None:
-    """Return the flags of an open file, None where the file system has none."""
+    """Return the inode flags of an open file, None if the file system has none."""
     try:
         answer = fcntl.ioctl(descriptor, _FS_IOC_GETFLAGS, b"\0\0\0\0\0\0\0\0")
     except OSError:
@@ -172,11 +172,11 @@ def inode_flags(descriptor: int) -> int | None:
 
 
 def spread_subdirectories(directory: int) -> None:
-    """Have ext4 put what is made in new subdirectories far from that of older ones.
+    """Have ext4 spread new subdirectories over its block groups.
 
-    It chooses the place by the subdirectory's name. Else new files take the inodes next to those
-    just deleted, and without a journal ext4 looks through these one by one, because it does not
-    give them out for some time: making twenty directories of 10,000 files took 46 s instead of 4.
+    With this flag ext4 chooses the group by the name of the subdirectory. Without it, new files get
+    inodes next to those just deleted. Without a journal ext4 does not reuse recently deleted inodes
+    and tests them one by one: creating twenty directories of 10,000 files took 46 s instead of 4.
     Other file systems have no such flag.
     """
     flags = inode_flags(directory)

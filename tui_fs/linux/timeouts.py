@@ -1,4 +1,4 @@
-"""Waiting with a time limit: for a descriptor, and for a call that may never return."""
+"""Wait with a time limit for a descriptor, or for a call that may never return."""
 
 import _thread
 import errno
@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class HasFileno(Protocol):
-    """A file, a socket, or anything else with a descriptor."""
+    """An object with a descriptor, such as a file or a socket."""
 
     def fileno(self) -> int:
         """Return the descriptor."""
@@ -16,9 +16,9 @@ class HasFileno(Protocol):
 
 
 def is_readable(file: int | HasFileno, timeout_s: float) -> bool:
-    """Return whether a file can be read without waiting, or its other end is closed.
+    """Return whether a file is readable without blocking, or its peer has closed it.
 
-    A process with many targets has descriptors above 1,023, which select(2) does not know.
+    This uses poll(2): a process with many targets has descriptors above 1,023, the limit of select.
     """
     poll = select.poll()
     poll.register(file, select.POLLIN)
@@ -31,10 +31,10 @@ _STACK_BYTES = 1 << 20
 
 
 class BackgroundCall(Generic[_Result]):
-    """A call in a thread of its own.
+    """A call in its own thread.
 
-    A thread of `threading` is not safe here: its start() waits without a limit for the thread to
-    report that it runs, and one that finds no memory never does.
+    `threading.Thread` is not safe here: its start() waits without a limit for the new thread to
+    report that it runs, and a thread that runs out of memory never does.
 
     Raises:
         OSError: no thread can be started (EAGAIN).
@@ -46,7 +46,9 @@ class BackgroundCall(Generic[_Result]):
         self._error: BaseException | None = None
         self._is_done = _thread.allocate_lock()
         self._is_done.acquire()
-        usual = _thread.stack_size(_STACK_BYTES)  # the usual 8 MiB may be all that a limit leaves
+        usual = _thread.stack_size(
+            _STACK_BYTES
+        )  # the default of 8 MiB may exceed what a limit leaves
         try:
             _thread.start_new_thread(self._run, ())
         except RuntimeError as error:
@@ -55,10 +57,10 @@ class BackgroundCall(Generic[_Result]):
             _thread.stack_size(usual)
 
     def result(self, timeout_s: float) -> _Result:
-        """Return what the function returns, or raise what it raises.
+        """Return the result of the function, or raise its exception.
 
         Raises:
-            TimeoutError: it has not returned yet; ask again later.
+            TimeoutError: it has not returned yet. The caller may retry.
         """
         if not self._is_done.acquire(timeout=timeout_s):
             raise TimeoutError(errno.ETIMEDOUT, "the file system does not answer")
@@ -70,12 +72,12 @@ class BackgroundCall(Generic[_Result]):
     def _run(self) -> None:
         try:
             self._value.append(self._function())
-        except BaseException as error:  # noqa: BLE001  raised again in the thread that asks
+        except BaseException as error:  # noqa: BLE001  raised again in `result`
             self._error = error
         finally:
             self._is_done.release()
 
 
 def call_within(function: Callable[[], _Result], timeout_s: float) -> _Result:
-    """Return what a function returns within a time; see `BackgroundCall` for what it raises."""
+    """Call a function with a time limit; raises like `BackgroundCall` and its `result`."""
     return BackgroundCall(function).result(timeout_s)

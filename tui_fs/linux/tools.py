@@ -1,4 +1,4 @@
-"""Finding the command line tools and the native engine, and which build is installed."""
+"""Find the command line tools and the native engine, and identify their builds."""
 
 import json
 import os
@@ -25,11 +25,11 @@ _VERSION_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The result of looking for a program.
+    """The result of a search for a program.
 
     Attributes:
         path: absolute; None if no program was accepted.
-        rejected: why the first program that others could replace was not accepted, a part of a
+        rejected: why the first program that others could replace was not accepted, as a part of a
             sentence; empty if there was none.
     """
 
@@ -38,9 +38,9 @@ class Search:
 
 
 def find_executable(name: str, directories: Iterable[str]) -> Search:
-    """Look for a program in the absolute ones of these directories.
+    """Search these directories for a program; skip relative ones.
 
-    A program that a user other than this one and root can replace is passed over.
+    A program that a user other than this one and root can replace is rejected.
     """
     rejected = ""
     for directory in directories:
@@ -86,19 +86,19 @@ def why_untrusted(path: str) -> str | None:
 
 
 def remedy_for_start(error: OSError) -> str | None:
-    """Return what to do where a limit keeps this process from starting any program.
+    """Return advice if a limit prevents this process from starting any program.
 
     Returns:
-        None where the program itself cannot be executed.
+        None if the cause is the program itself.
     """
     return cause_of(error)[1] if is_limit(error) else None
 
 
 def version_line(path: str) -> tuple[str, int]:
-    """Return the first line of ``--version`` and the exit code; no line if there is no answer.
+    """Return the first line of ``--version`` and the exit code; an empty line without an answer.
 
     Raises:
-        Missing: this process may start nothing now, which says nothing about the program.
+        Missing: a limit prevents this process from starting any program.
     """
     output, code = _output_of(path, "--version")
     lines = output.splitlines()
@@ -106,7 +106,7 @@ def version_line(path: str) -> tuple[str, int]:
 
 
 def _output_of(path: str, *arguments: str) -> tuple[str, int]:
-    """Run a program that only reports; return its output and its exit code, -1 for no answer."""
+    """Run a program without side effects; return its output and exit code, -1 for no answer."""
     try:
         answer = subprocess.run(
             [path, *arguments],
@@ -121,9 +121,9 @@ def _output_of(path: str, *arguments: str) -> tuple[str, int]:
             reason = os.strerror(error.errno or 0)
             command = " ".join((displayable(path), *arguments))
             raise Missing(f"{command} could not be started: {reason}.", advice) from error
-        return "", -1  # a program that cannot be executed has no version either
+        return "", -1  # a program that cannot be executed has no version
     except subprocess.TimeoutExpired:
-        return "", -1  # what does not answer has no version that could be relied on
+        return "", -1  # a program that hangs has no reliable version
     return answer.stdout.decode("utf-8", "replace"), answer.returncode
 
 
@@ -156,15 +156,15 @@ class Tool:
 
     @property
     def is_gnu(self) -> bool:
-        """Whether it is the GNU build, whose options the strategies use."""
+        """Whether it is the GNU version, whose options the strategies use."""
         return "GNU" in self.version
 
 
 def find_tool(name: str) -> Tool | None:
     """Return the tool `name` from the absolute directories of PATH, None if there is none.
 
-    ``python`` is the interpreter that runs this program, wherever it is, and the engine lies
-    beside this program.
+    ``python`` is the interpreter that runs this program, in any directory. The engine is searched
+    by `find_engine`.
     """
     if name == "python":
         version = f"Python {sys.version.split()[0]}"
@@ -176,7 +176,7 @@ def find_tool(name: str) -> Tool | None:
 
 
 def why_rejected(name: str) -> str:
-    """Return why a tool that is there is not used; empty if there is none of that name."""
+    """Return why an installed tool is not used; empty if none of that name is installed."""
     if name == ENGINE:
         return search_engine().rejected
     directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -197,14 +197,14 @@ def _engine(path: str) -> Tool:
 def find_engine() -> str | None:
     """Return the absolute path of the engine, None if there is none.
 
-    It is looked for beside the scripts of this installation first, for PATH may name another
-    one's, and then in the absolute directories of PATH.
+    The search starts in the scripts directory of this installation, because PATH may name the
+    engine of another one. It continues in the absolute directories of PATH.
     """
     return search_engine().path
 
 
 def search_engine() -> Search:
-    """Look for the engine as `find_engine` does; the result says what was rejected."""
+    """Search for the engine like `find_engine`; the result includes why one was rejected."""
     return _search(sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath))
 
 
@@ -215,14 +215,15 @@ def _search(scripts: str, search_path: str) -> Search:
 
 @dataclass(frozen=True, slots=True)
 class EngineCapabilities:
-    """What an engine reports about itself. The defaults are those of this version's engine.
+    """The capabilities that an engine reports. The defaults are those of this version's engine.
 
     Attributes:
         record_format: version of the survey's records (docs/record-format.md).
-        auto_threads: as many threads as processors, but at most so many, unless a number is set.
+        auto_threads: maximum number of threads without an explicit number: one per processor up to
+            this.
         open_directories: descriptors of the directory stacks of all threads together.
-        read_bytes: what one getdents64 reads.
-        name_bytes: names that all threads together have in memory at most.
+        read_bytes: buffer size of one getdents64.
+        name_bytes: maximum memory for names of all threads together.
         min_shared_names: a directory with fewer names left is not shared among threads.
         evicts_on: file systems on which a helper thread opens names and evicts their inodes.
     """
@@ -245,21 +246,21 @@ _LIMITS = (
 
 
 def installed_engine() -> EngineCapabilities:
-    """Return the capabilities of the installed engine; without one, those of this version's."""
+    """Return the capabilities of the installed engine; without one, the defaults."""
     path = find_engine()
     try:
         capabilities = None if path is None else engine_capabilities(path)
-    except Missing:  # no process can be started now; whatever needs the engine reports that
+    except Missing:  # no process can be started now; the code that needs the engine reports it
         capabilities = None
     return capabilities or EngineCapabilities()
 
 
 @lru_cache(maxsize=16)
 def engine_capabilities(path: str) -> EngineCapabilities | None:
-    """Return what an engine reports about itself; None if the answer is not that of an engine.
+    """Return the capabilities that an engine reports; None if the program is not an engine.
 
     Raises:
-        Missing: this process may start nothing now, which says nothing about the engine.
+        Missing: a limit prevents this process from starting any program.
     """
     output, code = _output_of(path, "capabilities", "--json")
     try:
