@@ -1,1 +1,1 @@
-"""The vocabulary every room speaks: values and events, without input or output."""
+"""Values and events shared by all packages, without input or output."""

@@ -1,4 +1,4 @@
-"""Who asks for a deletion, as far as it can be determined."""
+"""The identity of the caller of a deletion, as far as it can be determined."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 class CallerIdentity:
     """The person behind a job.
 
-    `login_user` is the kernel's word and survives sudo and su; `sudo_user` and
-    `ssh_connection` are what the environment claims, and anybody can set that. All text is
-    exact and must be shown through `displayable` only.
+    `login_user` comes from the kernel and survives sudo and su. `sudo_user` and `ssh_connection`
+    come from the environment, which every user can set. All text is exact and must be shown
+    through `displayable` only.
 
     Attributes:
         uid: the real user id.
-        user: its name, or the number where it has none.
-        login_user: who logged in, as a name or a number; empty where nobody did.
-        sudo_user: who called sudo or doas; empty without.
+        user: its name, or the number if it has none.
+        login_user: the user that logged in, as a name or a number; empty without a login.
+        sudo_user: the user that called sudo or doas; empty without.
         ssh_connection: client address, client port, server address, server port; empty
             without SSH.
         terminal: the terminal's device; empty without one.

@@ -1,4 +1,4 @@
-"""System call counts and where they come from."""
+"""System call counts and their sources."""
 
 import enum
 from collections.abc import Iterable, Mapping
@@ -14,16 +14,16 @@ TELLING_CALLS = REMOVING_CALLS | {
     *("stat", "lstat", "newfstatat", "statx"),
     *("execve", "clone", "vfork"),
 }
-"""Removals, opens, reads, stats and process starts: what a table shows one by one."""
+"""Calls with their own row in a table: removals, opens, reads, stats and process starts."""
 
 OTHER_CALLS = "other"
-"""What stands for all other calls in a prediction; no system call has this name."""
+"""The key of all other calls in a prediction; no system call has this name."""
 OTHER_CALLS_LABEL = "start-up, memory, closes"
-"""The row of a table that adds up all other calls."""
+"""The label of the table row for all other calls."""
 
 
 class TraceSource(enum.StrEnum):
-    """Who counts."""
+    """The source of the counts."""
 
     PERF = "perf"
     ENGINE = "engine"
@@ -35,10 +35,10 @@ class TraceSource(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallCount:
-    """How often a system call returned, and how often with an error.
+    """The number of returns of a system call, and of those with an error.
 
     Attributes:
-        seconds: time spent in the call, None where the source does not measure it.
+        seconds: time spent in the call, None if the source does not measure it.
     """
 
     calls: int
@@ -48,10 +48,10 @@ class CallCount:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What has been removed so far.
+    """The numbers of removed entries so far.
 
     Attributes:
-        directories: None where the source cannot distinguish directories from files.
+        directories: None if the source cannot distinguish directories from files.
     """
 
     entries: int
@@ -59,12 +59,12 @@ class Removed:
 
 
 class CallLine(NamedTuple):
-    """Counted calls beside predicted ones, as tables show them.
+    """A row of a table with counted and predicted calls.
 
     Attributes:
         name: of a system call, or `OTHER_CALLS_LABEL`.
-        predicted: 0 if nothing is.
-        predicted_text: empty if nothing is.
+        predicted: 0 without a prediction.
+        predicted_text: empty without a prediction.
     """
 
     name: str
@@ -76,11 +76,11 @@ class CallLine(NamedTuple):
 def call_lines(
     counted: Mapping[str, CallCount], predicted: Mapping[str, int], predicted_other: int | None
 ) -> list[CallLine]:
-    """Return the calls that decide something one by one, and one line for all others.
+    """Return one line for each call in `TELLING_CALLS`, and one line for all others.
 
     Args:
         predicted: calls by name.
-        predicted_other: about how many are predicted that have no name there; None if not known.
+        predicted_other: approximate number of predicted calls not in `predicted`; None if unknown.
     """
     lines = [
         CallLine(name, calls, number, count(number) if number else "")
@@ -88,27 +88,27 @@ def call_lines(
         if name in TELLING_CALLS
         for number in (predicted.get(name, 0),)
     ]
-    rest = [calls for name, calls in counted.items() if name not in TELLING_CALLS]
-    if rest:
-        seconds = [calls.seconds for calls in rest if calls.seconds is not None]
-        together = CallCount(
-            sum(calls.calls for calls in rest),
-            sum(calls.errors for calls in rest),
-            sum(seconds) if len(seconds) == len(rest) else None,
+    other_calls = [calls for name, calls in counted.items() if name not in TELLING_CALLS]
+    if other_calls:
+        seconds = [calls.seconds for calls in other_calls if calls.seconds is not None]
+        total = CallCount(
+            sum(calls.calls for calls in other_calls),
+            sum(calls.errors for calls in other_calls),
+            sum(seconds) if len(seconds) == len(other_calls) else None,
         )
         text = "" if predicted_other is None else about_text(predicted_other)
-        lines.append(CallLine(OTHER_CALLS_LABEL, together, 0, text))
+        lines.append(CallLine(OTHER_CALLS_LABEL, total, 0, text))
     return lines
 
 
 def about_text(number: int) -> str:
-    """Return a number of calls of which only the magnitude is predicted."""
+    """Return the text of a number of calls that is only predicted approximately."""
     digits = len(str(number))
     return f"about {count(round(number, 2 - digits))}" if digits > 2 else f"about {number}"
 
 
 def added_up(counts: Iterable[Mapping[str, CallCount]]) -> dict[str, CallCount]:
-    """Return the sums of several counts by name, which all have times."""
+    """Return the sums by name of several counts that all have times."""
     sums: dict[str, CallCount] = {}
     for calls in counts:
         for name, call in calls.items():

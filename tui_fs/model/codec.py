@@ -1,7 +1,7 @@
-"""Frozen dataclasses to JSON values and back, checked on the way in.
+"""Convert frozen dataclasses to JSON values and back, with validation of the input.
 
-Paths (`PathStr`) become a readable string, and where their bytes are not UTF-8 a second
-field ``NAME_b64`` holds the exact bytes.
+A path (`PathStr`) becomes a readable string. If its bytes are not UTF-8, a second field
+``NAME_b64`` contains the exact bytes.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from tui_fs.model.paths import (
 
 T = TypeVar("T")
 LARGEST_NUMBER = 1 << 100
-"""More than any sum of 64-bit counts; what is larger, or no finite number, is damage."""
+"""More than any sum of 64-bit counts; a larger or non-finite number means damaged input."""
 Argvs = tuple[tuple[str, ...], ...]
 _PATHS = tuple[PathStr, ...]
 Json = Any  # JSON has no closed type in Python; values are checked by `decode`
@@ -39,19 +39,19 @@ def path_fields(name: str, path: str) -> dict[str, Json]:
 
 
 def shown_path(record: Mapping[str, Json], name: str) -> str:
-    """Return the path under `name` as it may be shown (it is escaped already beside a _b64)."""
+    """Return the displayable path under `name`; with a _b64 field it is already escaped."""
     text = str(record[name])
     return text if f"{name}_b64" in record else displayable(text)
 
 
 def shown_failure(record: Mapping[str, Json]) -> str:
-    """Return the path of an error of a report, with what the entry shows of the reason."""
+    """Return the displayable path of an error in a report, with the cause if known."""
     cause = record.get("cause")
     return f"{shown_path(record, 'path')}: {cause}" if cause else shown_path(record, "path")
 
 
 def argv_fields(name: str, argvs: tuple[tuple[str, ...], ...]) -> dict[str, Json]:
-    """Return the JSON fields for argv lists; ``NAME_b64`` where an argument is not UTF-8."""
+    """Return the JSON fields for argv lists; ``NAME_b64`` if an argument is not UTF-8."""
     fields: dict[str, Json] = {
         name: [[arg if is_utf8(arg) else displayable(arg) for arg in argv] for argv in argvs]
     }
@@ -61,7 +61,7 @@ def argv_fields(name: str, argvs: tuple[tuple[str, ...], ...]) -> dict[str, Json
 
 
 def argvs_of(record: Mapping[str, Json], name: str) -> Argvs:
-    """Return the exact argv lists that `argv_fields` has put under ``name``."""
+    """Return the exact argv lists from the fields of `argv_fields`."""
     exact = record.get(f"{name}_b64")
     if exact is None:
         return tuple(tuple(argv) for argv in record.get(name, ()))
@@ -69,7 +69,7 @@ def argvs_of(record: Mapping[str, Json], name: str) -> Argvs:
 
 
 def paths_fields(name: str, paths: tuple[PathStr, ...]) -> dict[str, Json]:
-    """Return the JSON fields for a list of paths; ``NAME_b64`` where one is not UTF-8."""
+    """Return the JSON fields for a list of paths; ``NAME_b64`` if a path is not UTF-8."""
     if all(is_utf8(path) for path in paths):
         return {name: list(paths)}
     return {
@@ -103,14 +103,14 @@ def encode(value: Any) -> Json:
 
 
 def decode(kind: type[T], value: Json) -> T:
-    """Return `value` as a `kind`; BadInput says which field is wrong."""
+    """Return `value` as a `kind`; BadInput names the invalid field."""
     decoded = _decode(kind, value, kind.__name__)
     assert isinstance(decoded, kind)
     return decoded
 
 
 def why_no_json(error: Exception) -> str:
-    """Return as a clause why a file, or a line of it, did not give the JSON value expected."""
+    """Return a clause why reading a JSON value from a file or a line failed."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     if isinstance(error, RecursionError):
@@ -195,7 +195,7 @@ def _decode_dataclass(kind: type, value: Json, where: str) -> Any:
 
 
 def _number(value: float, where: str) -> float:
-    if not -LARGEST_NUMBER < value < LARGEST_NUMBER:  # nor is NaN
+    if not -LARGEST_NUMBER < value < LARGEST_NUMBER:  # also rejects NaN
         raise BadInput(f"{where} is no number that can be.")
     return value
 

@@ -17,23 +17,23 @@ COMMANDS = {
     "ionice": ", ".join(IoPriority),
     "threads": f"1 to {MOST_THREADS}, or auto",
 }
-"""Each command and the value it takes, in words; empty for none."""
+"""Each command with a description of its value; empty without a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that is known, with a value that fits it."""
+    """A known command with a valid value."""
 
     name: str
     value: str = ""
 
     def __str__(self) -> str:
-        """Return the line that is sent."""
+        """Return the line to send."""
         return f"{self.name} {self.value}".rstrip()
 
 
 def read_command(line: str) -> Command:
-    """Return the command of a line, ``NAME`` or ``NAME VALUE``; BadInput if it is none."""
+    """Parse a line ``NAME`` or ``NAME VALUE``; BadInput if it is not a valid command."""
     name, _, value = line.strip().partition(" ")
     if name not in COMMANDS:
         raise BadInput(f"{name!r} is not a command; there are {', '.join(COMMANDS)}.")

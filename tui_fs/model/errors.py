@@ -1,4 +1,4 @@
-"""Every way tui-fs says no, each with one sentence a person can act on."""
+"""The errors of tui-fs, each with one sentence and advice for the user."""
 
 import errno
 import os
@@ -9,11 +9,11 @@ from tui_fs.model.paths import displayable
 
 @dataclass
 class TuiFsError(Exception):
-    """The base of all errors that are shown to a person.
+    """The base class of all errors that are shown to the user.
 
     Attributes:
-        sentence: what is wrong, in one sentence.
-        advice: what to do instead; empty where the sentence says it all.
+        sentence: the problem, in one sentence.
+        advice: what to do; empty if the sentence already explains it.
     """
 
     sentence: str
@@ -24,7 +24,7 @@ class TuiFsError(Exception):
 
 
 class BadInput(TuiFsError):
-    """An argument, a file or a message that cannot be understood."""
+    """An argument, a file or a message is invalid."""
 
 
 @dataclass
@@ -39,17 +39,17 @@ class Refused(TuiFsError):
 
 
 class Missing(TuiFsError):
-    """A tool or a privilege that is needed is not there."""
+    """A required tool, resource or privilege is missing."""
 
 
 class JobFailed(TuiFsError):
-    """The supervisor of a job could not be started or is gone."""
+    """The supervisor of a job could not be started or has exited."""
 
 
 def cannot_examine(path: str, error: OSError) -> "BadInput | Missing":
     """Return the error for a directory that cannot be opened or examined.
 
-    Only ENOENT means that it does not exist. A limit of this process is `Missing`.
+    Only ENOENT means that it does not exist. A limit of this process yields `Missing`.
     """
     number = error.errno or 0
     shown = displayable(path)
@@ -96,7 +96,7 @@ _REASONS = {
     errno.EMFILE: ("too many open files", "Raise the limit: ulimit -n."),
     errno.ENFILE: ("too many open files on this system", "Raise fs.file-max with sysctl."),
 }
-"""Why a directory cannot be examined, and what to do."""
+"""Causes and advice by errno for a directory that cannot be examined."""
 
 _MEANINGS = {
     errno.EPERM: "not permitted: an attribute (immutable, append-only; see lsattr), a sticky "
@@ -131,11 +131,11 @@ _MEANINGS = {
 
 
 def meaning(error_number: int) -> str:
-    """Return what an errno means for a deletion, in plain words (0: not known)."""
-    known = _MEANINGS.get(error_number)
-    if known is not None:
-        return known
+    """Return the meaning of an errno for a deletion, in words (0: unknown)."""
+    text = _MEANINGS.get(error_number)
+    if text is not None:
+        return text
     name = errno.errorcode.get(error_number)
-    if name is None:  # of a damaged journal, or of a later kernel
+    if name is None:  # from a damaged journal or a later kernel
         return f"the kernel reports error {error_number}"
     return f"the kernel reports: {os.strerror(error_number)} ({name})"

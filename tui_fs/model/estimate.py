@@ -1,4 +1,4 @@
-"""What a deletion is predicted to cost."""
+"""The predicted cost of a deletion."""
 
 from dataclasses import dataclass
 
@@ -13,19 +13,19 @@ class Estimate:
     Attributes:
         seconds_low: nine of ten runs should take longer.
         seconds_high: nine of ten runs should take less.
-        syscalls: predicted calls by name, of all processes together: those that remove, open, read
-            and ask for the status of directories and entries, and that start processes.
-        other_calls: about how many all other calls are (start-up, memory, closes); None if not
-            known.
-        peak_memory_bytes: an order of magnitude, of the largest single process.
-        memory_reason: why it needs so much memory; empty where it is not much.
-        feasible: whether the strategy can be run here at all.
-        reasons: why it cannot be run, or what to know about it.
-        rests_on: where the time comes from, in words.
-        calls_rest_on: where the calls come from, likewise.
-        measured_at: when the prices were measured (epoch seconds), 0 if nobody has.
-        learned_factor: of finished jobs, by which the time was multiplied.
-        advice: why this strategy is the one to take, or why not, in a sentence.
+        syscalls: predicted calls by name, summed over all processes: removals, opens, reads and
+            stats of directories and entries, and process starts.
+        other_calls: approximate number of all other calls (start-up, memory, closes); None if
+            unknown.
+        peak_memory_bytes: order of magnitude for the largest single process.
+        memory_reason: why it needs much memory; empty if it does not.
+        feasible: the strategy can run on this target.
+        reasons: why it cannot run, or notes about it.
+        rests_on: the basis of the predicted time, in words.
+        calls_rest_on: the basis of the predicted calls, in words.
+        measured_at: when the unit costs were measured (epoch seconds), 0 without a measurement.
+        learned_factor: factor learned from finished jobs, already applied to the time.
+        advice: why to choose this strategy, or why not, as a sentence.
     """
 
     strategy: StrategyName
@@ -50,10 +50,10 @@ class Estimate:
 
     @property
     def memory_words(self) -> str:
-        """The magnitude of the peak memory, for a person."""
+        """The magnitude of the peak memory, in words."""
         return f"~{count(self.peak_memory_bytes >> 20)} MiB"
 
     @property
     def total_calls(self) -> int:
-        """All predicted system calls, about."""
+        """The approximate number of all predicted system calls."""
         return sum(self.syscalls.values()) + (self.other_calls or 0)

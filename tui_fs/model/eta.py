@@ -1,7 +1,7 @@
-"""How long a running job will still take: by its own rate, and by the prediction until then."""
+"""Estimate the remaining time of a job from its prediction, and later from its own rate."""
 
 TRUST_RATE_AFTER_S = 10.0
-"""From then on only the measured rate counts, and from a quarter of the entries on."""
+"""Only the measured rate counts after this time, or after a quarter of the entries."""
 
 SHORTEST_TELLING_S = 0.5
 """The duration of shorter jobs depends more on their start than on their entries."""
@@ -10,16 +10,16 @@ Range = tuple[float, float]
 
 
 def by_rate(left: int, rate_per_s: float, mean_per_s: float) -> Range:
-    """Return low and high seconds for what is left, between two rates."""
+    """Return low and high seconds for `left` entries, by two rates."""
     return left / max(rate_per_s, mean_per_s), left / min(rate_per_s, mean_per_s)
 
 
 def by_model(predicted_s: tuple[float, float, float], fraction: float, working_s: float) -> Range:
-    """Return low and high seconds left by the prediction, and by what has passed already.
+    """Return low and high remaining seconds by the prediction and the elapsed time.
 
     Args:
-        predicted_s: low, expected and high of the whole.
-        fraction: of the entries that are removed.
+        predicted_s: low, expected and high seconds of the whole job.
+        fraction: removed share of the entries.
     """
     low, _, high = predicted_s
     left = 1.0 - fraction
@@ -29,7 +29,7 @@ def by_model(predicted_s: tuple[float, float, float], fraction: float, working_s
 def together(
     rate: Range | None, model: Range | None, fraction: float, working_s: float
 ) -> Range | None:
-    """Return one range: at first the model's, with every second more that of the rate."""
+    """Blend both ranges; the weight moves from the model to the rate over time."""
     if rate is None or model is None:
         return rate or model
     trust = min(1.0, max(4.0 * fraction, working_s / TRUST_RATE_AFTER_S))

@@ -1,6 +1,6 @@
-"""What a supervisor writes down while it works; the journal is a list of these.
+"""The events that a supervisor records; a journal is a list of them.
 
-Every ``at_s`` is seconds since the job's start by the monotonic clock.
+Every ``at_s`` is in seconds since the start of the job by the monotonic clock.
 """
 
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from tui_fs.model.target import check_paths
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the strategy's processes use at one moment, all of them together.
+    """The resource usage of all processes of the strategy at one moment.
 
     Attributes:
         cpu_s, system_s: user plus kernel time, and kernel time alone, since the start.
-        cpu_percent: since the last sample, 100 is one core; None for the first sample.
+        cpu_percent: since the last sample; 100 is one core. None for the first sample.
         rss_bytes: resident memory now.
-        read_bytes, written_bytes: since the start, as the kernel accounts to processes; None where
-            it does not.
+        read_bytes, written_bytes: since the start, by the I/O accounting of the kernel; None
+            without it.
         busiest: name and number of the process that uses the most CPU.
     """
 
@@ -42,12 +42,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
-    """The pins were checked again, the counters stand ready; nothing is deleted yet.
+    """The pins were checked again and the counters are ready; nothing is deleted yet.
 
     Attributes:
-        boot_id: which run of the kernel it is (proc_sys_kernel(5)).
-        predicted_other_calls: about how many calls are not predicted by name; None if not known.
-        missing_figures: what cannot be measured while it runs.
+        boot_id: identifies the boot (proc_sys_kernel(5)).
+        predicted_other_calls: approximate number of calls not predicted by name; None if unknown.
+        missing_figures: figures that cannot be measured while it runs.
         is_filtered: only entries that match a filter are deleted; the targets stay.
     """
 
@@ -74,13 +74,13 @@ class JobStarted:
     is_filtered: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a start of nothing."""
+        """Refuse a start without targets."""
         check_paths(self.targets)
 
 
 @dataclass(frozen=True, slots=True)
 class JobRefused:
-    """The job was not started; nothing was touched."""
+    """The job was not started; nothing was changed."""
 
     at_s: float
     rule: str
@@ -102,7 +102,7 @@ class StepFinished:
     """A step's processes have ended.
 
     Attributes:
-        statuses: exit codes, negative for the signal that ended it.
+        statuses: exit codes; negative for the signal that ended a process.
         peak_memory_bytes: the largest single process of the step.
     """
 
@@ -121,10 +121,10 @@ class Sampled:
     Attributes:
         strategy_s: time since the first process was started, pauses included.
         calls: the counts that changed since the last sample, as totals.
-        removed: None where the source does not count.
-        threads: that the tool says are at work; 0 if it says nothing of them.
-        held_s: how long gentleness has held the tools back so far; the journal of an old job
-            does not have every hold.
+        removed: None if the source does not count removals.
+        threads: number of working threads that the tool reports; 0 if it reports none.
+        held_s: total time for which gentle mode has stopped the tools so far; the journal of an
+            old job does not have every stop.
     """
 
     at_s: float
@@ -140,11 +140,11 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class EntryFailed:
-    """An entry could not be deleted; the run goes on.
+    """An entry could not be deleted; the job continues.
 
     Attributes:
-        error: errno, 0 where the tool's message is not understood.
-        cause: what the entry shows of the reason, as a clause; empty if nothing.
+        error: errno, 0 if the message of the tool cannot be parsed.
+        cause: the cause found by examining the entry, as a clause; empty if unknown.
     """
 
     at_s: float
@@ -156,7 +156,7 @@ class EntryFailed:
 
 @dataclass(frozen=True, slots=True)
 class FailuresCounted:
-    """Further failures of one kind whose paths are not kept."""
+    """Further failures of one kind, without their paths."""
 
     at_s: float
     operation: str
@@ -174,12 +174,12 @@ class ToolSaid:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The strategy's processes were stopped; the sample before this says how far they came.
+    """The processes of the strategy were stopped; the preceding sample has their progress.
 
     Attributes:
-        asked_at_s: when the command came.
-        all_stopped: every process was seen standing; one in a long call to the kernel (a huge
-            file being given back) ends that call first.
+        asked_at_s: time of the command.
+        all_stopped: every process was seen stopped. A process in a long system call (the release
+            of a huge file) stops at the end of the call.
     """
 
     at_s: float
@@ -189,14 +189,14 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The strategy's processes go on."""
+    """The processes of the strategy were continued."""
 
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class PaceChanged:
-    """A person has changed how fast the job may go."""
+    """The user has changed the pace of the job."""
 
     at_s: float
     pace: Pace
@@ -207,8 +207,8 @@ class Throttled:
     """A gentle job has stopped its tools, because other processes wait.
 
     Attributes:
-        resource: what they wait for: ``disk`` or ``processors``.
-        pressure_percent: the share of the last moments in which a process waited for it.
+        resource: the contended resource: ``disk`` or ``processors``.
+        pressure_percent: recent share of time in which a process waited for it.
     """
 
     at_s: float
@@ -225,10 +225,10 @@ class Unthrottled:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """A line for the system's log.
+    """A line for the system log.
 
     Attributes:
-        unsent: why the system's log did not get it; empty if it did.
+        unsent: why the line could not be logged; empty if it was.
     """
 
     at_s: float
@@ -238,10 +238,10 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequested:
-    """Somebody asked for the end of the job; its processes were killed.
+    """A cancellation was requested; the processes of the job were killed.
 
     Attributes:
-        reason: who or what asked, in words.
+        reason: the source of the request, in words.
     """
 
     at_s: float
@@ -253,15 +253,15 @@ class JobFinished:
     """All processes have ended and the targets were checked.
 
     Attributes:
-        split_is_exact: files and directories were distinguished by counting, not by difference.
+        split_is_exact: files and directories were counted separately, not by difference.
         surviving_entries: names still below the targets (and the targets themselves, unless
-            they were to be kept); None if that could not be counted.
-        left: the targets of which something is left.
-        unknown: those of `left` of which it is not known whether anything is left.
-        vanished: the targets that were to be kept and are gone themselves.
-        space_causes: why the space that came back is not what was expected.
-        failed: entries that could not be deleted; None in a journal that does not add them up.
-        deleted_entries: by the last sample; None where nothing could count them.
+            they were to be kept); None if they could not be counted.
+        left: the targets that are not deleted completely.
+        unknown: the targets of `left` whose state could not be determined.
+        vanished: the targets that were to be kept and no longer exist.
+        space_causes: why the freed space differs from the expected one.
+        failed: number of entries that could not be deleted; None in a journal without that sum.
+        deleted_entries: by the last sample; None if no source counted them.
     """
 
     at_s: float
@@ -283,10 +283,10 @@ class JobFinished:
 
 @dataclass(frozen=True, slots=True)
 class RecordIncomplete:
-    """The journal could not be written to the end of the job.
+    """Writing the journal failed before the end of the job.
 
     Attributes:
-        problem: why, in words.
+        problem: the reason, in words.
     """
 
     at_s: float
@@ -333,7 +333,7 @@ _TYPES_BY_WIRE_NAME: dict[str, type[Event]] = {
     "JobFinished": JobFinished,
     "RecordIncomplete": RecordIncomplete,
 }
-"""Journals and event streams have these names, whatever the classes are called."""
+"""The event names in journals and event streams, independent of the class names."""
 _WIRE_NAMES = {event_type: name for name, event_type in _TYPES_BY_WIRE_NAME.items()}
 
 
@@ -343,7 +343,7 @@ def event_to_json(event: Event) -> dict[str, Json]:
 
 
 def event_from_json(value: Json) -> Event:
-    """Return the event of a JSON object; BadInput if it is none."""
+    """Return the event of a JSON object; BadInput if it is not an event."""
     if not isinstance(value, dict):
         raise BadInput("A journal line is not a JSON object.")
     name = value.get("type")

@@ -1,4 +1,4 @@
-"""Figures that cannot be measured on a machine, each with the reason."""
+"""Figures that this machine cannot measure, each with the reason."""
 
 import enum
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class Figure(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MissingFigure:
-    """A figure that cannot be measured here.
+    """A figure that cannot be measured on this machine.
 
     Attributes:
-        reason: in a few words, so that a sentence has room in a line of a terminal.
+        reason: in a few words, so that the sentence fits a terminal line.
     """
 
     figure: Figure
@@ -29,7 +29,7 @@ class MissingFigure:
 
     @property
     def sentence(self) -> str:
-        """Say what is not known, and why."""
+        """Return the figure and the reason as a sentence."""
         return f"Not known: {self.figure} ({self.reason})."
 
 

@@ -1,4 +1,4 @@
-"""A finding: something about a directory that a person should know before deleting it."""
+"""A finding: a detected problem of a directory that matters for its deletion."""
 
 import enum
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ FindingKind = NewType("FindingKind", str)
 
 
 class Severity(enum.StrEnum):
-    """How much a finding matters."""
+    """The severity of a finding."""
 
     INFO = "info"
     WARNING = "warning"
@@ -20,14 +20,14 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a directory that a person should know before deleting it.
+    """A detected problem of a directory that matters for its deletion.
 
     Attributes:
-        path: where it is: a directory or a file.
-        numbers: by name; the name ends in the unit, or is what is counted.
+        path: the directory or file concerned.
+        numbers: by name; the name ends in the unit, or names the counted objects.
         meaning, advice: sentences.
-        blocks: why no deletion should begin, as a part of a sentence; empty if one may.
-        remains: what a deletion leaves behind, as a part of a sentence; empty if nothing.
+        blocks: why a deletion should not start, as a part of a sentence; empty if it may.
+        remains: what a deletion leaves behind, as a part of a sentence; may be empty.
         lock: an adjective for a directory whose direct entries cannot be deleted; empty if they
             can.
     """

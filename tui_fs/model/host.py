@@ -1,4 +1,4 @@
-"""Which machine made a job or a record, where several machines share a home directory."""
+"""Identify the machine of a job or a record, because machines may share a home directory."""
 
 import enum
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One run of the kernel of one machine; empty fields are unknown.
+    """One boot of one machine; empty fields are unknown.
 
     Attributes:
         name: the host name.
         machine_id: machine-id(5); clones of one image can have the same.
-        boot_id: random for each boot, so it differs between clones, too.
+        boot_id: random for each boot, so it also differs between clones.
     """
 
     name: str = ""
@@ -21,10 +21,10 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where and when a job was created.
+    """The host and time of the creation of a job.
 
     Attributes:
-        boottime_s: CLOCK_BOOTTIME; comparable within one boot, and no clock change affects it.
+        boottime_s: CLOCK_BOOTTIME; comparable within one boot, and unaffected by clock changes.
     """
 
     host: Host = field(default_factory=Host)
@@ -32,7 +32,7 @@ class Origin:
 
 
 class Locality(enum.Enum):
-    """Where something was made, seen from here."""
+    """The origin of an object relative to this host."""
 
     THIS_BOOT = enum.auto()
     EARLIER_BOOT = enum.auto()
@@ -40,17 +40,17 @@ class Locality(enum.Enum):
 
 
 def locality_of(host: Host, here: Host) -> Locality:
-    """Return where `host` is, seen from the host `here`.
+    """Return the locality of `host` relative to the host `here`.
 
-    The same boot id is the same kernel, whatever the names are (a container has its own).
-    Otherwise name and machine id must both be equal to be an earlier boot of this machine. Two
-    clones that share both count as one host. A machine that was renamed and restarted regards
-    what it made before as made by another host.
+    Equal boot ids mean the same kernel, even with different names (a container has its own). With
+    different boot ids, an earlier boot of this machine must have the same name and machine id. Two
+    clones that share both count as one host. After a machine was renamed and rebooted, its earlier
+    objects count as those of another host.
     """
     if host == Host() or (host.boot_id and host.boot_id == here.boot_id):
         return Locality.THIS_BOOT
     if (host.name, host.machine_id) != (here.name, here.machine_id):
         return Locality.OTHER_HOST
     if not host.boot_id or not here.boot_id:
-        return Locality.THIS_BOOT  # without /proc boots cannot be compared; the lock decides
+        return Locality.THIS_BOOT  # without /proc, boots cannot be compared; the lock decides
     return Locality.EARLIER_BOOT

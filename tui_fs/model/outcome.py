@@ -4,7 +4,7 @@ import enum
 
 
 class Outcome(enum.StrEnum):
-    """How a job ended, in rising order of seriousness."""
+    """The end of a job, in ascending order of severity."""
 
     DONE = "done"
     PARTIAL = "partial"
@@ -14,7 +14,7 @@ class Outcome(enum.StrEnum):
 
 
 class JobState(enum.StrEnum):
-    """How a job stands now; the ended states are spelled as their outcomes."""
+    """The current state of a job; the final states equal their outcomes."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -24,9 +24,9 @@ class JobState(enum.StrEnum):
     REFUSED = "refused"
     DIED = "died"
     ELSEWHERE = "elsewhere"
-    """Another host made it, and its journal has no end: only that host knows more."""
+    """Another host started it, and its journal has no end; only that host knows its state."""
 
     @property
     def is_live(self) -> bool:
-        """Whether a supervisor of this host is at work on it."""
+        """Whether a supervisor on this host is running it."""
         return self in (JobState.RUNNING, JobState.PAUSED)

@@ -1,4 +1,4 @@
-"""Paths as the kernel knows them (any bytes) and as a person may safely see them."""
+"""Convert between paths as the kernel stores them (any bytes) and safe text for display."""
 
 import base64
 import os
@@ -9,35 +9,35 @@ from collections.abc import Iterator
 from typing import NewType
 
 PATH_MAX_BYTES = 4_096
-"""The longest path that the kernel takes, with its closing NUL (linux/limits.h)."""
+"""The longest path of a system call, including the NUL (linux/limits.h)."""
 
 PathStr = NewType("PathStr", str)
-"""A path decoded with ``surrogateescape``: `os.fsencode` gives back the exact bytes."""
+"""A path decoded with ``surrogateescape``: `os.fsencode` returns the exact bytes."""
 
 _NAMED_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\\": "\\\\"}
 
-# Categories that move the cursor, hide themselves, reorder text or cannot be drawn:
+# Categories that move the cursor, are invisible, reorder text or cannot be drawn:
 # control, format (U+202E and friends), surrogate, private use, unassigned, separators.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 
-# Drawn as nothing or as a space although their category is that of a letter, a mark or a symbol.
+# Rendered as nothing or as a space although they are letters, marks or symbols.
 _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800\U00016fe4\U0001d159") | {
     chr(code) for code in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
 }
 
 _ODD = re.compile(r"\\|(?:\A|(?<=[/ ])) | (?=/|\Z)")
-"""A backslash, or a space that is easily overlooked: at an end of a name, or after a space."""
+"""A backslash, or an inconspicuous space: at an end of a name, or after a space."""
 
 _MOST_MARKS = 6
-"""Marks that are drawn on one letter; Burmese has as many."""
+"""Combining marks allowed on one letter; Burmese needs this many."""
 
 
 def displayable(path: str | bytes) -> str:
-    """Return `path` with everything a terminal could act on written as an escape.
+    """Return `path` with every character that could control a terminal escaped.
 
-    Two different names never look the same: a backslash is doubled, and a space or an accent that
-    is easily overlooked or looks like another character is an escape. Bytes that are not UTF-8
-    appear as ``\\xNN``. For text that is no path see `harmless`.
+    Different names have different results: a backslash is doubled, and a space or accent that is
+    inconspicuous or resembles another character is escaped. Bytes that are not UTF-8 become
+    ``\\xNN``. For text that is not a path see `harmless`.
     """
     text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
     is_plain = text.isascii() and text.isprintable() and not _ODD.search(text)
@@ -48,7 +48,7 @@ def shown_characters(text: str) -> Iterator[str]:
     """Yield each character of a path as `displayable` shows it."""
     is_composed = unicodedata.is_normalized("NFC", text)
     odd = {match.start() for match in _ODD.finditer(text)}
-    letter = ""  # the characters that the next one is drawn on, or composed with; all are shown
+    letter = ""  # the base of the next character when it combines or composes; all shown unescaped
     for at, character in enumerate(text):
         piece, together = _escaped(character), letter + character
         is_mark = unicodedata.category(character) in ("Mn", "Mc", "Me")
@@ -64,9 +64,9 @@ def shown_characters(text: str) -> Iterator[str]:
 
 
 def harmless(text: str) -> str:
-    """Return a sentence, or what a tool says, with all that a terminal could act on as escapes.
+    """Return a sentence or the output of a tool with terminal control characters escaped.
 
-    Unlike in `displayable`, spaces and backslashes stay, so the result can be passed again.
+    Unlike `displayable`, this keeps spaces and backslashes, so it is idempotent.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -74,12 +74,12 @@ def harmless(text: str) -> str:
 
 
 def shell_quoted(argv: tuple[str, ...]) -> str:
-    """Return a command line that can be pasted into bash and is safe to show."""
+    """Return a command line that is safe to show and can be pasted into bash."""
     return " ".join(_shell_word(argument) for argument in argv)
 
 
 def is_encodable(text: str) -> bool:
-    """Return whether any bytes stand for `text`: not for half a character (U+D800 and so on)."""
+    """Return whether `text` can be encoded to bytes; an unpaired surrogate (U+D800) cannot."""
     if text.isascii():
         return True
     try:
@@ -90,24 +90,24 @@ def is_encodable(text: str) -> bool:
 
 
 def upwards(path: str) -> Iterator[str]:
-    """Yield an absolute path and those of all directories above it, ``/`` last."""
-    while path.strip("/"):  # dirname leaves "//x" at "//"
+    """Yield an absolute path and all its ancestors, ``/`` last."""
+    while path.strip("/"):  # dirname returns "//" for "//x"
         yield path
         path = os.path.dirname(path)
     yield "/"
 
 
 def is_typable(name: str) -> bool:
-    """Return whether a person can type a name as it is shown.
+    """Return whether a name can be typed on a keyboard as it is shown.
 
-    Keyboards produce composed characters (NFC); macOS and some archives store decomposed ones.
+    Keyboards produce composed characters (NFC). macOS and some archives store decomposed ones.
     """
-    one_by_one = re.sub(" +", " ", name)  # a person who sees several spaces can type them
-    return displayable(one_by_one) == one_by_one
+    single_spaced = re.sub(" +", " ", name)  # visible repeated spaces can be typed
+    return displayable(single_spaced) == single_spaced
 
 
 def is_shown_as_it_is(path: str) -> bool:
-    """Return whether `displayable` changes nothing of a path but that it doubles backslashes."""
+    """Return whether `displayable` only doubles backslashes in a path."""
     return displayable(path) == path.replace("\\", "\\\\")
 
 
@@ -126,12 +126,12 @@ def to_base64(path: str) -> str:
 
 
 def from_base64(text: str) -> PathStr:
-    """Return the path whose exact bytes are given in base64; ValueError if they are not."""
+    """Return the path with these exact bytes in base64; ValueError if it is not base64."""
     return PathStr(os.fsdecode(base64.b64decode(text, validate=True)))
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Return whether `path` is `directory` or lies below it (both absolute and normalised)."""
+    """Return whether `path` is `directory` or below it (both absolute and normalized)."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
@@ -146,7 +146,7 @@ def _shell_word(argument: str) -> str:
 
 
 def _in_dollar_quotes(character: str, piece: str) -> str:
-    """Write what is not plain as its bytes: bash reads those alike in every locale."""
+    """Escape non-plain characters as bytes, which bash reads alike in every locale."""
     if character in "'\\":
         return f"\\{character}"
     if character in (piece, " "):
@@ -155,7 +155,7 @@ def _in_dollar_quotes(character: str, piece: str) -> str:
 
 
 def _can_carry(letter: str, mark: str) -> bool:
-    """Return whether a mark can be seen on a letter with its marks; on nothing, it cannot."""
+    """Return whether a combining mark is visible on a letter with its marks (not on none)."""
     return letter != "" and len(letter) <= _MOST_MARKS and letter[-1] != mark
 
 
@@ -173,6 +173,6 @@ def _escaped(character: str) -> str:
 
 def _code_of(character: str) -> str:
     code = ord(character)
-    if code < 0x80:  # from here on \\x would mean the byte, not the character
+    if code < 0x80:  # above this, \\x would mean the byte, not the character
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

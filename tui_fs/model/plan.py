@@ -1,4 +1,4 @@
-"""A plan: everything a supervisor needs to know to run a job, and nothing it could guess."""
+"""A plan: the complete input of a supervisor, so that it need not guess."""
 
 from dataclasses import dataclass
 
@@ -15,18 +15,18 @@ from tui_fs.model.units import counted
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the survey says will be deleted.
+    """The entries to delete according to the survey.
 
     Attributes:
-        totals: with filters, only what matches them; without the target's own directory
-            when that is kept.
-        complete: the survey had counted everything.
-        freed_bytes_min, freed_bytes_max: blocks of the entries.
-        metadata_bytes_max: what may come back besides.
-        shared_bytes: what may stay because reflink copies or snapshots own the same blocks.
-        is_on_overlay: a lower layer may have all of it, which then frees nothing.
-        matching_directories: directories whose names match the filter by name. They stay: filters
-            select no directories.
+        totals: with filters, only matching entries; without the directory of a target that is
+            kept.
+        complete: the survey had finished.
+        freed_bytes_min, freed_bytes_max: bytes of the blocks of the entries.
+        metadata_bytes_max: metadata bytes that may be freed in addition.
+        shared_bytes: bytes that may stay because reflink copies or snapshots own the same blocks.
+        is_on_overlay: a lower layer may contain everything, and deleting then frees nothing.
+        matching_directories: directories whose names match the name filter. They stay, because
+            filters select no directories.
     """
 
     totals: Totals
@@ -40,12 +40,12 @@ class Expected:
 
     @property
     def freed_bytes_most(self) -> int:
-        """Everything that may come back."""
+        """The maximum of freed bytes, including metadata."""
         return self.freed_bytes_max + self.metadata_bytes_max
 
     @property
     def about_directories(self) -> str:
-        """Why directories stay whose names match the filter by name; empty if there are none."""
+        """Why directories that match the name filter stay; empty if there are none."""
         if not self.matching_directories:
             return ""
         names = counted(self.matching_directories, "directory name", "directory names")
@@ -58,7 +58,7 @@ class Expected:
 
     @property
     def freed_words(self) -> str:
-        """The space that comes back, for a person."""
+        """The freed space, in words."""
         least, most = self.freed_bytes_min, self.freed_bytes_max
         return freed_in_words(
             least,
@@ -74,17 +74,17 @@ class Plan:
     """A confirmed deletion.
 
     Raises:
-        BadInput: it has no target, or one without an absolute path.
+        BadInput: it has no target, or a target without an absolute path.
 
     Attributes:
         created_at: seconds since the epoch.
-        confirmed_from: the directory the person stood in; it must not be deleted.
-        tools: absolute path of each tool the strategy starts, found when planning.
-        writable_by_others: directories in it in which somebody other than the user and root
-            may write.
-        trace: the source the person asked for; None lets the supervisor pick the best.
-        name_typed: the person has typed the target's name, or the word where there are several.
-        continues: the job that died and is taken up by this one; empty for a new one.
+        confirmed_from: the current directory of the user; it must not be deleted.
+        tools: absolute path of each tool that the strategy starts, found when planning.
+        writable_by_others: directories in the targets in which a user other than this one and
+            root may write.
+        trace: the call source that the user chose; None lets the supervisor select the best.
+        name_typed: the user has typed the name of the target, or the word for several targets.
+        continues: id of the dead job that this one resumes; empty for a new job.
     """
 
     job_id: str
@@ -103,7 +103,7 @@ class Plan:
     continues: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a plan for nothing."""
+        """Refuse a plan without targets."""
         check_paths(self.paths)
 
     @property

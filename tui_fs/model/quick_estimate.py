@@ -1,4 +1,4 @@
-"""What sampling says of a large tree before it is counted: figures with their ranges."""
+"""The estimate of a large tree by sampling, before the survey has finished."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,13 +7,13 @@ from tui_fs.model.survey import Survey
 
 
 def rounded(number: int) -> int:
-    """Keep three digits: more would look exact."""
+    """Round to three digits, because more would suggest an exact number."""
     return round(number, 3 - len(str(number))) if number else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A number that is not known exactly: in nine of ten trees it is between `low` and `high`."""
+    """An estimated number: in nine of ten trees it is between `low` and `high`."""
 
     low: int
     expected: int
@@ -39,16 +39,16 @@ class QuickEstimate:
     """An estimate of one or several directories and everything below them.
 
     Attributes:
-        entries: all names, the directories at the top among them, as `Totals` counts them.
-        allocated_bytes: st_blocks of 512 bytes, names of one file counted once. An interval even
-            where all names were read: not every file was examined.
+        entries: all names including the top directories, as in `Totals`.
+        allocated_bytes: st_blocks of 512 bytes, with each inode counted once. This is an interval
+            even if all names were read, because not every file was examined.
         is_complete: every directory was read to its end, so `entries` and `directories` are
-            exact for what could be read.
-        samples: directories read and files examined.
-        basis: where the figures come from, one sentence.
-        survey: the expected values as an unfinished survey, to predict costs with. Whatever is no
-            directory counts as a file; `max_depth`, `max_path_bytes` and
-            `max_entries_in_directory` are the largest met.
+            exact for the readable directories.
+        samples: number of directories read and files examined.
+        basis: the source of the figures, as one sentence.
+        survey: the expected values as an unfinished survey, for cost predictions. All entries
+            other than directories count as files; `max_depth`, `max_path_bytes` and
+            `max_entries_in_directory` are the largest values seen.
     """
 
     entries: Interval
@@ -61,7 +61,7 @@ class QuickEstimate:
     survey: Survey
 
     def with_counted(self, entries: int) -> "QuickEstimate":
-        """Return it with the entries that a survey has counted so far as the least number."""
+        """Return the estimate with the entries counted by a survey so far as a lower bound."""
         low, expected, high = (
             max(end, entries)
             for end in (self.entries.low, self.entries.expected, self.entries.high)

@@ -1,4 +1,4 @@
-"""The one picture of a job that every view draws, folded from its events."""
+"""The state of a job for all views, folded from its events."""
 
 from dataclasses import dataclass, field, replace
 from typing import assert_never
@@ -32,10 +32,10 @@ from tui_fs.model.space import Space
 from tui_fs.model.strategy import Pace
 
 RATE_WINDOW_S = 3.0
-"""Rates are means over this long: short enough to follow, long enough not to jitter."""
+"""Time window of rates: short enough to follow changes, long enough not to jitter."""
 
 SHORTEST_SPAN_S = 1e-9
-"""Over less than the resolution of the clock there is no rate; it might not even be finite."""
+"""Spans below the clock resolution have no rate; the quotient may not even be finite."""
 
 EXAMPLES_PER_GROUP = 20
 TOOL_LINES_KEPT = 50
@@ -50,15 +50,15 @@ class FailureGroup:
     number: int
     examples: tuple[PathStr, ...]
     causes: tuple[str, ...] = ()
-    """For each example what it shows of the reason; empty if nothing."""
+    """The cause for each example; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Counts at a moment, kept as long as rates need them.
+    """Counts at a moment, kept for the computation of rates.
 
     Attributes:
-        working_s: time of the strategy without its pauses.
+        working_s: running time of the strategy without pauses.
     """
 
     working_s: float
@@ -68,21 +68,21 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything known about a job after its events so far.
+    """The state of a job after its events so far.
 
     Attributes:
         state: None before the first event.
-        paused_s: how long it has been paused before the current pause.
-        paused_at_s: since when it is paused now.
-        unaudited: why the system's log did not get the last line about this job.
+        paused_s: total duration of earlier pauses.
+        paused_at_s: start of the current pause; None if it is not paused.
+        unaudited: why the last line for the system log could not be logged.
         record_problem: why the journal is incomplete; empty if it is complete.
-        pace: how fast it may go now.
-        held: the last time a gentle job held its tools back, None while they run.
-        held_s: how long it has held them back before that.
+        pace: the current pace.
+        held: the event with which a gentle job stopped its tools; None while they run.
+        held_s: total duration of earlier stops by gentle mode.
         rate_per_s: entries removed per second over the last seconds; None while unknown.
-        usage_entries: entries removed when the usage was measured (less often than the rest).
-        call_rates: calls per second by name, likewise.
-        eta_s: low and high seconds left; None while unknown.
+        usage_entries: entries removed when the usage was measured (less often than other values).
+        call_rates: calls per second by name over the last seconds.
+        eta_s: low and high remaining seconds; None while unknown.
     """
 
     state: JobState | None = None
@@ -121,17 +121,17 @@ class Snapshot:
 
     @property
     def failed(self) -> int:
-        """How many entries could not be deleted."""
+        """The number of entries that could not be deleted."""
         return sum(group.number for group in self.failures)
 
     @property
     def expected_entries(self) -> int:
-        """How many entries the survey says are to be deleted."""
+        """The number of entries to delete according to the survey."""
         return self.started.expected.totals.entries if self.started else 0
 
     @property
     def fraction(self) -> float | None:
-        """Removed entries over expected ones; None where either is not known."""
+        """Removed over expected entries; None if either is unknown."""
         if self.removed is None or self.started is None or not self.expected_entries:
             return None
         if not self.started.expected.complete:
@@ -140,12 +140,12 @@ class Snapshot:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether a step has begun whose end nobody has seen: the launcher was killed in it."""
+        """Whether a started step has no end event, because the launcher was killed in it."""
         return self.step is not None and len(self.step_statuses) <= self.step
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the strategy's first process, pauses included."""
+        """Seconds since the start of the first process, pauses included."""
         if self.finished is not None:
             return self.finished.strategy_wall_s
         return self.at_s - self.first_step_at_s if self.first_step_at_s is not None else 0.0
@@ -154,7 +154,7 @@ class Snapshot:
 def fold(snapshot: Snapshot, event: Event) -> Snapshot:
     """Return the snapshot after one more event.
 
-    A sample that is older than what is known changes nothing: counts never go back.
+    A sample older than the snapshot changes nothing, because counts never decrease.
     """
     if isinstance(event, Sampled) and event.at_s < snapshot.at_s:
         return snapshot
@@ -222,7 +222,9 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
         case RecordIncomplete():
             return replace(snapshot, record_problem=event.problem)
         case CancelRequested():
-            return replace(not_standing(snapshot, event.at_s), cancel=event)  # it kills the tools
+            return replace(
+                not_standing(snapshot, event.at_s), cancel=event
+            )  # the request kills the tools
         case JobFinished():
             snapshot = not_standing(snapshot, event.at_s)
             return replace(
@@ -238,7 +240,7 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
 
 
 def not_standing(snapshot: Snapshot, at_s: float) -> Snapshot:
-    """Return the snapshot after a pause, and a hold, that nobody has ended but the job's end."""
+    """Return the snapshot with an open pause and an open throttle closed at the end of the job."""
     if snapshot.paused_at_s is not None:
         snapshot = replace(
             snapshot,
@@ -297,9 +299,9 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
 def _eta(
     snapshot: Snapshot, working_s: float, removed: int | None, rate: float | None
 ) -> tuple[float, float] | None:
-    """Return low and high seconds left; None while nothing can be said.
+    """Return low and high remaining seconds; None while unknown.
 
-    A job that is held back, or has a limit, goes at another rate than was predicted.
+    The prediction does not apply to a job that was throttled or has a rate limit.
     """
     fraction = snapshot.fraction
     if removed is None or fraction is None or working_s <= 0:
@@ -311,7 +313,9 @@ def _eta(
     predicted = snapshot.started.predicted_seconds if snapshot.started else None
     is_free = not (snapshot.held or snapshot.held_s or snapshot.pace.rate_per_s)
     model = None
-    if predicted and is_free and working_s < predicted[2]:  # later than that, it was wrong
+    if (
+        predicted and is_free and working_s < predicted[2]
+    ):  # after its high end, the prediction was wrong
         model = by_model(predicted, fraction, working_s)
     return together(measured, model, fraction, working_s)
 

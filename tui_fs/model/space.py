@@ -1,4 +1,4 @@
-"""Room on a file system, and why a deletion gave back less, or more, than was expected."""
+"""Space on a file system, and why a deletion freed less or more than expected."""
 
 import enum
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class Space:
     """Free space and inodes of the targets' file systems.
 
     Attributes:
-        free_bytes: what users other than root can use (f_bavail), as df shows it.
-        free_inodes: None where a file system does not count them.
-        reserved_bytes: what is free besides, for root only.
+        free_bytes: bytes available to users other than root (f_bavail), as df shows them.
+        free_inodes: None if a file system does not count inodes.
+        reserved_bytes: further free bytes that only root can use.
     """
 
     free_bytes: int
@@ -25,12 +25,12 @@ class Space:
 
     @property
     def unused_bytes(self) -> int:
-        """All that no file occupies (f_bfree)."""
+        """All unallocated bytes (f_bfree)."""
         return self.free_bytes + self.reserved_bytes
 
 
 class DiscrepancyKind(enum.StrEnum):
-    """What keeps space from coming back, or made more of it come back."""
+    """The cause of less or more freed space than expected."""
 
     HELD_OPEN = "held-open"
     HELD_OPEN_ELSEWHERE = "held-open-elsewhere"
@@ -47,12 +47,12 @@ class DiscrepancyKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """One cause, in words that can be shown as they are.
+    """One cause, with text that is safe to show.
 
     Attributes:
-        bytes, inodes: how much it accounts for; None where that is not known.
-        pid: the process, or the first of those that hold the same files; None without one.
-        command: its name, fit to be shown; empty without a process.
+        bytes, inodes: the amount it explains; None if unknown.
+        pid: the process, or the first one with the same open files; None without a process.
+        command: its name, safe to show; empty without a process.
     """
 
     kind: DiscrepancyKind
@@ -72,12 +72,12 @@ def freed_in_words(
     *,
     is_on_overlay: bool = False,
 ) -> str:
-    """Return the space that comes back: one figure where it is sure, else a range and why.
+    """Return the freed space in words: one figure if it is certain, else a range with the reason.
 
     Args:
-        metadata_bytes_max: what may come back besides.
-        shared_bytes: how much of the range copies and snapshots account for.
-        is_on_overlay: lower layers account for the whole range.
+        metadata_bytes_max: metadata bytes that may be freed in addition.
+        shared_bytes: bytes of the range that copies and snapshots may keep.
+        is_on_overlay: lower layers explain the whole range.
     """
     words, reasons = bytes_iec(most_bytes), []
     worth_telling = max(_WORTH_TELLING_BYTES, most_bytes // 20)

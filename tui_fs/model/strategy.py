@@ -1,4 +1,4 @@
-"""Strategies by name, their options, and what each promises."""
+"""The options and guarantees of strategies."""
 
 import enum
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ StrategyName = NewType("StrategyName", str)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which entries to delete; directories are kept whenever a filter is set.
+    """Select the entries to delete; with any filter, directories are kept.
 
     Attributes:
-        name_glob: shell pattern on the last component, as find -name.
+        name_glob: shell pattern for the last component, as in find -name.
         min_size_bytes: files of at least this apparent size.
-        modified_before_s: entries last modified at or before this moment (epoch seconds).
+        modified_before_s: entries last modified at or before this time (epoch seconds).
     """
 
     name_glob: str | None = None
@@ -24,12 +24,12 @@ class Filters:
 
     @property
     def active(self) -> bool:
-        """Whether anything is filtered at all."""
+        """Whether any filter is set."""
         return (self.name_glob, self.min_size_bytes, self.modified_before_s) != (None, None, None)
 
 
 class IoPriority(enum.StrEnum):
-    """How the disk's scheduler ranks the tools, as far as it ranks at all (ioprio_set(2))."""
+    """The I/O priority of the tools, if the I/O scheduler supports it (ioprio_set(2))."""
 
     NORMAL = "normal"
     LOW = "low"
@@ -38,14 +38,14 @@ class IoPriority(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a strategy may go; can be changed while it runs.
+    """The speed limits of a strategy; they can be changed while it runs.
 
     Attributes:
-        gentle: hold the tools back while others wait for the disk or the processors.
-        rate_per_s: entries removed in a second at most; 0 for no limit.
+        gentle: stop the tools while other processes wait for the disk or the processors.
+        rate_per_s: maximum number of entries removed per second; 0 for no limit.
         nice: niceness of the tools.
-        io_priority: their rank at the disk.
-        threads: of a tool that takes their number; 0 lets it choose.
+        io_priority: I/O priority of the tools.
+        threads: number of threads for a tool with that option; 0 for automatic.
     """
 
     gentle: bool = False
@@ -57,14 +57,14 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a strategy is to run.
+    """The options of a strategy.
 
     Attributes:
         keep_root: empty the target, but keep the directory itself.
-        batch_size: names that xargs gives to one rm.
-        processes: rm processes that xargs runs side by side.
-        pace: how fast it may go at the start.
-        accept_races: run a strategy that is not safe against races where others may write.
+        batch_size: names that xargs passes to one rm.
+        processes: rm processes that xargs runs in parallel.
+        pace: the initial pace.
+        accept_races: run a strategy that is not race-safe even if others may write in the tree.
     """
 
     keep_root: bool = False
@@ -77,14 +77,14 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Guarantees:
-    """What a strategy promises whatever is in the tree.
+    """The guarantees of a strategy for every tree.
 
     Attributes:
-        race_safe: a hostile writer in the tree cannot lead it outside.
+        race_safe: a hostile writer in the tree cannot redirect it outside.
         mount_safe: it stops at other file systems.
         any_depth: it deletes paths longer than PATH_MAX.
-        max_levels: directories inside each other that it survives; None for any number.
-        speaks: its tool counts and reports its own calls, and takes commands while it runs.
+        max_levels: maximum depth of nested directories that it can delete; None for any depth.
+        speaks: its tool counts and reports its own calls, and accepts commands while it runs.
     """
 
     race_safe: bool
@@ -101,5 +101,5 @@ Step = tuple[Argv, ...]
 
 
 def flatten(steps: tuple[Step, ...]) -> tuple[Argv, ...]:
-    """Return every argv list in the order of its start."""
+    """Return all argv lists in the order of their start."""
     return tuple(argv for step in steps for argv in step)

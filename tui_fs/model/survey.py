@@ -1,4 +1,4 @@
-"""What a survey found in a tree."""
+"""The result of a survey."""
 
 import enum
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from tui_fs.model.paths import PathStr
 
 
 class EntryKind(enum.StrEnum):
-    """What a name in a directory stands for."""
+    """The kind of a directory entry."""
 
     DIRECTORY = "directory"
     FILE = "file"
@@ -38,7 +38,7 @@ class Totals:
 
     @property
     def non_directories(self) -> int:
-        """Everything that unlink removes."""
+        """All entries that unlink removes."""
         return self.files + self.symlinks + self.other
 
 
@@ -47,9 +47,9 @@ class Child:
     """One entry of a listed directory, with the totals below it.
 
     Attributes:
-        inodes: how many inodes its names stand for: names of one file count once.
-        oldest_s, newest_s: modification times of everything below it but directories (epoch
-            seconds); None if there is nothing.
+        inodes: number of distinct inodes of its names.
+        oldest_s, newest_s: modification times of all entries below it but directories (epoch
+            seconds); None without such entries.
     """
 
     name: PathStr
@@ -64,13 +64,13 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is in one directory of a surveyed tree.
+    """The entries of one directory of a surveyed tree.
 
     Attributes:
         totals: of the directory and everything below it.
-        complete: everything below it has been counted.
+        complete: all entries below it have been counted.
         not_listed: entries other than directories that are not among the children.
-        problem: why it cannot be listed, in a sentence; empty if it can.
+        problem: why the directory cannot be listed, as a sentence; empty without a problem.
     """
 
     path: PathStr
@@ -82,7 +82,7 @@ class Listing:
 
 
 class Ranking(enum.StrEnum):
-    """What directories are ranked by."""
+    """The value that directories are ranked by."""
 
     ENTRIES = "entries"
     INODES = "inodes"
@@ -93,15 +93,15 @@ class Ranking(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LargeDirectory:
-    """A directory by what is in it itself (not further down).
+    """A directory with the counts of its direct entries.
 
     Attributes:
         entries: names in it.
         index_bytes: size of the directory itself.
-        inodes: as entries, names of one file counted once.
+        inodes: number of distinct inodes of the entries.
         allocated_bytes: of the entries and of the directory itself.
-        oldest_s, newest_s: modification times of the entries that are no directories (epoch
-            seconds); None if there are none.
+        oldest_s, newest_s: modification times of the entries but directories (epoch seconds); None
+            without such entries.
     """
 
     path: PathStr
@@ -115,11 +115,11 @@ class LargeDirectory:
 
 @dataclass(frozen=True, slots=True)
 class NamedGroup:
-    """All directories of one name, those inside another of them left out.
+    """All directories of one name, without those inside another one of that name.
 
     Attributes:
-        totals: of all of them and everything below.
-        paths: of the largest of them.
+        totals: of all these directories and everything below them.
+        paths: of the largest ones.
     """
 
     name: PathStr
@@ -130,7 +130,7 @@ class NamedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A directory that was surveyed: what stood at its path when it was opened."""
+    """A surveyed directory, identified at the time it was opened."""
 
     path: PathStr
     device: int
@@ -139,43 +139,44 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The counts of one or several directories together, final or so far.
+    """The counts of one or several directories together, intermediate or final.
 
     Attributes:
-        path: the directory, or the one above all of them where there are several.
-        roots: the directories themselves, as far as they have been opened.
-        filesystem: its type, as the mount table names it; empty if not known.
-        matched: what the filters select; None without filters.
-        matching_directories: directories below the roots whose names match the filter by name,
-            which selects no directories; 0 until it is finished.
-        freed_bytes_min: allocated bytes that certainly come back (hard links whose other
-            names lie outside the tree, files held open, and `shared_bytes` are left out).
+        path: the directory, or the common ancestor of several.
+        roots: the directories themselves that have been opened so far.
+        filesystem: its type as in the mount table; empty if unknown.
+        matched: totals of the entries that the filters select; None without filters.
+        matching_directories: directories below the roots whose names match the name filter, which
+            selects no directories; 0 until the survey is finished.
+        freed_bytes_min: allocated bytes that a deletion certainly frees (without hard links that
+            have names outside the tree, files held open, and `shared_bytes`).
         shared_bytes: allocated bytes that may stay because reflink copies or snapshots own the
             same blocks.
-        freed_bytes_max: the same with every inode of the tree.
-        is_on_overlay: a target is on an overlay. What a lower layer has of it frees nothing, so
-            the lower bounds are 0.
-        freed_inodes_min: inodes that certainly come back; all `inodes` do if none has other names.
+        freed_bytes_max: allocated bytes of all inodes of the tree.
+        is_on_overlay: a target is on an overlay. Entries in a lower layer free nothing, so the
+            lower bounds are 0.
+        freed_inodes_min: inodes that a deletion certainly frees; equal to `inodes` if none has
+            other names.
         max_depth: levels below the target; 0 for an empty directory.
         max_path_bytes: the longest absolute path.
-        non_empty_directories, parent_directories: directories that hold anything, and those that
-            hold directories.
-        directory_reads: getdents64 calls that read every directory to its end once.
-        non_directory_path_bytes: all absolute paths but those of directories, added up.
-        non_directory_levels: how deep below their root all that are no directories lie, added up.
-        non_directory_name_bytes: the last components of those paths, added up.
+        non_empty_directories, parent_directories: directories with entries, and those with
+            subdirectories.
+        directory_reads: getdents64 calls to read every directory to its end once.
+        non_directory_path_bytes: sum of the lengths of all absolute paths but directories.
+        non_directory_levels: sum of the depths below the root of all entries but directories.
+        non_directory_name_bytes: sum of the lengths of the last components of those paths.
         top_directories, top_non_directories: entries directly in the roots.
-        non_empty_levels: how deep the non-empty directories lie below their root, added up.
+        non_empty_levels: sum of the depths below the root of the non-empty directories.
         unreadable: directories that could not be read; their content is not counted.
-        writable_by_others: directories in which somebody other than this user and root may
-            write.
-        unchecked_processes: that this user may not inspect; whether one of them has a part of the
-            tree mounted in its mount namespace is not known.
-        vanished: names that were gone at their stat.
-        finished: the walk has come to its end.
-        complete: it has, and every directory could be read.
-        inodes: how many inodes the entries stand for: names of one file count once.
-        groups: directories of the same name that hold the most; empty until it is finished.
+        writable_by_others: directories in which a user other than this one and root may write.
+        unchecked_processes: processes that this user may not inspect. One of them may have a part
+            of the tree mounted in its mount namespace.
+        vanished: names for which stat returned ENOENT.
+        finished: the walk has reached its end.
+        complete: the walk is finished, and every directory could be read.
+        inodes: number of distinct inodes of the entries.
+        groups: directories of the same name with the most entries; empty until the survey is
+            finished.
     """
 
     path: PathStr

@@ -1,4 +1,4 @@
-"""What the user chose, how it is recognised again, and how it is named."""
+"""The directories that the user chose, their identity, and their names for display."""
 
 import itertools
 import os
@@ -15,15 +15,15 @@ _PATHS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The identity of a directory at the moment of confirming.
+    """The identity of a directory at confirmation.
 
-    The kernel assigns device, inode and mount numbers again once nothing uses them. So whoever
-    compares a pin later keeps a descriptor of the directory open from the first look to the last
-    (`job.path_safety.keep_open`), or relies on the birth time.
+    The kernel reuses device, inode and mount numbers after nothing uses them. So code that compares
+    a pin later must keep a descriptor of the directory open from the first check to the last
+    (`job.path_safety.keep_open`), or rely on the birth time.
 
     Attributes:
-        birth_ns: when the directory was created, in nanoseconds since the epoch; None where the
-            file system does not record it.
+        birth_ns: creation time in nanoseconds since the epoch; None if the file system does not
+            record it.
     """
 
     device: int
@@ -36,16 +36,16 @@ class Pin:
 
     @classmethod
     def parse(cls, text: str) -> "Pin":
-        """Return the pin that `str` has written; ValueError if it is none."""
+        """Parse the result of `str`; ValueError if it is not a pin."""
         device, inode, mount_id, birth_ns = map(int, text.split(":"))
         return cls(device, inode, mount_id, birth_ns or None)
 
     def is_same_later(self, recorded: "Pin") -> bool:
-        """Return whether this directory is one that was pinned maybe before a restart.
+        """Return whether this directory is the recorded one, possibly pinned before a reboot.
 
-        Mounting again changes the mount id and may change the device number. Another file system
-        at the same place has the same inode numbers, but not the same birth times. Without them,
-        only a directory on the same device can be recognised.
+        A remount changes the mount id and may change the device number. Another file system at the
+        same mount point may have the same inode numbers, but not the same birth times. Without
+        birth times, only a directory on the same device can be recognized.
         """
         if self.birth_ns is None or recorded.birth_ns is None:
             return self == replace(recorded, mount_id=self.mount_id)
@@ -61,7 +61,7 @@ class Target:
 
 
 def check_paths(paths: Sequence[str]) -> None:
-    """Raise BadInput unless these are the paths of one target or several."""
+    """Raise BadInput unless these are the absolute paths of at least one target."""
     if not paths:
         raise BadInput("No target is named.")
     if not all(path.startswith("/") for path in paths):
@@ -69,12 +69,12 @@ def check_paths(paths: Sequence[str]) -> None:
 
 
 def common_directory(paths: Sequence[str]) -> PathStr:
-    """Return the directory itself where it is one, else the one that holds them all."""
+    """Return the only directory, or the common ancestor of several."""
     return PathStr(paths[0] if len(paths) == 1 else os.path.commonpath(paths))
 
 
 def in_words(paths: Sequence[str]) -> str:
-    """Return what is shown for one directory or several: ``/srv/a``, ``3 directories in /srv``."""
+    """Return the text for one or several directories: ``/srv/a``, ``3 directories in /srv``."""
     return _words(len(paths), displayable(common_directory(paths)))
 
 
@@ -84,7 +84,7 @@ def target_fields(
     """Return the JSON fields that name the targets.
 
     Args:
-        states: further fields of each; nothing where they do not apply.
+        states: further fields of each target; may be empty.
     """
     targets = [path_fields("path", path) for path in paths]
     for target, state in zip(targets, states, strict=False):
@@ -93,7 +93,7 @@ def target_fields(
 
 
 def shown_targets(record: Mapping[str, Json]) -> str:
-    """Return the words for the targets that `target_fields` has named."""
+    """Return the text for the targets in a record of `target_fields`."""
     return _words(len(record["targets"]), shown_path(record, "target"))
 
 
@@ -105,15 +105,15 @@ def done_word(report: Mapping[str, Json]) -> str:
 
 
 def shown_commands(record: Mapping[str, Json], name: str) -> list[str]:
-    """Return the command lines that `argv_fields` has put under ``name``."""
+    """Return the command lines from the fields of `argv_fields`."""
     return command_lines(argvs_of(record, name))
 
 
 def command_lines(argvs: Sequence[Argv], inside: Sequence[str] = ()) -> list[str]:
-    """Return command lines as they are shown; of many paths in a row the first few.
+    """Return command lines for display; of many successive paths only the first few.
 
     Args:
-        inside: the targets whose tools run in them.
+        inside: targets that are the current directory of their tools.
     """
     lines = [f"cd {shell_quoted((path,))}" for path in inside[:_PATHS_SHOWN]]
     if len(inside) > _PATHS_SHOWN:

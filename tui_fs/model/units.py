@@ -1,4 +1,4 @@
-"""Numbers as a person reads them, and sizes and ages as a person writes them."""
+"""Format numbers for people, and parse the sizes and ages that they type."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ _SIZE_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 
 _AGE = re.compile(r"(\d+)\s*([smhdw])", re.IGNORECASE | re.ASCII)
 _AGE_FACTORS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _LARGEST_PARSED = 1 << 63
-_MOST_DIGITS = 19  # of a number below that; Python refuses to read thousands of them
+_MOST_DIGITS = 19  # enough for all valid numbers; int() rejects thousands of digits
 
 
 def count(number: int) -> str:
@@ -18,7 +18,7 @@ def count(number: int) -> str:
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """Return a number with its noun: ``1 directory``, ``4,112 directories``."""
+    """Return a number with the noun for it: ``1 directory``, ``4,112 directories``."""
     return f"{number:,} {one if number == 1 else many}"
 
 
@@ -38,7 +38,7 @@ def more_or_less(text_of: Callable[[int], str], difference: int) -> str:
     """Return a difference in words: ``4.0 KiB less``.
 
     Args:
-        text_of: puts an amount into words.
+        text_of: returns the text of an amount.
     """
     return f"{text_of(abs(difference))} {'less' if difference < 0 else 'more'}"
 
@@ -56,9 +56,9 @@ def bytes_iec(number: int) -> str:
 
 def clock(seconds: float) -> str:
     """Return elapsed seconds as a clock: ``0:08``, ``12:31``, ``1:12:31``."""
-    whole = int(seconds)
-    hours, rest = divmod(whole, 3600)
-    minutes, second = divmod(rest, 60)
+    whole_s = int(seconds)
+    hours, rest_s = divmod(whole_s, 3600)
+    minutes, second = divmod(rest_s, 60)
     return f"{hours}:{minutes:02}:{second:02}" if hours else f"{minutes}:{second:02}"
 
 
@@ -80,7 +80,7 @@ def duration(seconds: float) -> str:
 
 
 def duration_span(low_s: float, high_s: float, to: str = " to ") -> str:
-    """Return a span of time: ``8 s to 12 s``, or ``8 s`` where both ends read alike."""
+    """Return a span of time: ``8 s to 12 s``, or ``8 s`` if both ends have the same text."""
     low, high = duration(low_s), duration(high_s)
     return low if low == high else f"{low}{to}{high}"
 
