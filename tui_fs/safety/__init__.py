@@ -1,1 +1,1 @@
-"""What must not be deleted, and how a confirmed directory is recognised again."""
+"""The rules that forbid a deletion, and the check that a confirmed directory is unchanged."""

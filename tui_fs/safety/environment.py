@@ -1,4 +1,4 @@
-"""What of this process and of tui-fs must survive a deletion."""
+"""Determine the directories of this process and of tui-fs that a deletion must not remove."""
 
 import os
 import sys
@@ -13,13 +13,13 @@ from tui_fs.safety.rules import Environment
 def current_environment(
     state: str, standing_in: str | None = None, further_state: tuple[str, ...] = ()
 ) -> Environment:
-    """Return what must survive a deletion asked for by this process.
+    """Return the directories that must survive a deletion requested by this process.
 
     Args:
         state: the directory of the jobs.
-        standing_in: where the person stands; None for this process's current directory,
-            which counts as nowhere if it no longer exists.
-        further_state: other directories that hold jobs.
+        standing_in: the current directory of the user; None for that of this process, which is
+            ignored if it no longer exists.
+        further_state: other directories that contain jobs.
     """
     if standing_in is None:
         try:
@@ -41,15 +41,15 @@ def current_environment(
 
 
 def _mapped_directories() -> set[str]:
-    """Return where the files lie that this process is made of, the C library among them."""
+    """Return the directories of all files mapped by this process, such as the C library."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
         paths = {line.rstrip("\n").split(maxsplit=5)[5] for line in lines if " /" in line}
     return {os.path.dirname(path) for path in paths}
 
 
 def _libraries() -> set[str]:
-    """Return where the libraries lie: it is looked for one of them, for loading it takes long."""
-    found = find_spec("textual")
-    if found is None or found.origin is None:
+    """Return the directory of the libraries; find one of them without its slow import."""
+    spec = find_spec("textual")
+    if spec is None or spec.origin is None:
         return set()
-    return {os.path.dirname(os.path.dirname(os.path.abspath(found.origin)))}
+    return {os.path.dirname(os.path.dirname(os.path.abspath(spec.origin)))}

@@ -1,4 +1,4 @@
-"""The mounts and other uses that forbid to delete a directory."""
+"""Rules about mounts and other uses that forbid the deletion of a directory."""
 
 from tui_fs.linux.external_uses import ExternalUses
 from tui_fs.linux.filesystem import ROOT_INODE, subvolume_above
@@ -9,15 +9,15 @@ from tui_fs.model.target import Pin
 
 
 def check_mounts(path: PathStr, pin: Pin, mounts: MountTable, uses: ExternalUses) -> None:
-    """Raise Refused if mounts, or what the kernel uses otherwise, forbid to delete a directory.
+    """Raise Refused if mounts or other uses by the kernel forbid the deletion of a directory.
 
     Args:
-        path: of the directory, as the kernel spells it: file systems may ignore case.
-        uses: of places in all file systems, by `mounts` and by others.
+        path: the directory in the kernel's spelling, because file systems may ignore case.
+        uses: uses of places in all file systems, by `mounts` and other mount tables.
     """
     if mounts.visible_at(path) is not None:
         raise mount_point(path)
-    # The mount table of a process in a chroot lacks the mount that its root is on.
+    # The mount table of a chrooted process lacks the mount of its root.
     holder = mounts.by_id.get(pin.mount_id) or mount_of(path, mounts)
     if holder is not None and holder.is_pseudo:
         raise Refused(
@@ -65,7 +65,7 @@ def _read_only_mount(path: str, mount: Mount) -> Refused:
 
 
 def read_only(path: str, pin: Pin, mounts: MountTable) -> Refused:
-    """Return the refusal of a directory for which the kernel answers EROFS."""
+    """Return the refusal of a directory for which the kernel returns EROFS."""
     if not _is_on_btrfs(path, pin, mounts):
         return Refused(
             f"The file system of {displayable(path)} does not allow changes (EROFS).",

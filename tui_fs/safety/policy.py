@@ -1,7 +1,7 @@
-"""What an administrator's file and a person's own file forbid beyond the built-in rules.
+"""Apply the policy files of the administrator and the user in addition to the built-in rules.
 
-Every file only restricts, so files combine. A file that cannot be understood stops every
-deletion; only a file that is not there means that there is no policy.
+A file can only add restrictions, so files combine. A file that cannot be parsed blocks every
+deletion. Only an absent file means that there is no policy.
 """
 
 import os
@@ -29,16 +29,16 @@ _MAX_SHOWN_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What all policy files together say.
+    """The combined policy of all files.
 
     Attributes:
         sources: the files that were read.
         never: no directory at, in or above one of these may be deleted.
-        allowed: one list for each file that gave one; every list must hold the target.
-        strategies: the only ones that may be used; None for all.
-        type_name_above_entries: larger targets are confirmed by typing their name; 0 for
-            every target, None where no file says so.
-        read_only: who switches deletion off, in words; None if nobody does.
+        allowed: one list for each file with such a list; every list must contain the target.
+        strategies: the only strategies that may be used; None for all.
+        type_name_above_entries: the user must type the name of larger targets; 0 for every
+            target, None if no file sets it.
+        read_only: the source of the read-only mode, in words; None if deletion is enabled.
     """
 
     sources: tuple[str, ...] = ()
@@ -52,13 +52,13 @@ class Policy:
 def read_policy(
     files: tuple[str, ...] | None = None, *, known_strategies: Collection[str]
 ) -> Policy:
-    """Return what `files` (None: the administrator's and the person's own) say together.
+    """Return the combined policy of `files` (None: those of the administrator and the user).
 
     Args:
-        known_strategies: names that `strategies` may hold.
+        known_strategies: valid names for `strategies`.
 
     Raises:
-        BadInput: a file is there, but cannot be read or understood.
+        BadInput: a file exists, but cannot be read or parsed.
     """
     policy = Policy()
     for file in _two_places() if files is None else files:
@@ -81,7 +81,7 @@ def check_read_only(policy: Policy) -> None:
 
 
 def check_policy(policy: Policy, target: Target, mounts: MountTable | None = None) -> None:
-    """Raise Refused where the policy forbids to delete the target (rule "policy"; in read-only
+    """Raise Refused if the policy forbids the deletion of the target (rule "policy"; in read-only
     mode "read-only").
 
     Args:
@@ -96,7 +96,7 @@ def check_policy(policy: Policy, target: Target, mounts: MountTable | None = Non
         if relation is not None:
             raise Refused(
                 f"{displayable(target.path)} {relation} {displayable(place)}, "
-                f"which must never be deleted{_said_by(policy)}.",
+                f"which must never be deleted{_policy_files(policy)}.",
                 _ASK,
                 rule="policy",
             )
@@ -118,10 +118,10 @@ def _relation(target: Target, place: Place) -> Relation | None:
 
 
 def check_scratch(policy: Policy, target: Target) -> None:
-    """Raise Refused where tui-fs may not make and remove files of its own (rule "policy").
+    """Raise Refused if tui-fs may not create and remove its own files there (rule "policy").
 
     Args:
-        target: the directory in which they would be made.
+        target: the directory for the files.
     """
     mounts = read_mounts()
     silent = unresponsive_mounts(target.path, mounts)
@@ -129,7 +129,7 @@ def check_scratch(policy: Policy, target: Target) -> None:
         relation = _relation(target, Place(place, mounts, silent))
         if relation in (Relation.IS, Relation.IN, Relation.ALIAS_IS, Relation.ALIAS_IN):
             raise Refused(
-                f"The policy protects {displayable(target.path)}{_said_by(policy)}.",
+                f"The policy protects {displayable(target.path)}{_policy_files(policy)}.",
                 _ASK,
                 rule="policy",
             )
@@ -142,37 +142,39 @@ def _check_allowed(
     mounts: MountTable,
     silent: tuple[PathStr, ...],
 ) -> None:
-    """Raise Refused unless a target is in one of the places, and outside of them has no name."""
+    """Raise Refused unless a target and all its other names are in one of the allowed places."""
     shown = ", ".join(displayable(place) for place in places) or "no directory at all"
     reals: list[PathStr] = []
     for place in places:
         try:
             reals.append(_allowed_directory(place, silent))
-        except Refused as why:
-            shown += f" (without {displayable(place)}: {why.sentence.rstrip('.')})"
+        except Refused as error:
+            shown += f" (without {displayable(place)}: {error.sentence.rstrip('.')})"
     if not lies_in(target.path, reals):
         raise Refused(
             f"{displayable(target.path)} lies outside of what may be deleted: "
-            f"{shown}{_said_by(policy)}.",
+            f"{shown}{_policy_files(policy)}.",
             _ASK,
             rule="policy",
         )
-    known = [Place(real, mounts, silent) for real in reals]
+    allowed_places = [Place(real, mounts, silent) for real in reals]
     for name in other_names(target, mounts):
-        if not lies_in(name, reals) and not any(place.holds_by_mounts(target) for place in known):
+        if not lies_in(name, reals) and not any(
+            place.holds_by_mounts(target) for place in allowed_places
+        ):
             raise Refused(
                 f"{displayable(target.path)} is also {displayable(name)}, through a mount, and "
-                f"that lies outside of what may be deleted: {shown}{_said_by(policy)}.",
+                f"that lies outside of what may be deleted: {shown}{_policy_files(policy)}.",
                 _ASK,
                 rule="policy",
             )
 
 
 def _allowed_directory(place: PathStr, silent: tuple[PathStr, ...]) -> PathStr:
-    """Return where an allowed place really is.
+    """Return the canonical path of an allowed place.
 
     Raises:
-        Refused: it leads through a link that another user can change, who could allow anything.
+        Refused: another user can change a link in the path, and so could allow any directory.
     """
     real = canonical(place, silent)
     if lies_in(real, silent):
@@ -180,15 +182,15 @@ def _allowed_directory(place: PathStr, silent: tuple[PathStr, ...]) -> PathStr:
     try:
         return resolve(place)
     except OSError:
-        return place  # nothing is there, so no target is in it
+        return place  # it does not exist, so no target is in it
 
 
 def check_strategy(policy: Policy, strategy: str) -> None:
-    """Raise Refused (rule "policy") where the policy does not allow the strategy."""
+    """Raise Refused (rule "policy") if the policy does not allow the strategy."""
     if policy.strategies is not None and strategy not in policy.strategies:
         others = ", ".join(sorted(policy.strategies))
         raise Refused(
-            f"The strategy {strategy} may not be used here{_said_by(policy)}.",
+            f"The strategy {strategy} may not be used here{_policy_files(policy)}.",
             f"Allowed: {others}."
             if others
             else "No strategy is allowed at all; ask whoever keeps the policy.",
@@ -197,7 +199,7 @@ def check_strategy(policy: Policy, strategy: str) -> None:
 
 
 def name_required_by(policy: Policy, entries: int) -> str | None:
-    """Return why this target is confirmed by typing its name, None if the policy is silent."""
+    """Return why the policy requires the name of this target to be typed, None if not."""
     limit = policy.type_name_above_entries
     if limit == 0:
         return "the policy asks for the name of every target"
@@ -216,7 +218,7 @@ def _two_places() -> Iterator[str]:
 
 
 def _content(file: str) -> bytes | None:
-    """Return what the file holds, None if there is none; never waits for a FIFO's writer."""
+    """Return the content of a file, None if it does not exist; never block on a FIFO."""
     shown = displayable(file)
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -259,7 +261,7 @@ def _unreadable(shown: str, error: OSError) -> BadInput:
 
 
 def _parsed(content: bytes, file: str, known_strategies: Collection[str]) -> Policy:
-    import tomllib  # loading it takes time: mostly there is no policy
+    import tomllib  # a slow import, and most machines have no policy
 
     try:
         table = tomllib.loads(content.decode("utf-8"))
@@ -299,7 +301,7 @@ def _paths(table: dict[str, Any], key: str, file: str) -> tuple[PathStr, ...] | 
 
 
 def _normalised(place: str) -> PathStr:
-    """Spell a path of the file as the kernel's bytes are spelt here, whatever the locale."""
+    """Normalize a path from the file, and decode its UTF-8 bytes like paths from the kernel."""
     names = [name for name in place.split("/") if name not in ("", ".")]
     return PathStr(os.fsdecode(("/" + "/".join(names)).encode()))
 
@@ -319,8 +321,8 @@ def _strategies(
     return frozenset(names)
 
 
-def _wrong(file: str, what: str) -> BadInput:
-    return BadInput(f"The policy {displayable(file)}: {what}.", _UNTIL_MENDED)
+def _wrong(file: str, problem: str) -> BadInput:
+    return BadInput(f"The policy {displayable(file)}: {problem}.", _UNTIL_MENDED)
 
 
 def _short(text: str) -> str:
@@ -328,27 +330,27 @@ def _short(text: str) -> str:
     return shown if len(shown) <= _MAX_SHOWN_CHARACTERS else shown[:_MAX_SHOWN_CHARACTERS] + "…"
 
 
-def _combined(one: Policy, other: Policy) -> Policy:
-    strategies = one.strategies
-    if strategies is None or other.strategies is None:
-        strategies = other.strategies if strategies is None else strategies
+def _combined(first: Policy, second: Policy) -> Policy:
+    strategies = first.strategies
+    if strategies is None or second.strategies is None:
+        strategies = second.strategies if strategies is None else strategies
     else:
-        strategies &= other.strategies
+        strategies &= second.strategies
     limits = [
         limit
-        for limit in (one.type_name_above_entries, other.type_name_above_entries)
+        for limit in (first.type_name_above_entries, second.type_name_above_entries)
         if limit is not None
     ]
     return Policy(
-        sources=one.sources + other.sources,
-        never=one.never + other.never,
-        allowed=one.allowed + other.allowed,
+        sources=first.sources + second.sources,
+        never=first.never + second.never,
+        allowed=first.allowed + second.allowed,
         strategies=strategies,
         type_name_above_entries=min(limits, default=None),
-        read_only=one.read_only or other.read_only,
+        read_only=first.read_only or second.read_only,
     )
 
 
-def _said_by(policy: Policy) -> str:
+def _policy_files(policy: Policy) -> str:
     files = ", ".join(displayable(file) for file in policy.sources)
     return f" (policy: {files})" if files else ""

@@ -1,4 +1,4 @@
-"""Refusing to run with privileges that the person did not have before."""
+"""Refuse to run with privileges that the calling user does not have."""
 
 import ctypes
 import os
@@ -11,8 +11,8 @@ _AT_SECURE = 23  # elf.h
 def refuse_borrowed_privileges() -> None:
     """Raise Refused if the program was started setuid, setgid or with file capabilities.
 
-    Such a program would delete for anybody what only its owner may delete; its environment,
-    its current directory and its arguments are in the hands of a stranger.
+    Such a program would let every user delete what only its owner may delete. An untrusted user
+    controls its environment, current directory and arguments.
     """
     is_other = os.getuid() != os.geteuid() or os.getgid() != os.getegid()
     if is_other or _is_secure_execution():
@@ -24,7 +24,7 @@ def refuse_borrowed_privileges() -> None:
 
 
 def _is_secure_execution() -> bool:
-    """Ask the kernel's auxiliary vector, see getauxval(3)."""
+    """Read AT_SECURE from the auxiliary vector (getauxval(3))."""
     libc = ctypes.CDLL(None)
     libc.getauxval.restype = ctypes.c_ulong
     return bool(libc.getauxval(ctypes.c_ulong(_AT_SECURE)))

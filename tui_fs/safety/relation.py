@@ -1,8 +1,8 @@
-"""How a directory is related to a place that must stay, whatever names both have.
+"""Determine the relation of a directory to a protected place under any of their names.
 
-They are compared by path; by the identity of both and of the directories above them; and by where
-both are in their file systems, because a part of either can be bind mounted. What is deleted on an
-overlay is deleted in its upper directory, which is therefore compared, too.
+They are compared by path, by the identity of both and of their ancestors, and by their places in
+their file systems, because a part of either can be bind mounted. A deletion on an overlay deletes
+in its upper directory, so that directory is compared as well.
 """
 
 import enum
@@ -19,11 +19,11 @@ from tui_fs.model.paths import PathStr, is_within, upwards
 from tui_fs.model.target import Target
 
 _Part = tuple[str, str]
-"""A directory in a file system: the device, as the mount table writes it, and the path in it."""
+"""A directory in a file system: the device as in the mount table, and the path in it."""
 
 
 class Relation(enum.StrEnum):
-    """What a target is to a place, as the middle of a sentence."""
+    """The relation of a target to a place, as the middle of a sentence."""
 
     IS = "is"
     IN = "lies in"
@@ -35,10 +35,10 @@ class Relation(enum.StrEnum):
 
 
 class Place:
-    """A place that must stay; it need not exist.
+    """A protected place; it need not exist.
 
     Args:
-        silent: directories that are not looked at (see ``unresponsive_mounts``).
+        silent: directories that are not read (see ``unresponsive_mounts``).
     """
 
     def __init__(self, path: PathStr, mounts: MountTable, silent: Collection[str] = ()) -> None:
@@ -49,10 +49,10 @@ class Place:
         self._forms = (path, self._real)
 
     def relation_of(self, target: Target) -> Relation | None:
-        """Return what a target is to this place, None if they have nothing in common.
+        """Return the relation of a target to this place, None if they are unrelated.
 
         Raises:
-            OSError: the place, or a directory above it, cannot be examined.
+            OSError: the place or an ancestor of it cannot be examined.
         """
         relation = self._relation_of(target)
         if relation is None:
@@ -76,24 +76,28 @@ class Place:
         return self._relation_by_mounts(target)
 
     def _relation_by_mounts(self, target: Target) -> Relation | None:
-        ours = _part_of(target, self._mounts)
-        if ours is None:
+        target_part = _part_of(target, self._mounts)
+        if target_part is None:
             return None
-        for theirs in self._parts:
-            if _is_part_within(ours, theirs):
+        for place_part in self._parts:
+            if _is_part_within(target_part, place_part):
                 return Relation.ALIAS_IN
-            if _is_part_within(theirs, ours):
+            if _is_part_within(place_part, target_part):
                 return Relation.ALIAS_HOLDS_PART
         return None
 
     def holds_by_mounts(self, target: Target) -> bool:
-        """Return whether a target is in this place in its file system, other mounts left out."""
-        ours, own = _part_of(target, self._mounts), self._own_part
-        return ours is not None and own is not None and _is_part_within(ours, own)
+        """Return whether a target is in this place on the same file system; ignore other mounts."""
+        target_part, place_part = _part_of(target, self._mounts), self._own_part
+        return (
+            target_part is not None
+            and place_part is not None
+            and _is_part_within(target_part, place_part)
+        )
 
     @functools.cached_property
     def _identities(self) -> frozenset[tuple[int, int]]:
-        """Device and inode of the place and of all directories above it."""
+        """Device and inode of the place and of all its ancestors."""
         places = {above for form in self._forms for above in upwards(form)}
         return frozenset(filter(None, map(self._identity_of, places)))
 
@@ -104,15 +108,15 @@ class Place:
 
     @functools.cached_property
     def _parts(self) -> tuple[_Part, ...]:
-        """The place itself, and all that is mounted in it."""
+        """The place itself, and all mounts below it."""
         inside = mounts_below(self._real, self._mounts) if self._own_part is not None else ()
         parts = [self._own_part, *(_part(mount, mount.mount_point) for mount in inside)]
         return tuple(part for part in parts if part is not None)
 
     def _identity_of(self, path: str) -> tuple[int, int] | None:
-        """Return device and inode, None where nothing is or where only its text is known."""
+        """Return device and inode, None if the path does not exist or must not be read."""
         if self._silent and lies_in(canonical(path, self._silent), self._silent):
-            return None  # on another file system than the target's
+            return None  # not on the file system of the target
         try:
             status = os.stat(path)
         except OSError as error:
@@ -134,13 +138,13 @@ def _under_another_name(relation: Relation | None) -> Relation | None:
 
 
 def other_names(target: Target, mounts: MountTable) -> Iterator[PathStr]:
-    """Yield the other paths that a target has through mounts of its file system."""
-    ours = _part_of(target, mounts)
-    if ours is None:
+    """Yield the other paths of a target through mounts of its file system."""
+    target_part = _part_of(target, mounts)
+    if target_part is None:
         return
     for mount in mounts:
-        if mount.has_root and _is_part_within(ours, (mount.device, mount.root)):
-            below = os.path.relpath(ours[1], mount.root)
+        if mount.has_root and _is_part_within(target_part, (mount.device, mount.root)):
+            below = os.path.relpath(target_part[1], mount.root)
             path = os.path.normpath(os.path.join(mount.mount_point, below))
             if path != target.path and mount_of(path, mounts) is mount:
                 yield PathStr(path)
@@ -149,7 +153,7 @@ def other_names(target: Target, mounts: MountTable) -> Iterator[PathStr]:
 def targets_below_overlay(
     target: Target, mounts: MountTable, silent: Collection[str]
 ) -> Iterator[Target]:
-    """Yield where a target on an overlay is in the upper directory, if that can be reached."""
+    """Yield a target on an overlay as a target in the upper directory, if that is reachable."""
     overlay = mounts.by_id.get(target.pin.mount_id)
     if overlay is None or overlay.filesystem != "overlay":
         return
@@ -165,13 +169,13 @@ def targets_below_overlay(
         try:
             descriptor = os.open(upper, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
-            continue  # only a lower directory has it, which is not changed
+            continue  # it is only in a lower directory, which does not change
         try:
-            found = Target(upper, pin_of(descriptor))
+            upper_target = Target(upper, pin_of(descriptor))
         finally:
             os.close(descriptor)
-        yield found
-        yield from targets_below_overlay(found, mounts, silent)
+        yield upper_target
+        yield from targets_below_overlay(upper_target, mounts, silent)
 
 
 def _part_of(target: Target, mounts: MountTable) -> _Part | None:
@@ -180,12 +184,12 @@ def _part_of(target: Target, mounts: MountTable) -> _Part | None:
 
 
 def _part(mount: Mount, path: str) -> _Part | None:
-    """Return where a path is in its file system; None on NFS, which shows "/" for every root."""
+    """Return the place of a path in its file system; None on NFS, which shows every root as "/"."""
     if mount.filesystem.startswith("nfs"):  # nfs_show_path in the kernel
         return None
     inner = mount.inner_path(path)
     return None if inner is None else (mount.device, os.path.normpath(inner))
 
 
-def _is_part_within(part: _Part, other: _Part) -> bool:
-    return part[0] == other[0] and is_within(part[1], other[1])
+def _is_part_within(part: _Part, container: _Part) -> bool:
+    return part[0] == container[0] and is_within(part[1], container[1])

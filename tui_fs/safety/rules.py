@@ -1,7 +1,7 @@
-"""The rules that forbid a target; each says why and what to do instead.
+"""The built-in rules that refuse a target; each reports the reason and an alternative.
 
-`check` is asked twice with the same rules: before a person may confirm, and by the
-supervisor in the moment before it starts.
+`check` runs twice with the same rules: before the user may confirm, and in the supervisor just
+before it starts.
 """
 
 import contextlib
@@ -93,7 +93,7 @@ SYSTEM_DIRECTORIES = frozenset(
         "/var/www",
     ]
 )
-"""Directories of the Filesystem Hierarchy Standard and its common additions, themselves."""
+"""Directories of the Filesystem Hierarchy Standard and common additions, without their content."""
 
 PROJECT_MARKS = frozenset(
     [
@@ -114,24 +114,24 @@ PROJECT_MARKS = frozenset(
         "Gemfile",
     ]
 )
-"""A directory that holds one of these names is somebody's work."""
+"""A directory with one of these names in it is probably a project."""
 
 _Places = tuple[PathStr, ...]
-"""Directories at which nothing is looked (see ``unresponsive_mounts``)."""
+"""Directories that are not read (see ``unresponsive_mounts``)."""
 
 NAME_TYPED_ABOVE_ENTRIES = 10_000
-"""Larger targets are confirmed by typing their name."""
+"""The user must type the name of targets with more entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What must survive the deletion because somebody stands on it.
+    """The directories in use by tui-fs and its user, which a deletion must not remove.
 
     Attributes:
-        standing_in: the current directory of the person.
-        program: directories of this program and its interpreter; nothing in them may go.
-        interpreter: directories that are needed, but may hold other things besides.
-        state, further_state: where jobs are kept; nothing in it may go.
+        standing_in: the current directory of the user.
+        program: directories of this program and its interpreter, protected with their content.
+        interpreter: directories that the program needs, but that may contain other files as well.
+        state, further_state: directories of the jobs, protected with their content.
     """
 
     standing_in: PathStr
@@ -143,10 +143,10 @@ class Environment:
 
 
 class CheckRound:
-    """What the rules read once for all targets that are checked together.
+    """The data that the rules read once for all targets of one check.
 
     Args:
-        is_own_namespace_only: leave out the mount namespaces of other processes.
+        is_own_namespace_only: ignore the mount namespaces of other processes.
     """
 
     def __init__(self, environment: Environment, *, is_own_namespace_only: bool = False) -> None:
@@ -173,31 +173,33 @@ class CheckRound:
 
     @functools.cached_property
     def whole_places(self) -> list[tuple[Place, str]]:
-        """The directories in which all must stay, and what they are."""
+        """The directories protected with their content, each with a description."""
         return [
-            (Place(PathStr(place), self.mounts), what)
-            for place, what, _, inside_too in self.held
-            if inside_too
+            (Place(PathStr(place), self.mounts), description)
+            for place, description, _, with_content in self.held
+            if with_content
         ]
 
     def identities(self, silent: _Places) -> dict[tuple[int, int], tuple[str, str, str]]:
-        """Return the directories that must stay and those above: path, and what is there."""
+        """Return protected directories and their ancestors: path, description, protected place."""
         if silent not in self._identities:
             places: list[tuple[str, str, _Places]] = [
                 (place, "a system directory", silent)
                 for place in sorted(self.system_directories(silent))
             ]
-            places += [(place, what, ()) for place, what, _, _ in self.held]
-            found: dict[tuple[int, int], tuple[str, str, str]] = {}
-            for place, what, unseen in places:
+            places += [(place, description, ()) for place, description, _, _ in self.held]
+            identities: dict[tuple[int, int], tuple[str, str, str]] = {}
+            for place, description, unread in places:
                 for ancestor in upwards(place):
-                    if lies_in(ancestor, unseen):
-                        continue  # on another file system, so it is no target on this one
-                    with contextlib.suppress(OSError):  # this system has no such directory
+                    if lies_in(ancestor, unread):
+                        continue  # on another file system, so it is not the target
+                    with contextlib.suppress(
+                        OSError
+                    ):  # the directory does not exist on this system
                         status = os.stat(ancestor)
                         key = status.st_dev, status.st_ino
-                        found.setdefault(key, (ancestor, what, place))
-            self._identities[silent] = found
+                        identities.setdefault(key, (ancestor, description, place))
+            self._identities[silent] = identities
         return self._identities[silent]
 
 
@@ -205,16 +207,16 @@ def check(path: str, environment: Environment, checks: CheckRound | None = None)
     """Return the pinned target at `path`.
 
     Args:
-        checks: what was read for other targets just before; None to read it now.
+        checks: data of a check of other targets; None to read it now.
 
     Raises:
-        BadInput: nothing is there, or it cannot be looked at.
-        Refused: a rule forbids it; nothing was touched.
+        BadInput: the path does not exist, or cannot be examined.
+        Refused: a rule forbids it; nothing was changed.
     """
     _check_spelling(path)
     stripped = path.rstrip("/")
     _check_kind(stripped)
-    # Never os.path.abspath: it takes ".." out of the text, where the kernel follows links first.
+    # Never os.path.abspath: it removes ".." from the text, but the kernel follows links first.
     parent, name = os.path.split(stripped)
     try:
         directory = resolve(parent or ".", checks.mounts if checks else None)
@@ -243,8 +245,8 @@ def check(path: str, environment: Environment, checks: CheckRound | None = None)
 
 def check_again(target: Target, environment: Environment, checks: CheckRound | None = None) -> None:
     """Check a confirmed target once more and compare its pin; Refused if anything changed."""
-    now = check(target.path, environment, checks)
-    if now.path != target.path or now.pin != target.pin:
+    current = check(target.path, environment, checks)
+    if current.path != target.path or current.pin != target.pin:
         raise Refused(
             f"{displayable(target.path)} is not the directory that was confirmed: "
             "it was replaced, renamed or mounted over in the meantime.",
@@ -273,10 +275,10 @@ class Homes:
 
 
 def name_must_be_typed(path: str, entries: int, homes: Homes | None = None) -> str | None:
-    """Return why this target is confirmed by typing its name, None if yes or no is enough.
+    """Return why the user must type the name of this target, None if yes or no suffices.
 
     Args:
-        homes: those of all accounts; None to read them now.
+        homes: the homes of all accounts; None to read them now.
     """
     if entries > NAME_TYPED_ABOVE_ENTRIES:
         return f"it has more than {NAME_TYPED_ABOVE_ENTRIES:,} entries"
@@ -344,16 +346,16 @@ def _check_place(path: PathStr, checks: CheckRound, silent: _Places) -> None:
             "Choose a directory inside it.",
             rule="system",
         )
-    for place, what, advice, inside_too in checks.held:
-        if is_within(place, path) or (inside_too and is_within(path, place)):
+    for place, description, advice, with_content in checks.held:
+        if is_within(place, path) or (with_content and is_within(path, place)):
             relation = "holds" if is_within(place, path) else "is part of"
             raise Refused(
-                f"{shown} {relation} {what} ({displayable(place)}).", advice, rule="in-use"
+                f"{shown} {relation} {description} ({displayable(place)}).", advice, rule="in-use"
             )
 
 
 def _held(environment: Environment) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield each place that must stay, what it is, what to do, and whether all in it must."""
+    """Yield each protected place, a description, advice, and whether its content is protected."""
     standing_in = environment.standing_in
     if standing_in:
         advice = "Change to another directory first."
@@ -370,25 +372,25 @@ def _held(environment: Environment) -> Iterator[tuple[str, str, str, bool]]:
 
 
 def _check_identity(path: PathStr, pin: Pin, checks: CheckRound, silent: _Places) -> None:
-    """Refuse what is a place that must stay under another name, through a bind mount or link."""
-    found = checks.identities(silent).get((pin.device, pin.inode))
-    if found is not None:
-        ancestor, what, place = found
+    """Refuse a protected place under another name, through a bind mount or link."""
+    alias = checks.identities(silent).get((pin.device, pin.inode))
+    if alias is not None:
+        ancestor, description, place = alias
         raise Refused(
             f"{displayable(path)} is {displayable(ancestor)} under another name, which "
-            f"is or holds {what} ({displayable(place)}).",
+            f"is or holds {description} ({displayable(place)}).",
             "Choose a directory inside it.",
             rule="alias",
         )
     target = Target(path, pin)
-    for whole, what in checks.whole_places:
+    for protected, description in checks.whole_places:
         relation = None
-        with contextlib.suppress(OSError):  # it cannot be examined now: its path was compared
-            relation = whole.relation_of(target)
+        with contextlib.suppress(OSError):  # not examinable now; its path was already compared
+            relation = protected.relation_of(target)
         if relation is not None:
             raise Refused(
-                f"{displayable(path)} is, under another name, part of {what} "
-                f"({displayable(whole.path)}).",
+                f"{displayable(path)} is, under another name, part of {description} "
+                f"({displayable(protected.path)}).",
                 "Choose a directory outside of it.",
                 rule="alias",
             )
