@@ -1,1 +1,1 @@
-"""Maintenance besides deleting: recreate an emptied directory, set a directory aside."""
+"""Maintenance without deletion: recreate an emptied directory, set a directory aside."""

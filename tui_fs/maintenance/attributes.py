@@ -1,4 +1,4 @@
-"""Attributes of a directory besides its entries: what recreate copies, and what it refuses."""
+"""Attributes of a directory: those that recreate copies, and those that it only compares."""
 
 import errno
 import fcntl
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import displayable
 
-# linux/fs.h; the argument of the first is an int in spite of the long in its number.
+# linux/fs.h. FS_IOC_GETFLAGS writes an int, although its number encodes a long.
 _GETFLAGS, _FSGETXATTR = 0x80086601, 0x801C581F
 _FLAGS = struct.Struct("=I4x")
 _FSXATTR = struct.Struct("=IIIII8x")  # flags, extent size, extents, project, copy extent size
 
-# Flags that tell how a directory is stored, kept by the file system itself: ext4's dirty,
-# compressed blocks, index, huge file, extents, attribute inode and inline data; xfs's "has
-# preallocated blocks" and "has attributes".
+# Flags by which the file system records how it stores a directory. ext4: dirty, compressed blocks,
+# index, huge file, extents, attribute inode and inline data. xfs: "has preallocated blocks" and
+# "has attributes".
 _KEPT_BY_KERNEL = 0x100 | 0x200 | 0x1000 | 0x40000 | 0x80000 | 0x200000 | 0x10000000
 _KEPT_BY_KERNEL_X = 0x2 | 0x80000000
 
@@ -32,11 +32,11 @@ class Attributes:
 
     Attributes:
         mode: the permission bits with setgid and sticky.
-        extended: all extended attributes that this user may see, access lists among them
-            (``trusted.*`` only root sees).
-        flags: of FS_IOC_GETFLAGS; None where the file system has none.
-        further_flags: of FS_IOC_FSGETXATTR: flags, extent size, project, copy extent size; None
-            likewise.
+        extended: all extended attributes that this user can read, including access lists; only
+            root can read ``trusted.*``.
+        flags: from FS_IOC_GETFLAGS; None if the file system does not support it.
+        further_flags: from FS_IOC_FSGETXATTR: flags, extent size, project, copy extent size; None
+            if the file system does not support it.
     """
 
     uid: int
@@ -69,20 +69,19 @@ def read_attributes(descriptor: int) -> Attributes:
 
 
 def give(descriptor: int, wanted: Attributes) -> None:
-    """Give a new directory these attributes, and check that it has them.
+    """Set these attributes on a new directory, and check the result.
 
-    Inode flags and the quota project are not copied, only compared: a new directory has those it
-    inherits.
+    Inode flags and the quota project are compared, not copied: a new directory inherits its own.
 
     Raises:
-        Refused: one of them cannot be given; the sentence names it (rule "attribute").
+        Refused: an attribute cannot be set; the sentence names it (rule "attribute").
     """
-    # The owner comes first, as a change of it may clear the setgid bit; the mode after the
-    # access list, which sets its middle bits; the times last.
+    # The owner comes first: chown may clear the setgid bit. The mode follows the access list,
+    # which sets the group bits of the mode. The times come last.
     _try("owner", lambda: os.chown(descriptor, wanted.uid, wanted.gid))
     inherited = read_attributes(descriptor).extended
     for name in sorted(set(inherited) - set(wanted.extended)):
-        if name in _names(descriptor):  # xfs shows an access list under two names
+        if name in _names(descriptor):  # xfs lists an access list under two names
             _try(name, lambda name=name: os.removexattr(descriptor, name))  # type: ignore[misc]
     for name, value in wanted.extended.items():
         if inherited.get(name) != value:
@@ -102,20 +101,20 @@ def give(descriptor: int, wanted: Attributes) -> None:
         raise _cannot_copy(lacking[0], "the file system gave it another one")
 
 
-def differences(one: Attributes, other: Attributes) -> tuple[str, ...]:
-    """Return the names of the attributes that differ, times left out."""
+def differences(first: Attributes, second: Attributes) -> tuple[str, ...]:
+    """Return the names of the attributes that differ; the times are not compared."""
     pairs: list[tuple[str, object, object]] = [
-        ("owner", one.uid, other.uid),
-        ("group", one.gid, other.gid),
-        ("mode", one.mode, other.mode),
-        (_FLAGS_LABEL, one.flags, other.flags),
-        (f"{_FLAGS_LABEL} or project", one.further_flags, other.further_flags),
+        ("owner", first.uid, second.uid),
+        ("group", first.gid, second.gid),
+        ("mode", first.mode, second.mode),
+        (_FLAGS_LABEL, first.flags, second.flags),
+        (f"{_FLAGS_LABEL} or project", first.further_flags, second.further_flags),
     ]
     pairs += [
-        (name, one.extended.get(name), other.extended.get(name))
-        for name in sorted({*one.extended, *other.extended})
+        (name, first.extended.get(name), second.extended.get(name))
+        for name in sorted({*first.extended, *second.extended})
     ]
-    return tuple(name for name, mine, theirs in pairs if mine != theirs)
+    return tuple(name for name, first_value, second_value in pairs if first_value != second_value)
 
 
 def _try(name: str, action: Callable[[], None]) -> None:
@@ -142,9 +141,9 @@ def _names(descriptor: int) -> list[str]:
         return []
 
 
-def _ask(descriptor: int, request: int, room: struct.Struct) -> tuple[int, ...] | None:
+def _ioctl(descriptor: int, request: int, layout: struct.Struct) -> tuple[int, ...] | None:
     try:
-        return room.unpack(fcntl.ioctl(descriptor, request, bytes(room.size)))
+        return layout.unpack(fcntl.ioctl(descriptor, request, bytes(layout.size)))
     except OSError as error:
         if error.errno not in _HAS_NONE:
             raise
@@ -152,13 +151,13 @@ def _ask(descriptor: int, request: int, room: struct.Struct) -> tuple[int, ...] 
 
 
 def _read_flags(descriptor: int) -> int | None:
-    answer = _ask(descriptor, _GETFLAGS, _FLAGS)
-    return None if answer is None else answer[0] & ~_KEPT_BY_KERNEL
+    fields = _ioctl(descriptor, _GETFLAGS, _FLAGS)
+    return None if fields is None else fields[0] & ~_KEPT_BY_KERNEL
 
 
 def _read_further_flags(descriptor: int) -> tuple[int, ...] | None:
-    answer = _ask(descriptor, _FSGETXATTR, _FSXATTR)
-    if answer is None:
+    fields = _ioctl(descriptor, _FSGETXATTR, _FSXATTR)
+    if fields is None:
         return None
-    flags, extent_size_bytes, _, project, copy_extent_size_bytes = answer
+    flags, extent_size_bytes, _, project, copy_extent_size_bytes = fields
     return flags & ~_KEPT_BY_KERNEL_X, extent_size_bytes, project, copy_extent_size_bytes

@@ -1,6 +1,7 @@
-"""Exchanging directories by descriptor: renameat2(2), setting aside, recreating.
+"""Exchange directories by descriptor with renameat2(2): set aside, recreate.
 
-ext4 never shrinks the index of a directory, so an emptied directory is replaced by a new small one.
+ext4 never shrinks the index of a directory. Recreating replaces an emptied directory by a new small
+one.
 """
 
 import contextlib
@@ -38,7 +39,7 @@ class DirEntryRef:
     name: str
 
     def identity(self) -> tuple[int, int] | None:
-        """Return device and inode of what has this name, None if nothing has."""
+        """Return device and inode of the entry with this name; None if it does not exist."""
         try:
             status = os.stat(self.name, dir_fd=self.directory, follow_symlinks=False)
         except FileNotFoundError:
@@ -47,7 +48,7 @@ class DirEntryRef:
 
 
 def entry_ref(parent: int, path: PathStr) -> DirEntryRef:
-    """Return the last component of a path, in the open directory that holds it."""
+    """Return the last component of a path as an entry of its open parent directory."""
     return DirEntryRef(parent, os.path.basename(path))
 
 
@@ -58,43 +59,46 @@ def identity_of(descriptor: int) -> tuple[int, int]:
 
 
 def rename_new(source: DirEntryRef, goal: DirEntryRef) -> None:
-    """Rename; FileExistsError if the goal exists, which stays as it is.
+    """Rename without replacing; FileExistsError if the goal exists.
 
     Raises:
         OSError: as rename(2).
-        Missing: the C library, the kernel or a seccomp filter takes renameat2 away.
-        Refused: the file system cannot do this.
+        Missing: the C library, the kernel or a seccomp filter does not provide renameat2.
+        Refused: the file system does not support RENAME_NOREPLACE.
     """
     _renameat2(source, goal, _NOREPLACE, "rename without replacing")
 
 
-def exchange_names(one: DirEntryRef, other: DirEntryRef) -> None:
-    """Exchange what two names stand for, in one step; raises as `rename_new`."""
-    _renameat2(one, other, _EXCHANGE, "exchange two names in one step")
+def exchange_names(first: DirEntryRef, second: DirEntryRef) -> None:
+    """Exchange two names atomically; raises as `rename_new`."""
+    _renameat2(first, second, _EXCHANGE, "exchange two names in one step")
 
 
 def exchange_checked(
-    one: DirEntryRef,
-    other: DirEntryRef,
-    at_one: tuple[int, int],
-    at_other: tuple[int, int] | None = None,
+    first: DirEntryRef,
+    second: DirEntryRef,
+    first_identity: tuple[int, int],
+    second_identity: tuple[int, int] | None = None,
 ) -> None:
-    """Exchange two names that must stand for these directories.
+    """Exchange two names if they refer to these directories.
 
-    Whatever else was met under them in that very moment is put back.
+    The check follows the exchange. If another process replaced one of the directories, a second
+    exchange restores the names.
 
     Args:
-        at_other: None where nobody else can reach the other name, and so exchange what it
-            stands for.
+        second_identity: None if no other user can reach the second name, and thus replace its
+            directory.
 
     Raises:
         OSError, Missing, Refused: as `rename_new`; nothing was exchanged. Refused with the rule
-            "changed": one of the names stood for something else.
+            "changed": one of the names referred to another directory.
     """
-    exchange_names(one, other)
-    if other.identity() == at_one and (at_other is None or one.identity() == at_other):
+    exchange_names(first, second)
+    if second.identity() == first_identity and (
+        second_identity is None or first.identity() == second_identity
+    ):
         return
-    exchange_names(one, other)
+    exchange_names(first, second)
     raise _exchanged_meanwhile()
 
 
@@ -107,9 +111,9 @@ def _exchanged_meanwhile() -> Refused:
 
 
 def cut_name(before: str, name: str, after: str) -> str:
-    """Return the three joined, the middle one cut so that a file system takes the name."""
-    room = MAX_NAME_BYTES - len(os.fsencode(before + after))
-    while len(os.fsencode(name)) > room:
+    """Join the three parts; cut the middle one so that the name fits into NAME_MAX."""
+    max_bytes = MAX_NAME_BYTES - len(os.fsencode(before + after))
+    while len(os.fsencode(name)) > max_bytes:
         name = name[:-1]
     return f"{before}{name}{after}"
 
@@ -136,27 +140,27 @@ def _renameat2(source: DirEntryRef, goal: DirEntryRef, flag: int, what: str) -> 
 
 
 def _refusal_of_call() -> int | None:
-    """Return the errno with which the call itself is refused, whatever it is to rename.
+    """Return the errno with which the system refuses every renameat2; None if it is available.
 
-    The kernel rejects a flag that does not exist, and nothing else does. The C library's function
-    is of no use here: glibc reports a missing renameat2 as EINVAL, too. On a machine whose number
-    of the call is not known it is taken to be there.
+    The probe passes a flag that does not exist: a kernel that has the call answers EINVAL. It
+    bypasses the wrapper of glibc, which reports a missing renameat2 as EINVAL, too. On an
+    architecture without an entry in the table the call counts as available.
     """
     number = _RENAMEAT2_NUMBERS.get(os.uname().machine)
     if number is None:
         return None
-    nowhere = ctypes.c_long(-1)
+    invalid_fd = ctypes.c_long(-1)
     call, flag = ctypes.c_long(number), ctypes.c_long(_NO_FLAG)
-    _LIBC.syscall(call, nowhere, b"", nowhere, b"", flag)
-    answer = ctypes.get_errno()
-    return None if answer == errno.EINVAL else answer
+    _LIBC.syscall(call, invalid_fd, b"", invalid_fd, b"", flag)
+    error_number = ctypes.get_errno()
+    return None if error_number == errno.EINVAL else error_number
 
 
 DEADLINE_S = 10.0
-"""So long somebody may be faster than the moving and rmdir."""
+"""Deadline for rmdir while another process keeps adding entries."""
 
 LAST_DEADLINE_S = 600.0
-"""So long it may take where giving up would leave entries in two directories."""
+"""Deadline where failure would leave entries in two directories."""
 
 _TOKEN_BYTES = 4
 
@@ -164,22 +168,22 @@ _TOKEN_BYTES = 4
 def move_entries_and_remove(
     entry: DirEntryRef, old: int, new: int, deadline_s: float = LAST_DEADLINE_S
 ) -> "MovedEntries":
-    """Remove a directory; what is in it moves into another one of the same file system first.
+    """Move the entries of a directory into another one of the same file system, then remove it.
 
-    rmdir(2) removes only what is empty, and from then on nobody can make an entry in it: so every
-    entry that could be made was moved, or its maker was told that it failed.
+    rmdir(2) removes only an empty directory, and no process can create an entry in a removed one.
+    So no entry is lost: each is moved, or its creation fails.
+
+    A blocked signal that arrives while another process still writes has the effect of the
+    deadline.
 
     Args:
-        entry: the name of the old one; if it is another directory's by now, that stays.
-        old, new: both open for reading.
-
-    A blocked signal that arrives while another process still writes ends it as the deadline
-    does.
+        entry: the name of the old directory; a directory that has replaced it stays.
+        old, new: descriptors of the two directories, open for reading.
 
     Raises:
-        OSError: an entry cannot be moved (ENOSPC, EPERM of an immutable one, …), or somebody
-            still writes into the old one after the deadline (ENOTEMPTY) or a signal (EINTR).
-            The entries are in the two directories, and the old one stands where it stood.
+        OSError: an entry cannot be moved (ENOSPC, EPERM of an immutable one, …), or another
+            process still writes into the old directory after the deadline (ENOTEMPTY) or a
+            signal (EINTR). Then both directories have entries, and the old one keeps its name.
     """
     moved_entries = MovedEntries()
     deadline = time.monotonic() + deadline_s
@@ -201,12 +205,12 @@ def move_entries_and_remove(
 
 
 class MovedEntries:
-    """What was moved.
+    """Moves entries and records the moves.
 
     Attributes:
         moved: the number of entries.
-        kept: pairs of a name that both directories had, and the name that the entry of the old
-            one got.
+        kept: pairs of a name that both directories had, and the new name of the old directory's
+            entry.
     """
 
     def __init__(self) -> None:
@@ -214,7 +218,7 @@ class MovedEntries:
         self.kept: list[tuple[PathStr, PathStr]] = []
 
     def move_all(self, old: int, new: int, deadline: float) -> None:
-        """Move the entries that are there until a time of the clock; OSError as rename(2)."""
+        """Move the present entries until a time of the monotonic clock; OSError as rename(2)."""
         with os.scandir(old) as entries:
             for entry in entries:
                 self._move(PathStr(entry.name), old, new)
@@ -229,7 +233,7 @@ class MovedEntries:
             except FileExistsError:
                 goal = PathStr(cut_name("", name, f".tui-fs-kept-{os.urandom(_TOKEN_BYTES).hex()}"))
             except FileNotFoundError:
-                return  # its maker has removed or renamed it meanwhile
+                return  # another process has removed or renamed it
             else:
                 break
         self.moved += 1
@@ -238,7 +242,7 @@ class MovedEntries:
 
 
 def is_empty(descriptor: int) -> bool:
-    """Tell whether an open directory has no entry; reads all of a long index (seconds)."""
+    """Return whether an open directory is empty; reading a large index takes seconds."""
     with os.scandir(descriptor) as entries:
         return next(iter(entries), None) is None
 
@@ -253,8 +257,8 @@ _OTHERS = 0o077
 class ReplacementDir:
     """An empty directory with the owner, mode, ACL, attributes, flags and times of another one.
 
-    It is made in a staging directory of mode 0700 beside the original. No other user can reach a
-    name in there, so no other user can replace it while it still belongs to this user.
+    It is created in a staging directory of mode 0700 next to the original. No other user can reach
+    a name in there, so no other user can replace it while it still belongs to this user.
 
     Attributes:
         entry: its name in the staging directory.
@@ -272,7 +276,7 @@ class ReplacementDir:
 
 @contextlib.contextmanager
 def open_directory_at(entry: DirEntryRef) -> Iterator[int]:
-    """Open the directory that has a name; OSError if it is none, ELOOP if it is a link."""
+    """Open a directory by name; OSError if it is not a directory, ELOOP if it is a symlink."""
     descriptor = open_directory(entry.name, entry.directory)
     try:
         yield descriptor
@@ -282,11 +286,11 @@ def open_directory_at(entry: DirEntryRef) -> Iterator[int]:
 
 @contextlib.contextmanager
 def staging_dir(staging: DirEntryRef) -> Iterator[int]:
-    """Make the private directory, give its descriptor, and remove it at the end if it is empty.
+    """Create the private directory, yield its descriptor, and remove it at the end if empty.
 
     Raises:
-        OSError: it cannot be made.
-        Refused: somebody put another directory in its place.
+        OSError: the directory cannot be created.
+        Refused: another process replaced the directory.
     """
     os.mkdir(staging.name, 0o700, dir_fd=staging.directory)
     try:
@@ -298,7 +302,7 @@ def staging_dir(staging: DirEntryRef) -> Iterator[int]:
 
 @contextlib.contextmanager
 def open_staging_dir(staging: DirEntryRef) -> Iterator[int]:
-    """Open a staging directory; Refused if it is not this user's alone."""
+    """Open a staging directory; Refused unless this user owns it and its mode is private."""
     with open_directory_at(staging) as descriptor:
         status = os.fstat(descriptor)
         if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
@@ -312,11 +316,11 @@ def open_staging_dir(staging: DirEntryRef) -> Iterator[int]:
 
 @contextlib.contextmanager
 def make_replacement(staging: int, wanted: Attributes) -> Iterator[ReplacementDir]:
-    """Make a twin with these attributes; it is removed at the end if it is still here and empty.
+    """Create a twin with these attributes; remove it at the end if still in staging and empty.
 
     Raises:
-        OSError: it cannot be made.
-        Refused: it cannot be given one of the attributes.
+        OSError: the twin cannot be created.
+        Refused: an attribute cannot be set.
     """
     entry = DirEntryRef(staging, INSIDE)
     os.mkdir(INSIDE, 0o700, dir_fd=staging)
@@ -331,25 +335,25 @@ def make_replacement(staging: int, wanted: Attributes) -> Iterator[ReplacementDi
 
 
 def remove_if_empty(entry: DirEntryRef) -> bool:
-    """Remove an empty directory; return whether nothing has that name now."""
+    """Remove an empty directory; return whether the name is free afterwards."""
     try:
         os.rmdir(entry.name, dir_fd=entry.directory)
     except FileNotFoundError:
         return True
     except OSError:
-        return entry.identity() is None  # not empty: it stays, and the caller tells of it
+        return entry.identity() is None  # not empty: it stays, and the caller reports it
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Recreated:
-    """What recreating did.
+    """The result of recreating.
 
     Attributes:
         index_bytes_before, index_bytes_after: the size of the directory itself.
-        moved: entries that somebody made meanwhile, and that were moved over.
-        kept: for names made in both directories: the name, and the one that the entry of the
-            old directory has now.
+        moved: entries that other processes created meanwhile and that were moved.
+        kept: for names created in both directories: the name, and the new name of the old
+            directory's entry.
     """
 
     index_bytes_before: int
@@ -364,7 +368,7 @@ def index_bytes(descriptor: int) -> int:
 
 
 def refuse_full(descriptor: int) -> None:
-    """Raise Refused if an open directory has entries; reads all of a long index (seconds)."""
+    """Raise Refused if an open directory has entries; reading a large index takes seconds."""
     if not is_empty(descriptor):
         raise Refused(
             "The directory is not empty.",
@@ -386,35 +390,36 @@ def refuse_locked(descriptor: int) -> None:
 def recreate(
     place: DirEntryRef, old: int, staging: DirEntryRef, made: Callable[[ReplacementDir], None]
 ) -> Recreated:
-    """Put an empty twin in the place of an empty directory, and remove that.
+    """Replace an empty directory by an empty twin, and remove the old directory.
 
-    The name stands for a directory at every moment. Somebody who writes meanwhile loses nothing:
-    see `move_entries_and_remove`.
+    The name refers to a directory at every moment. Entries that other processes create meanwhile
+    are not lost: see `move_entries_and_remove`.
 
     Args:
-        place: the directory's name in the open directory that holds it.
+        place: the directory's name in its open parent.
         old: the directory, open for reading.
-        staging: a name beside it for the private directory in which the twin is made.
-        made: called with the twin, before anything is exchanged.
+        staging: the name next to it for the private directory in which the twin is created.
+        made: called with the twin, before the exchange.
 
     Raises:
-        OSError, Refused, Missing: everything is as it was; or, if the staging directory is still
-            there, some entries that somebody made meanwhile are in it (see `finish_staging_dir`).
+        OSError, Refused, Missing: nothing has changed; or, if the staging directory still
+            exists, it contains entries that other processes created meanwhile (see
+            `finish_staging_dir`).
     """
     refuse_locked(old)
-    wanted = read_attributes(old)
+    attributes = read_attributes(old)
     before = index_bytes(old)
-    with staging_dir(staging) as inside, make_replacement(inside, wanted) as twin:
+    with staging_dir(staging) as inside, make_replacement(inside, attributes) as twin:
         refuse_full(old)
         made(twin)
         exchange_checked(place, twin.entry, identity_of(old))
         try:
-            refuse_changed(old, wanted)
-            if is_empty(twin.descriptor):  # xfs takes the exchange for a change of the directory
-                os.utime(twin.descriptor, ns=(wanted.accessed_ns, wanted.modified_ns))
+            refuse_changed(old, attributes)
+            if is_empty(twin.descriptor):  # xfs updates the twin's times on the exchange
+                os.utime(twin.descriptor, ns=(attributes.accessed_ns, attributes.modified_ns))
             moved_entries = move_entries_and_remove(twin.entry, old, twin.descriptor, DEADLINE_S)
-        except (OSError, Refused) as why:
-            undo_exchange(place, twin.entry, old, twin, why)
+        except (OSError, Refused) as error:
+            undo_exchange(place, twin.entry, old, twin, error)
             raise
         return Recreated(
             before, index_bytes(twin.descriptor), moved_entries.moved, tuple(moved_entries.kept)
@@ -424,10 +429,10 @@ def recreate(
 def finish_staging_dir(
     place: DirEntryRef, staging: DirEntryRef, known: Collection[Pin]
 ) -> MovedEntries:
-    """Finish what a killed run has left in its staging directory: its entries go to the directory.
+    """Move the entries that a killed run left in its staging directory to the directory; remove it.
 
     Raises:
-        OSError, Refused: as `finish`, or the staging directory is not this user's alone.
+        OSError, Refused: as `finish`, or as `open_staging_dir`.
     """
     moved_entries = MovedEntries()
     with open_staging_dir(staging) as inside:
@@ -439,7 +444,7 @@ def finish_staging_dir(
 
 
 def refuse_changed(target_fd: int, wanted: Attributes) -> None:
-    """Raise Refused unless a directory still has the attributes that its twin got."""
+    """Raise Refused unless a directory still has the attributes that its twin received."""
     changed = differences(read_attributes(target_fd), wanted)
     if changed:
         raise Refused(
@@ -451,42 +456,43 @@ def refuse_changed(target_fd: int, wanted: Attributes) -> None:
 
 def undo_exchange(
     place: DirEntryRef,
-    other: DirEntryRef,
+    target_entry: DirEntryRef,
     target_fd: int,
     twin: ReplacementDir,
-    why: OSError | Refused,
+    cause: OSError | Refused,
 ) -> None:
-    """Put a directory back, and with it what has come into its twin meanwhile; remove that.
+    """Put a directory back, move the new entries of its twin into it, and remove the twin.
 
     Args:
-        place, other: the names of the twin and of the directory now.
+        place: the twin's present name.
+        target_entry: the directory's present name.
         target_fd: the directory, open for reading.
-        why: what the caller is going to raise.
+        cause: the error that the caller raises afterwards.
 
     Raises:
-        OSError, Missing, Refused: it could not be put back or not all entries could be moved; or
-            both had an entry of one name (rule "clash").
+        OSError, Missing, Refused: the directory could not be put back or not all entries could be
+            moved; or both directories had an entry of the same name (rule "clash").
     """
-    exchange_checked(place, other, twin.identity, identity_of(target_fd))
-    kept = move_entries_and_remove(other, twin.descriptor, target_fd).kept
+    exchange_checked(place, target_entry, twin.identity, identity_of(target_fd))
+    kept = move_entries_and_remove(target_entry, twin.descriptor, target_fd).kept
     if kept:
         name, new_name = kept[0]
         raise Refused(
-            f"{why} Somebody made {counted(len(kept), 'name', 'names')} twice meanwhile.",
+            f"{cause} Somebody made {counted(len(kept), 'name', 'names')} twice meanwhile.",
             f"Both entries are there: beside {displayable(name)} stands {displayable(new_name)}.",
             rule="clash",
-        ) from why
+        ) from cause
 
 
 def finish(left: DirEntryRef, place: DirEntryRef, known: Collection[Pin]) -> MovedEntries:
-    """Remove the directory that a killed run has left; its entries go to the one at the place.
+    """Move the entries of the directory that a killed run has left to `place`, and remove it.
 
     Args:
-        known: the two directories that were to be exchanged; others are not touched.
+        known: pins of the two directories that the run was to exchange; others are not touched.
 
     Raises:
         OSError: an entry cannot be moved.
-        Refused: other directories stand there; nothing was changed.
+        Refused: the names refer to other directories; nothing was changed.
     """
     with open_directory_at(left) as old, open_directory_at(place) as new:
         pins = pin_of(old), pin_of(new)
@@ -501,14 +507,14 @@ def finish(left: DirEntryRef, place: DirEntryRef, known: Collection[Pin]) -> Mov
 
 
 def put_aside(place: DirEntryRef, target_fd: int, goal: DirEntryRef) -> None:
-    """Rename a directory to a name that nothing has; nothing has its old name then.
+    """Rename a directory to a free name; its old name is free afterwards.
 
     Args:
         target_fd: a descriptor of the directory.
 
     Raises:
-        OSError, Missing, Refused: everything is as it was. Refused with the rule "changed":
-            another directory had the name.
+        OSError, Missing, Refused: nothing was changed. Refused with the rule "changed": the name
+            referred to another directory.
     """
     rename_new(place, goal)
     if goal.identity() != identity_of(target_fd):
@@ -523,19 +529,20 @@ def put_aside_with_replacement(
     staging: DirEntryRef,
     made: Callable[[ReplacementDir], None],
 ) -> None:
-    """Rename a directory to a name that nothing has; an empty twin takes its name in that step.
+    """Rename a directory to a free name; an empty twin takes its old name in the same step.
 
     Args:
         target_fd: the directory, open for reading.
-        staging: a name beside it for the private directory in which the twin is made.
-        made: called with the twin, before anything is renamed.
+        staging: the name next to it for the private directory in which the twin is created.
+        made: called with the twin, before the first rename.
 
     Raises:
-        OSError, Missing, Refused: as `put_aside`, or no twin could be made, or what `undo_exchange`
-            tells. Refused with the rule "changed" also if somebody changed its attributes.
+        OSError, Missing, Refused: as `put_aside` or `undo_exchange`, or the twin could not be
+            created. Refused with the rule "changed" also if another process changed the
+            directory's attributes.
     """
-    wanted = read_attributes(target_fd)
-    with staging_dir(staging) as inside, make_replacement(inside, wanted) as twin:
+    attributes = read_attributes(target_fd)
+    with staging_dir(staging) as inside, make_replacement(inside, attributes) as twin:
         made(twin)
         rename_new(twin.entry, goal)
         try:
@@ -545,19 +552,19 @@ def put_aside_with_replacement(
                 rename_new(goal, twin.entry)
             raise
         try:
-            refuse_changed(target_fd, wanted)
-        except (OSError, Refused) as why:
-            undo_exchange(place, goal, target_fd, twin, why)
+            refuse_changed(target_fd, attributes)
+        except (OSError, Refused) as error:
+            undo_exchange(place, goal, target_fd, twin, error)
             raise
 
 
 def put_back(place: DirEntryRef, target_fd: int, aside: DirEntryRef) -> None:
-    """Rename a directory back; FileExistsError if anything has its old name by now."""
+    """Rename a directory back; FileExistsError if its old name is taken."""
     put_aside(aside, target_fd, place)
 
 
 def refuse_changed_replacement(twin: int, original: int) -> None:
-    """Raise Refused unless a twin is empty and as it was made; both are open for reading."""
+    """Raise Refused unless a twin is empty and unchanged; both descriptors are open for reading."""
     if not is_empty(twin):
         raise Refused(
             "The directory that took its place is not empty any more.",
@@ -574,18 +581,18 @@ def refuse_changed_replacement(twin: int, original: int) -> None:
 
 
 def exchange_back(place: DirEntryRef, target_fd: int, aside: DirEntryRef, twin: int) -> None:
-    """Exchange a directory with its twin, which has the other name then.
+    """Exchange a directory with its twin, which then has the name of the directory set aside.
 
     Raises:
-        OSError, Missing, Refused: everything is as it was.
+        OSError, Missing, Refused: nothing was changed.
     """
     exchange_checked(place, aside, identity_of(twin), identity_of(target_fd))
 
 
 def reopened(target_fd: int) -> int:
-    """Return a descriptor for reading of a directory that is open by O_PATH.
+    """Open for reading a directory that is open with O_PATH; return the new descriptor.
 
     Raises:
-        OSError: this user may not read or search it.
+        OSError: this user may not read or search the directory.
     """
     return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=target_fd)

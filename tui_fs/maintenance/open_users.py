@@ -1,4 +1,4 @@
-"""Processes whose current or root directory, or whose inotify watch, is in a directory."""
+"""Processes that use a directory: as current or root directory, open, or watched by inotify."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ _MINOR_BITS = 20  # of the kernel's own dev_t
 
 @dataclass(frozen=True, slots=True)
 class OpenUser:
-    """A process, and how it holds the directory, as the end of a sentence about it."""
+    """A process; `how` is a predicate that states its use of the directory."""
 
     pid: int
     name: str
@@ -28,10 +28,10 @@ class OpenUser:
 
 @dataclass(frozen=True, slots=True)
 class OpenUsers:
-    """Who was found.
+    """The processes that use a directory.
 
     Attributes:
-        unseen: processes of other users into which this user may not look.
+        unseen: number of processes that this user has no permission to inspect.
     """
 
     found: tuple[OpenUser, ...]
@@ -39,45 +39,45 @@ class OpenUsers:
 
 
 def find_open_users(path: PathStr, identity: tuple[int, int]) -> OpenUsers:
-    """Return who has a directory as its current or root directory, or open or watched.
+    """Return the processes that have a directory as cwd or root, open, or watched.
 
-    What other processes have open on another file system is not examined: one that does not answer
-    would keep the caller waiting for ever.
+    Descriptors on other file systems are skipped: stat(2) on one that does not answer would block
+    the caller forever.
 
     Args:
         path: canonical.
-        identity: its device and inode.
+        identity: device and inode of the directory.
     """
     mounts = read_mounts()
     mount = mount_of(path, mounts)
-    found: list[OpenUser] = []
+    users: list[OpenUser] = []
     unseen = 0
     for pid in sorted(int(name) for name in os.listdir(PROC) if name.isdigit()):
         if pid == os.getpid():
             continue
         try:
-            ways = set(_ways_of(pid, os.path.basename(path), identity, mounts, mount))
+            uses = set(_uses_of(pid, os.path.basename(path), identity, mounts, mount))
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it has ended
+            continue  # the process has ended
         except PermissionError:
             unseen += 1
             continue
-        found += [OpenUser(pid, _name(pid), way) for way in sorted(ways)]
-    return OpenUsers(tuple(found), unseen)
+        users += [OpenUser(pid, _name(pid), use) for use in sorted(uses)]
+    return OpenUsers(tuple(users), unseen)
 
 
-def _ways_of(
+def _uses_of(
     pid: int, name: str, identity: tuple[int, int], mounts: MountTable, mount: Mount | None
 ) -> Iterator[str]:
     process = f"{PROC}/{pid}"
     is_in_our_namespace = _text_of(f"{process}/ns/mnt") == _text_of(f"{PROC}/self/ns/mnt")
-    for link, how in (("cwd", "stands in it"), ("root", "has it as its root")):
+    for link, use in (("cwd", "stands in it"), ("root", "has it as its root")):
         text = _text_of(f"{process}/{link}")
-        other = mount_of(text, mounts) if text is not None and is_in_our_namespace else None
-        if _is_another(other, mount):
+        link_mount = mount_of(text, mounts) if text is not None and is_in_our_namespace else None
+        if _is_another(link_mount, mount):
             continue
         if _leads_to(f"{process}/{link}", name, identity):
-            yield how
+            yield use
     for number in os.listdir(f"{process}/fd"):
         link = f"{process}/fd/{number}"
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
@@ -92,12 +92,12 @@ def _ways_of(
                 yield "has it open"
 
 
-def _is_another(mount: Mount | None, wanted: Mount | None) -> bool:
-    return mount is not None and wanted is not None and mount.device != wanted.device
+def _is_another(mount: Mount | None, target_mount: Mount | None) -> bool:
+    return mount is not None and target_mount is not None and mount.device != target_mount.device
 
 
 def _text_of(link: str) -> str | None:
-    """Return where a link leads; None where that is longer than the kernel tells (4,095 bytes)."""
+    """Return the target of a link; None if it exceeds the kernel's limit of 4,095 bytes."""
     try:
         return os.readlink(link)
     except OSError as error:
@@ -118,8 +118,8 @@ def _watches(fdinfo: str, inode: int, device: str) -> bool:
     major, minor = (int(part) for part in device.split(":"))
     with open(fdinfo, "rb") as file:
         watched = _INOTIFY.findall(file.read())
-    wanted = inode, major << _MINOR_BITS | minor
-    return any((int(ino, 16), int(dev, 16)) == wanted for ino, dev in watched)
+    watch = inode, major << _MINOR_BITS | minor
+    return any((int(ino, 16), int(dev, 16)) == watch for ino, dev in watched)
 
 
 def _name(pid: int) -> str:
