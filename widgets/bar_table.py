@@ -23,7 +23,7 @@ HEADER_HEIGHT = 1
 GUTTER = 2
 GAP = 2
 
-# Below this a name says nothing; the bar gives up its cells first.
+# A narrower name is unreadable; the bar loses its cells first.
 MINIMUM_FLEXIBLE = 12
 
 Tone = Literal["normal", "muted", "directory", "warning", "danger"]
@@ -50,8 +50,8 @@ class Column:
         width: Cells; 0 takes the remaining width, which exactly one column must do.
         right: Align title and cells at the right.
         bar: Draw the row's fraction as a bar; the row's cell text is ignored.
-        keep_end: A text that is too long loses its beginning, as suits a path; only for the
-            column that takes the remaining width.
+        keep_end: A long text loses its beginning, as suits a path; only for the column that
+            takes the remaining width.
     """
 
     title: str
@@ -91,7 +91,7 @@ class LazyRows(Sequence[BarRow]):
     """
 
     def __init__(self, keys: Sequence[str], make: Callable[[int], BarRow]) -> None:
-        """Create rows of which none is made yet."""
+        """Create the sequence; make no row yet."""
         self.keys = keys
         self._make = make
 
@@ -119,8 +119,8 @@ def keys_of(rows: Sequence[BarRow]) -> Sequence[str]:
 class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     """A list of rows with a header that stays, a cursor, marks and bars.
 
-    Rows are kept as the sequence given, not copied, and drawn on demand: a million of them
-    scroll like ten. The sequence must not change after it was given.
+    The table does not copy the sequence of rows and draws only those in view, so a million rows
+    scroll like ten. The caller must not change the sequence afterwards.
     """
 
     BINDINGS = [
@@ -285,7 +285,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     def action_toggle_mark(self) -> None:
         """Ask for the row under the cursor to be marked, and move down."""
         if (row := self.cursor_row) is not None:
-            # First the move: a screen that replaces the rows must know that the cursor is kept.
+            # Move first: after `Highlighted` a screen keeps the cursor when it replaces the rows.
             self.action_move(1)
             self.post_message(self.MarkToggled(self, row))
 
@@ -321,7 +321,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Highlighted(self, row))
 
     def _reveal_cursor(self) -> None:
-        """Scroll as little as brings the cursor row into view."""
+        """Scroll by the least amount that brings the cursor row into view."""
         self._show_from(self._cursor.revealing_top(self.scroll_offset.y, self._height))
 
     def _show_from(self, top: int) -> None:
@@ -330,7 +330,6 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
     def _render_row(self, index: int, width: int) -> Strip:
-        """Draw the row at an index."""
         row = self._cursor.rows[index]
         is_cursor = index == self._cursor.index
         base = self.rich_style
@@ -343,7 +342,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self._strip(segments, base)
 
     def _style(self, name: str) -> Style:
-        """The style of a component; only the cursor's has a background."""
+        """Return the style of a component; only the cursor's has a background."""
         style = self.get_component_rich_style(f"bar-list--{name}")
         return style if name == "cursor" else style.without_color + Style(color=style.color)
 
@@ -355,7 +354,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
 class RowCursor:
     """A cursor that stays on its row's key when the rows are sorted again or replaced.
 
-    The rows are the sequence given, not a copy, and must not change afterwards.
+    It does not copy the sequence of rows, which must not change afterwards.
     """
 
     def __init__(self) -> None:
@@ -385,7 +384,7 @@ class RowCursor:
 
     def go_to_key(self, key: str) -> None:
         """Go to the row with this key; without one stay at the index, or at the last row."""
-        # A refresh mostly leaves the row where it was; the search is for a new order.
+        # A refresh rarely moves the row; only a new order needs the search.
         if self.index < len(self.rows) and self.rows[self.index].key == key:
             return
         try:
@@ -400,15 +399,15 @@ class RowCursor:
         return self.index != before
 
     def is_visible(self, top: int, height: int) -> bool:
-        """Whether the cursor is among the `height` rows from `top`."""
+        """Return whether the cursor is among the `height` rows from `top`."""
         return top <= self.index < top + height
 
     def revealing_top(self, top: int, height: int) -> int:
-        """The first row to show, nearest to `top`, so that the cursor is in view."""
+        """Return the first row to show: the nearest to `top` with the cursor in view."""
         return self.bounded_top(max(self.index - height + 1, min(top, self.index)), height)
 
     def bounded_top(self, top: int, height: int) -> int:
-        """The first row to show, nearest to `top`, so that the view ends with the last row."""
+        """Return the first row to show: at most `top`, without blank lines below the last row."""
         return max(0, min(top, len(self.rows) - height))
 
 
@@ -487,14 +486,14 @@ def row_parts(
 
 
 def _gutter(marked: bool, cursor: bool) -> str:
-    """Show mark and cursor by signs, so that both are seen without colour."""
+    """Draw mark and cursor as signs, so that both are visible without colour."""
     if marked:
         return "*›" if cursor else "* "
     return "› " if cursor else "  "
 
 
 def _name_parts(row: BarRow, text: str, width: int, column: Column) -> list[tuple[Component, str]]:
-    """Share the flexible column between the name and the flag; the flag is never cut."""
+    """Divide the flexible column between the name and the flag; the flag is never cut."""
     name: Component = row.tone if row.tone in ("muted", "directory") else ""
     flag: Component = row.tone if row.tone in ("warning", "danger") else "muted"
     flag_width = cell_len(row.flag) + GAP if row.flag else 0

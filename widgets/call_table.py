@@ -24,7 +24,7 @@ _NAME, _CALLS, _PREDICTED, _DONE, _ERRORS, _RATE, _SHARE, _NOTE = range(8)
 # Room for 9,999,999 calls and for newfstatat, so that an ordinary run never moves a column.
 _FIRST_WIDTHS = (12, 9, 0, 0, 0, 0, 0, 0)
 
-# What a line that is too narrow gives up, in this order; errors and calls always stay.
+# The columns that a narrow line drops, in this order; errors and calls always stay.
 _DROPPED_FIRST = (_SHARE, _DONE, _RATE, _PREDICTED)
 
 Component = Literal["", "header", "strong", "error", "muted"]
@@ -60,7 +60,7 @@ class CallRow:
 
 
 def grow_widths(rows: Sequence[CallRow], widths: Sequence[int]) -> tuple[int, ...]:
-    """Widen columns to what the rows need; none shrinks, so that a live table never jumps.
+    """Widen columns for these rows; none shrinks, so that a live table never jumps.
 
     Args:
         rows: The rows to be drawn.
@@ -82,7 +82,7 @@ def layout_rows(
     Args:
         rows: The rows from top to bottom.
         width: Cells of a line.
-        height: Lines for header and rows; what does not fit is counted in the last line.
+        height: Lines for header and rows; the last line counts the rows that do not fit.
         widths: Cells per column so far, as `grow_widths` returned them.
     """
     if not rows or height <= 0:
@@ -140,7 +140,7 @@ class CallTable(Widget):
         return bool(self.title) + table + bool(self.footer)
 
     def render(self) -> Text:
-        """Draw what fits into the widget."""
+        """Draw the rows that fit into the widget."""
         width, height = self.content_size
         lines: list[Text] = []
         if self.title:
@@ -160,7 +160,7 @@ class CallTable(Widget):
 
 
 def _cells(row: CallRow) -> tuple[str, ...]:
-    """The texts of a row in the order of the columns."""
+    """Return the texts of a row in the order of the columns."""
     return (
         row.name,
         row.calls,
@@ -175,7 +175,6 @@ def _cells(row: CallRow) -> tuple[str, ...]:
 
 
 def _has_failed(row: CallRow) -> bool:
-    """Whether a row has errors."""
     return row.errors not in ("", "0")
 
 
@@ -193,7 +192,6 @@ def _fit_columns(widths: tuple[int, ...], width: int) -> tuple[int, ...]:
 
 
 def _row_line(row: CallRow, widths: tuple[int, ...]) -> TableLine:
-    """Draw a row."""
     return _line(_cells(row), widths, "strong" if row.emphasised else "", _has_failed(row))
 
 

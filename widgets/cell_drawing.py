@@ -28,14 +28,14 @@ def fit_cells(text: str, width: int, *, right: bool = False) -> str:
         return ""
     missing = width - cell_len(text)
     if missing < 0:
-        # A wide character cut in half leaves a space, which must not stand before the ellipsis.
+        # Cutting a wide character leaves a space, which must not precede the ellipsis.
         kept = set_cell_size(text, width - 1).rstrip()
         return set_cell_size(kept + ELLIPSIS, width)
     return " " * missing + text if right else text + " " * missing
 
 
 def fit_end(text: str, width: int) -> str:
-    """Return `text` in at most `width` cells; what is cut off is its beginning."""
+    """Return `text` in at most `width` cells; a longer one loses its beginning."""
     if cell_len(text) <= width:
         return text
     if width <= 1:
@@ -49,9 +49,9 @@ def fit_end(text: str, width: int) -> str:
 
 
 def eighth_blocks(fraction: float, width: int) -> str:
-    """Draw a bar without a track, an eighth of a cell exact.
+    """Draw a bar without a track, exact to an eighth of a cell.
 
-    Anything above zero shows at least one eighth; a bar that is not complete never looks full.
+    Anything above zero shows at least one eighth; only a complete bar is full.
 
     Args:
         fraction: Filled part of the width, clamped to 0..1.

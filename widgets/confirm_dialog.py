@@ -1,4 +1,4 @@
-"""A question before something that cannot be undone, with No as its answer unless one means Yes."""
+"""A confirmation before an irreversible action; its default answer is No."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from textual.widgets import Button, Input, Static
 
 from widgets.path_input import TYPABLE
 
-# A held Enter repeats after 0.25 s at the earliest; what comes sooner was meant for the screen
-# below.
+# A held Enter repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
 IGNORED_ENTER_S = 0.3
 
 _OPEN_BOX = "␣"
 
 
 def visible_spaces(word: str) -> str:
-    """Show the spaces of a word that one would not see: at its ends and beside each other."""
+    """Make the invisible spaces of a word visible: at its ends and next to each other."""
     return re.sub(r"^ +| +$| {2,}", lambda spaces: _OPEN_BOX * len(spaces.group()), word)
 
 
@@ -124,13 +123,13 @@ class ConfirmDialog(ModalScreen[bool]):
         """Create the question.
 
         Args:
-            title: What is asked.
-            lines: What one should know before answering; long paths are wrapped.
-            consequence: What cannot be undone.
-            word: To be typed exactly before one can say yes; None asks for no word.
+            title: The question.
+            lines: Facts to read before answering; long paths are wrapped.
+            consequence: The irreversible effect.
+            word: The user must type it exactly before Yes is enabled; None asks for no word.
             yes_label: The answer that confirms.
-            no_label: The answer that goes back, which is the default.
-            clock: Seconds that never go back.
+            no_label: The answer that goes back; the default.
+            clock: Monotonic seconds.
         """
         super().__init__()
         self._heading = title
@@ -166,16 +165,16 @@ class ConfirmDialog(ModalScreen[bool]):
     def on_mount(self) -> None:
         """Start the time in which Enter is ignored."""
         for button in self.query(Button):
-            # While it shows that it was pressed a button swallows the next Enter.
+            # A button swallows the next Enter while it shows that it was pressed.
             button.active_effect_duration = 0
         self._opened_at_s = self._clock()
 
     def on_resize(self) -> None:
-        """Leave the answer its lines; a text that is longer than the rest scrolls."""
+        """Reserve the lines of the answer; a longer text scrolls."""
         self.call_after_refresh(self._bound_text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Free the button while the word is right."""
+        """Enable the button while the typed word is right."""
         event.stop()
         self.query_one("#confirm-yes", Button).disabled = event.value != self._word
         self.query_one("#confirm-mismatch", Static).update()
@@ -205,7 +204,7 @@ class ConfirmDialog(ModalScreen[bool]):
         self.query_one("#confirm-text").scroll_relative(y=lines, animate=False)
 
     def _is_too_early(self) -> bool:
-        """Whether an Enter may still be meant for the screen below."""
+        """Return whether an Enter may still be meant for the screen below."""
         return self._clock() - self._opened_at_s < IGNORED_ENTER_S
 
     def _bound_text(self) -> None:

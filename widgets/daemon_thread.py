@@ -1,4 +1,4 @@
-"""Asking in a thread what may never be answered."""
+"""Run in a daemon thread a call that may never return."""
 
 import asyncio
 import contextlib
@@ -10,26 +10,26 @@ Answer = TypeVar("Answer")
 
 
 async def in_daemon_thread(ask: Callable[[], Answer]) -> Answer:
-    """Return what a function returns, or raise what it raises, from a thread of its own.
+    """Call a function in a daemon thread; return its result or raise its error.
 
-    Unlike ``asyncio.to_thread``: a thread that never returns, because it asks a dead network
-    mount, does not keep the program from ending.
+    Unlike with ``asyncio.to_thread``, a call that never returns, such as one on a dead network
+    mount, does not keep the program from exiting.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Answer] = loop.create_future()
 
-    def tell(take: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the program has ended: nobody waits
-            loop.call_soon_threadsafe(lambda: None if answer.done() else take())
+    def resolve(set_answer: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits any more
+            loop.call_soon_threadsafe(lambda: None if answer.done() else set_answer())
 
     def work() -> None:
         try:
             result = ask()
-        except BaseException as error:  # noqa: BLE001  whoever waits gets it
+        except BaseException as error:  # noqa: BLE001  the waiting task raises it
             problem = error
-            tell(lambda: answer.set_exception(problem))
+            resolve(lambda: answer.set_exception(problem))
         else:
-            tell(lambda: answer.set_result(result))
+            resolve(lambda: answer.set_result(result))
 
     threading.Thread(target=work, daemon=True).start()
     return await answer

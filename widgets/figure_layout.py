@@ -19,7 +19,7 @@ NOT_THERE = "–"
 _MAX_NAME, _MIN_NAME = 18, 8
 _BETWEEN = " │ "
 
-# Shorter than this a bar says nothing; the label is cut first.
+# A shorter bar shows no length; the label is cut first.
 MINIMUM_BAR = 12
 
 PUBLISHED = "◆"
@@ -36,35 +36,35 @@ class FigureRow(Protocol):
 
 
 def layout_table(columns: Sequence[str], rows: Sequence[FigureRow], width: int) -> list[Line]:
-    """Draw titles and rows; figures are right-aligned, and columns that do not fit follow below.
+    """Draw titles and right-aligned figures; columns that do not fit follow in further parts.
 
-    A name that is too long takes further lines.
+    A long name takes further lines.
 
     Args:
-        columns: titles, the first one of the names.
-        rows: cells missing at the end are blank; a row stands only where it has a figure, and one
-            without any stands in the first part.
+        columns: titles; the first one is that of the names.
+        rows: cells missing at the end are blank; a part contains only rows with a figure in it,
+            and the first part also the rows with a note or without any figure.
         width: cells of a line.
     """
-    wanted = [
+    widths = [
         max([cell_len(title), *(cell_len(_cell(row, index)) for row in rows)])
         for index, title in enumerate(columns)
     ]
-    figures = sum(wanted[1:]) + GAP * (len(wanted) - 1)
-    # Beside a name of a third of the line, or of what is left if that is more.
-    name = max(1, min(wanted[0], max(width // 3, width - figures)))
+    figures = sum(widths[1:]) + GAP * (len(widths) - 1)
+    # The name gets a third of the line, or the rest of it if that is more.
+    name_width = max(1, min(widths[0], max(width // 3, width - figures)))
     lines: list[Line] = []
-    for part in _parts(wanted, width - name):
+    for part in _parts(widths, width - name_width):
         if lines:
             lines.append((("", ""),))
-        title = fit_cells(columns[0], name)
-        lines.append((("muted", title + _figures(columns, part, wanted, width - name)),))
+        title = fit_cells(columns[0], name_width)
+        lines.append((("muted", title + _figures(columns, part, widths, width - name_width)),))
         for row in rows:
-            is_said = part[0] == 1 and (row.note or not any(row.cells[1:]))
-            if not is_said and not any(_cell(row, index) for index in part):
+            is_required = part[0] == 1 and (row.note or not any(row.cells[1:]))
+            if not is_required and not any(_cell(row, index) for index in part):
                 continue
-            first, *further = wrapped(_cell(row, 0), name)
-            lines.append((("", first + _figures(row.cells, part, wanted, width - name)),))
+            first, *further = wrapped(_cell(row, 0), name_width)
+            lines.append((("", first + _figures(row.cells, part, widths, width - name_width)),))
             lines += [(("", line),) for line in further]
             if row.note and part[0] == 1:
                 for line in textwrap.wrap(row.note, max(10, width - 2)):
@@ -83,12 +83,12 @@ def _cell(row: FigureRow, index: int) -> str:
     return row.cells[index] if index < len(row.cells) else ""
 
 
-def _parts(wanted: Sequence[int], room: int) -> list[list[int]]:
-    """Share the columns of figures among as many tables as need be."""
+def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Distribute the columns of figures over as few tables as possible."""
     parts: list[list[int]] = [[]]
     used = 0
-    for index in range(1, len(wanted)):
-        cells = wanted[index] + GAP
+    for index in range(1, len(widths)):
+        cells = widths[index] + GAP
         if parts[-1] and used + cells > room:
             parts.append([])
             used = 0
@@ -97,12 +97,12 @@ def _parts(wanted: Sequence[int], room: int) -> list[list[int]]:
     return parts if parts[0] else [[1]]
 
 
-def _figures(cells: Sequence[str], part: Sequence[int], wanted: Sequence[int], room: int) -> str:
+def _figures(cells: Sequence[str], part: Sequence[int], widths: Sequence[int], room: int) -> str:
     text = ""
     for index in part:
-        if index < len(wanted):
+        if index < len(widths):
             cell = cells[index] if index < len(cells) else ""
-            text += " " * GAP + fit_cells(cell, min(wanted[index], room - GAP), right=True)
+            text += " " * GAP + fit_cells(cell, min(widths[index], room - GAP), right=True)
     return text
 
 
@@ -123,12 +123,12 @@ def layout_pair(
     given_up: Sequence[int] = (),
     strong: Collection[str] = (),
 ) -> list[Line]:
-    """Draw tables beside each other, one line for every name that any of them has.
+    """Draw tables side by side, with a line for every name in any of them.
 
     Args:
-        tables: one or two, their texts displayable; names stand in the order of the first table,
-            each of the others where it follows in the second.
-        columns: titles; the first one of the names.
+        tables: one or two, their texts displayable; the names have the order of the first table,
+            and a name that only the second has follows its predecessor there.
+        columns: titles; the first one is that of the names.
         width: cells of a line.
         given_up: columns to leave out when the line is too narrow, in this order; columns that
             are empty everywhere are left out anyway.
@@ -175,7 +175,7 @@ def _titles(tables: Sequence[CountTable], name_cells: int, half: int) -> list[Li
 
 
 def _merged(orders: Sequence[Sequence[str]]) -> list[str]:
-    """Join lists of names so that each of them keeps its order as far as that is possible."""
+    """Merge lists of names, preserving the order of each as far as possible."""
     merged = list(orders[0])
     for order in orders[1:]:
         place = 0
@@ -194,7 +194,7 @@ def _widths(
     half: int,
     given_up: Sequence[int],
 ) -> list[int]:
-    """Return the cells of every column, 0 for one that is left out; the first is not drawn here."""
+    """Return the cells of every column: 0 for one that is left out, and for the first."""
     widths = [0] * len(columns)
     for index in range(1, len(columns)):
         texts = [cells[index] for rows in tables for cells in rows.values() if index < len(cells)]
@@ -222,7 +222,7 @@ def _counts(cells: Sequence[str], widths: Sequence[int], half: int) -> str:
 
 
 class SpanBar(Protocol):
-    """A median with the least and the most; formatted figures stand beside the bar."""
+    """A median with minimum and maximum, and the formatted figures next to the bar."""
 
     @property
     def label(self) -> str: ...
@@ -243,12 +243,12 @@ class SpanBar(Protocol):
 def layout_bars(
     bars: Sequence[SpanBar], width: int, position: Callable[[float], float]
 ) -> list[Line]:
-    """Draw a line for each bar, all to one scale, and what the signs mean.
+    """Draw a line for each bar, all to one scale, and a legend.
 
     Args:
         bars: their texts are displayable.
         width: cells of a line.
-        position: where a figure is on the full length of a bar, 0..1.
+        position: maps a figure to its position on a full bar, 0..1.
     """
     if not bars:
         return []

@@ -1,4 +1,4 @@
-"""Lines of coloured pieces that are laid out anew for every width."""
+"""Lines of coloured pieces that are laid out again for every width."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPONENTS = ("strong", "muted", "faint", "bar", "accent")
 
 
 class FittedLines(Widget):
-    """As many lines as it takes to show something in the width there is."""
+    """A widget as high as its content needs in the present width."""
 
     COMPONENT_CLASSES = {f"fitted-lines--{name}" for name in COMPONENTS}
 
@@ -42,7 +42,7 @@ class FittedLines(Widget):
         self._lay_out = lay_out
 
     def lay_out_by(self, lay_out: Callable[[int], Sequence[Line]]) -> None:
-        """Show something else."""
+        """Replace the function that lays out the lines."""
         self._lay_out = lay_out
         self.refresh(layout=True)
 

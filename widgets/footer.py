@@ -1,4 +1,4 @@
-"""One line that names the keys of a screen, the most important first."""
+"""A line with the keys of a screen, the most important first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GAP = "  "
 
 
 def fitting_keys(keys: Sequence[tuple[str, str]], width: int) -> Sequence[tuple[str, str]]:
-    """Return as many keys as fit; the last one is always kept, those before it go first."""
+    """Return the keys that fit: drop keys from the end, but never the last one."""
     kept = list(keys)
     while len(kept) > 1 and _length(kept) > width:
         del kept[-2]
@@ -42,7 +42,7 @@ class Footer(Widget):
     """
 
     keys: reactive[tuple[tuple[str, str], ...]] = reactive[tuple[tuple[str, str], ...]](())
-    """Key and label, displayable; the last pair stays whatever the width."""
+    """Key and label, displayable; the last pair stays at every width."""
 
     def render(self) -> RenderResult:
         """Draw the pairs that fit."""

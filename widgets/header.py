@@ -1,4 +1,4 @@
-"""One line that says where one is: what is done, the place, and a note about it."""
+"""A line with the present action, its path and a note."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GAP = 2
 
 
 class Header(Widget):
-    """Draws a verb, a path of which the end matters most, and a note at the right."""
+    """Draws a verb, a path, and a note at the right; a long path loses its beginning."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"place-line--place", "place-line--note"}
 
@@ -31,7 +31,7 @@ class Header(Widget):
     """
 
     verb: reactive[str] = reactive("")
-    """What is being done with the place; displayable."""
+    """The present action; displayable."""
 
     place: reactive[str] = reactive("")
     """Displayable; its beginning is cut when the line is too narrow."""

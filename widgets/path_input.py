@@ -18,10 +18,10 @@ from widgets.daemon_thread import in_daemon_thread
 # Control characters and lone surrogates cannot be typed and would reach the terminal.
 TYPABLE = r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*"
 
-# Names read at most: a completion must not list a directory of millions.
+# Maximum of names to read: a completion must not list a directory of millions.
 NAME_LIMIT = 20_000
 
-# Reading ends after this, so that a slow disk costs a suggestion and not a pile of threads.
+# Reading ends after this: a slow disk must cost a suggestion, not a pile of threads.
 TIME_LIMIT_S = 0.3
 
 
@@ -114,7 +114,7 @@ class PathInput(Input):
             self._accept(suggestion)
 
     def _accept(self, suggestion: str) -> None:
-        """Replace the value and go on behind it."""
+        """Replace the value and put the cursor at its end."""
         self.value = suggestion
         self.cursor_position = len(suggestion)
 
@@ -133,9 +133,9 @@ def complete_directory(
 
     Args:
         value: The path as typed; a leading `~` is understood and stays as it is.
-        name_limit: Names read at most.
-        time_limit_s: Seconds of reading at most; the best name found until then counts.
-        clock: Seconds that never go back.
+        name_limit: Maximum of names to read.
+        time_limit_s: Maximum reading time; the best name read until then counts.
+        clock: Monotonic seconds.
 
     Returns:
         The path as typed with its last name completed and a slash; None without a candidate.
@@ -156,7 +156,7 @@ def complete_directory(
                 if count >= name_limit or clock() >= deadline_s:
                     break
     except OSError:
-        # What cannot be read has no completion; the screen reports it when the path is chosen.
+        # An unreadable directory has no completion. The screen reports it when the path is chosen.
         return None
     return None if best is None else f"{head}{slash}{best}/"
 
@@ -170,7 +170,7 @@ class DirectorySuggester(Suggester):
         Args:
             complete: Called in a thread with the path as typed.
         """
-        # Directories come and go while one types: nothing is remembered.
+        # No cache: directories come and go while the user types.
         super().__init__(use_cache=False, case_sensitive=True)
         self._complete = complete
         self._scan = asyncio.Lock()
@@ -187,7 +187,7 @@ class DirectorySuggester(Suggester):
 
 
 def _is_candidate(entry: os.DirEntry[str], prefix: str) -> bool:
-    """Whether an entry is a directory that continues the prefix and can be typed."""
+    """Return whether an entry is a directory that continues the prefix and can be typed."""
     return (
         entry.name.startswith(prefix)
         and entry.name.isprintable()

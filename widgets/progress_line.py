@@ -23,7 +23,7 @@ def clamp_fraction(fraction: float) -> float:
 
 
 def draw_bar(fraction: float, width: int) -> str:
-    """Draw a bar on a track; it looks full only at 1 and empty only at 0.
+    """Draw a bar on a track; it is full only at 1 and empty only at 0.
 
     Args:
         fraction: Filled part, clamped to 0..1.
@@ -34,7 +34,7 @@ def draw_bar(fraction: float, width: int) -> str:
 
 
 def percentage(fraction: float) -> str:
-    """Write a fraction as a percentage, rounded down, and never as done or as nothing too early."""
+    """Format a fraction as a percentage, rounded down: 100 % only at 1, and 0 % only at 0."""
     fraction = clamp_fraction(fraction)
     if 0 < fraction < 0.001:
         return "<0.1 %"
@@ -101,7 +101,7 @@ def progress_parts(
         caption_width: Cells to reserve for the caption.
     """
     percent = "" if fraction is None else f"   {percentage(fraction):>7}"
-    wanted = 2 + caption_width if caption_width else 0
-    caption_cells = max(0, min(wanted, width - MINIMUM_BAR - len(percent)))
+    reserved_cells = 2 + caption_width if caption_width else 0
+    caption_cells = max(0, min(reserved_cells, width - MINIMUM_BAR - len(percent)))
     bar = draw_bar(fraction or 0.0, max(0, width - len(percent) - caption_cells))
     return bar, percent, fit_cells("  " + caption, caption_cells)

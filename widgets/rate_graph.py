@@ -30,7 +30,7 @@ class RateHistory:
         """Create an empty history.
 
         Args:
-            capacity: Most values kept, at least 2.
+            capacity: Maximum of values, at least 2.
             bucket_s: Seconds covered by a value at the beginning.
 
         Raises:
@@ -54,7 +54,7 @@ class RateHistory:
 
         Args:
             t_s: Seconds on any clock that does not jump.
-            rate: Anything per second; what is not finite is left out.
+            rate: Anything per second; a rate that is not finite is ignored.
         """
         if not math.isfinite(rate) or not math.isfinite(t_s):
             return
@@ -145,8 +145,8 @@ class RateGraph(Widget):
         """Draw the graph into the widget's lines."""
         width, height = self.content_size
         label_width = cell_len(self.label) + 1 if self.label else 0
-        wanted = self._caption_width + 2 if self._caption_width else 0
-        caption_width = max(0, min(wanted, width - label_width - MINIMUM_GRAPH))
+        reserved_cells = self._caption_width + 2 if self._caption_width else 0
+        caption_width = max(0, min(reserved_cells, width - label_width - MINIMUM_GRAPH))
         graph = draw_graph(self.values, width - label_width - caption_width, height)
         text = Text(no_wrap=True, overflow="crop", end="")
         for line in graph[:-1]:

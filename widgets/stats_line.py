@@ -23,7 +23,7 @@ class Figure:
     """A value with its label.
 
     Attributes:
-        label: Displayable text beside the value; may be empty.
+        label: Displayable text next to the value; may be empty.
         value: Displayable figure with its unit.
         tone: Warning and danger are also shown by a `!` at the end.
         label_first: `elapsed 0:08` instead of `81,204 /s`.
@@ -56,7 +56,7 @@ def line_parts(figures: Sequence[Figure], width: int) -> list[tuple[Component, s
 
     Args:
         figures: The most important first.
-        width: Cells of the line; what does not fit is replaced by one ellipsis.
+        width: Cells of the line; one ellipsis replaces the figures that do not fit.
     """
     drawn = [parts for figure in figures if (parts := figure_parts(figure))]
     for kept in range(len(drawn), -1, -1):
