@@ -23,11 +23,11 @@ _THREADS = 256
 
 
 class TuiFsApp(App[None]):
-    """tui-fs as a person sees it.
+    """The interactive program.
 
     Args:
         path: canonical absolute path of the directory to open.
-        imported: a file that ncdu has exported, shown instead of `path`; it can be looked at only.
+        imported: a file that ncdu has exported, shown read-only instead of `path`.
         slow_link: redraw once a second instead of four times.
         read_only: deleting is switched off.
     """
@@ -59,13 +59,13 @@ class TuiFsApp(App[None]):
 
     def on_mount(self) -> None:
         """Open the browser."""
-        # Threads that wait for a file system which does not answer never come back.
+        # A thread that waits for a file system which does not answer never returns.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         self.theme = "nord"
         self.push_screen(self.first_screen())
 
     def first_screen(self) -> Screen[None]:
-        """Return the screen to begin with."""
+        """Return the first screen."""
         return BrowserScreen(self._path, self._settings, self._imported)
 
     def on_resume_requested(self, message: ResumeRequested) -> None:
@@ -77,7 +77,7 @@ class TuiFsApp(App[None]):
         self.push_screen(PreviewScreen(message.paths, self._settings, is_gentle=True))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer what the screen's keys do in the command palette too."""
+        """Add the actions of the screen's keys to the command palette."""
         if isinstance(screen, BaseScreen):
             for binding in screen.own_bindings():
                 run = partial(screen.run_action, binding.action)
@@ -95,13 +95,13 @@ class TuiFsApp(App[None]):
             self.push_screen(JobsScreen(self._settings))
 
     def action_doctor(self) -> None:
-        """Show what works here, once."""
+        """Show the diagnosis of this machine, once."""
         if not isinstance(self.screen, DoctorScreen):
             self.push_screen(DoctorScreen(self._settings))
 
     def action_lab(self) -> None:
-        """Show the lab, once; a run that is under way comes first."""
-        # Loading the lab takes a quarter as long as all the rest; most people only delete.
+        """Return to the lab or its running experiment if open; otherwise open the lab."""
+        # Loading the lab takes a quarter of the time of all other modules, and few users need it.
         from tui_fs.screens.lab.experiments import LabScreen
         from tui_fs.screens.lab.run import LabRunScreen
 

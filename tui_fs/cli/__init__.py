@@ -44,10 +44,10 @@ _NO_THREAD = (
 
 
 class _LossyFile(io.FileIO):
-    """A file that takes everything: what cannot be written is lost and raises no error."""
+    """A file whose writes never fail: it discards the data that cannot be written."""
 
     def write(self, data: Any) -> int:
-        """Write what the file takes; return the length of all."""
+        """Write as much as the file accepts; return the length of the data."""
         left = memoryview(data).cast("B")
         with contextlib.suppress(OSError):
             while left and (written := super().write(left)):
@@ -57,29 +57,29 @@ class _LossyFile(io.FileIO):
 
 def entry_point() -> None:
     """Run the command of ``sys.argv`` and exit with its code."""
-    # With it Python would drop the exit code, and run standard input as a program.
+    # With PYTHONINSPECT, Python would drop the exit code and run standard input as a program.
     if os.environ.pop("PYTHONINSPECT", ""):
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     _reset_signals()
     try:
         _fill_standard_streams()
     except OSError as error:
-        # Every tool is started with it as its standard input.
+        # Every tool has /dev/null as its standard input.
         print(
             f"tui-fs: {os.devnull} cannot be opened: {os.strerror(error.errno or 0)}. Create it: "
             f"mknod -m 666 {os.devnull} c 1 3",
             file=sys.stderr,
         )
         sys.exit(MISSING)
-    # A message that nobody can read must not change what happens, nor the exit code.
+    # A message that cannot be written must change neither the behaviour nor the exit code.
     lossy = cast(BinaryIO, _LossyFile(2, "w", closefd=False))
     sys.stderr = io.TextIOWrapper(lossy, sys.stderr.encoding, write_through=True)
     code = _run_watched(sys.argv[1:])
     try:
         sys.stdout.flush()
     except OSError:
-        sys.exit(code)  # the interpreter reports it
-    os._exit(code)  # taking the interpreter down takes longer than a small command
+        sys.exit(code)  # the interpreter reports the error
+    os._exit(code)  # finalizing the interpreter takes longer than a small command
 
 
 def _run_watched(arguments: list[str]) -> int:
@@ -123,7 +123,7 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return CANCELLED_BY_INT
     except BrokenPipeError:
-        # The reader has ended; a job that was started continues.
+        # The reader has exited; a started job continues.
         _forget_output()
         return OUTPUT_LOST
     except OutputLost as error:
@@ -131,7 +131,7 @@ def main(arguments: list[str]) -> int:
         print(f"tui-fs: {error}", file=sys.stderr)
         return OUTPUT_LOST
     except RuntimeError as error:
-        # CPython has no class of its own for this; the text is that of every version since 3.3.
+        # CPython has no exception class for this; the text is the same since version 3.3.
         if "can't start new thread" not in str(error):
             raise
         print(f"tui-fs: {_NO_THREAD}", file=sys.stderr)
@@ -166,7 +166,7 @@ def _has_current_directory() -> bool:
 
 
 def _reset_signals() -> None:
-    """Undo what the parent process has done to signals; a child process inherits it.
+    """Reset the signal dispositions and the mask that this process has inherited.
 
     While SIGCHLD is ignored, the kernel reports the end of no child process. While it is blocked,
     nothing reports the end of a tool. A blocked SIGINT or SIGTERM ends nothing.
@@ -176,7 +176,7 @@ def _reset_signals() -> None:
 
 
 def _fill_standard_streams() -> None:
-    """Open the standard streams that were closed: no file of a job may have their numbers."""
+    """Open the standard streams that are closed, so that no file of a job gets their numbers."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < len(_STREAMS):
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
@@ -186,15 +186,15 @@ def _fill_standard_streams() -> None:
 
 
 def _forget_output() -> None:
-    """Discard what Python has buffered, so that its exit reports no error."""
+    """Discard the buffered output, so that Python's exit reports no error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _waiting_supervisor(arguments: list[str]) -> SupervisorProcess | None:
-    """Start a supervisor that loads its modules while the command loads its own, and counts.
+    """Start a supervisor early, so that it loads its modules while the command loads and counts.
 
-    Only where the command asks nothing: nobody waits long for an answer then. The arguments are
-    not checked yet; without a job the supervisor ends.
+    Only a command that asks no question does this; a question could keep the supervisor waiting
+    for long. The arguments are not checked yet. Without a job the supervisor exits.
     """
     is_deletion = arguments[:1] == ["delete"] and "--yes" in arguments
     if not is_deletion or "--dry-run" in arguments:

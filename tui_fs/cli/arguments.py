@@ -1,4 +1,4 @@
-"""Arguments that several commands share: their types, and what is made of them."""
+"""Arguments that several commands share: their types and their conversion."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ from tui_fs.model.units import parse_age, parse_size
 from tui_fs.strategies.registry import STRATEGIES, strategy_named
 
 EXPORT_FORMATS = ("ncdu", "csv", "json")
-"""What a survey can be written as."""
+"""The formats of an exported survey."""
 
 
 def options_of(parsed: argparse.Namespace) -> Options:
@@ -61,7 +61,7 @@ def _number(text: str, low: int, high: int) -> int:
 
 
 def natural(text: str) -> int:
-    """Return a number from 0; as the following, an argparse type."""
+    """Return a number from 0; like the following functions, an argparse type."""
     return _number(text, 0, 1_000_000)
 
 
@@ -137,13 +137,13 @@ def glob(text: str) -> str:
 
 
 def require_terminal() -> None:
-    """Raise BadInput if no question can be asked."""
+    """Raise BadInput unless a terminal is available for a question."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
 
 
 def add_answers(parser: argparse.ArgumentParser) -> None:
-    """Add what answers the questions before a job starts."""
+    """Add the options that answer the questions before a job starts."""
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument(
         "--confirm", metavar="NAME",
@@ -153,7 +153,7 @@ def add_answers(parser: argparse.ArgumentParser) -> None:
 
 
 def add_strategy_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that an estimate depends on, too."""
+    """Add the strategy options, on which an estimate depends, too."""
     parser.add_argument(
         "--keep-root", action="store_true", help="empty the directories, but keep them"
     )

@@ -1,9 +1,9 @@
 """A command runs in a child process; the process that the shell waits for only watches it.
 
-A thread that waits in the kernel for a file system which does not answer may not be killed, and a
-process has not ended while it has such a thread. So the command process makes all calls on file
-systems, and this one, which makes none, can end at any time: when the command has reported its
-exit code, or when it does not react to a signal because it waits in the kernel.
+A thread that waits in the kernel for a file system which does not answer may be unkillable, and its
+process cannot exit. So the command process makes all calls on file systems. The watching process
+makes none and can exit at any time: when the command has reported its exit code, or when the
+command does not react to a signal because it waits in the kernel.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ _CLOSE_WITHIN_S = 0.5
 
 
 class _Message(Enum):
-    """What the command process reports, one line each, the word and a text."""
+    """A message of the command process to its watcher: a line with the word and a text."""
 
     EXIT = "exit"
     REACTED = "reacted"
@@ -61,14 +61,14 @@ class _Message(Enum):
 
 
 class _Reporter:
-    """In the command process: reports to the process that watches it, if there is one."""
+    """Runs in the command process; reports to the watching process, if there is one."""
 
     def __init__(self) -> None:
         self.descriptor = -1
 
     def send(self, message: _Message, text: str = "") -> None:
         if self.descriptor >= 0:
-            with contextlib.suppress(BrokenPipeError):  # it was killed: this one will be, too
+            with contextlib.suppress(BrokenPipeError):  # the watcher was killed; see set_pdeathsig
                 os.write(self.descriptor, f"{message.value} {text}\n".encode())
 
 
@@ -76,7 +76,7 @@ _reporter = _Reporter()
 
 
 def report_reaction() -> None:
-    """Report that a signal was noticed, and that the command ends by itself."""
+    """Report that the command has received a signal and exits by itself."""
     _reporter.send(_Message.REACTED)
 
 
@@ -86,39 +86,39 @@ def watch_session(session: int) -> None:
 
 
 def set_wait_hint(sentence: str) -> None:
-    """Set what is printed after the sentence about a file system that does not answer."""
+    """Set the sentence that follows the one about a file system that does not answer."""
     _reporter.send(_Message.HINT, sentence)
 
 
 def set_left_running(sentence: str) -> None:
-    """Set what is printed when the command does not react to a signal, and is given up."""
+    """Set the sentence to print when the watcher abandons a command that ignores a signal."""
     _reporter.send(_Message.LEFT, sentence)
 
 
 def give_up_when_stalled(sentence: str) -> None:
-    """From now on, end the command (exit 1) where a file system does not answer.
+    """From now on, abandon the command (exit 1) if a file system does not answer.
 
     Args:
-        sentence: what is printed then.
+        sentence: printed at that moment.
     """
     _reporter.send(_Message.GIVE_UP, sentence)
 
 
 def use_screen() -> None:
-    """From now on, print nothing: the command draws on the whole terminal."""
+    """Let the watcher print nothing from now on: the command draws on the whole terminal."""
     _reporter.send(_Message.SCREEN)
 
 
 def run_command(command: Callable[[], int]) -> int:
     """Run a command in a child process; return its exit code.
 
-    It runs in this process if no other can be started.
+    If no child process can be started, the command runs in this process.
     """
     signals = {number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN}
     if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
         signals.add(signal.SIGTSTP)
     signals.add(signal.SIGCHLD)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the child's end must be seen
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # SIG_IGN would discard the exit status
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     parent = os.getpid()
     descriptors: list[int] = []
@@ -126,7 +126,7 @@ def run_command(command: Callable[[], int]) -> int:
         descriptors += os.pipe()
         descriptors += os.pipe()
         pid = os.fork()
-    except OSError:  # a limit of processes or descriptors
+    except OSError:  # limit of processes or descriptors
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -135,7 +135,7 @@ def run_command(command: Callable[[], int]) -> int:
     if pid == 0:
         code = SOME_FAILED
         try:
-            with contextlib.suppress(Missing):  # without prctl it may outlive this process
+            with contextlib.suppress(Missing):  # without prctl the child may outlive this process
                 set_pdeathsig()
             if os.getppid() == parent:
                 os.close(reports)
@@ -144,19 +144,19 @@ def run_command(command: Callable[[], int]) -> int:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
                 code = _run_here(command, close_request)
         finally:
-            os._exit(code)  # no thread is waited for
+            os._exit(code)  # does not wait for threads
     os.close(report)
     os.close(close_request)
     os.set_blocking(reports, False)
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # its sentences do not stop it
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # printing must not stop the watcher
     with contextlib.suppress(OSError):
-        os.chdir("/")  # it needs no directory: let that of the user be unmounted
+        os.chdir("/")  # so that the user can unmount the working directory
     return _Watcher(pid, signals, reports, close_now).wait()
 
 
 def _run_here(command: Callable[[], int], close_request: int) -> int:
-    """In the child: run the command, and report its exit code."""
-    with contextlib.suppress(RuntimeError):  # no thread can be started: readers of pipes may wait
+    """Run the command in the child; report its exit code."""
+    with contextlib.suppress(RuntimeError):  # without the thread, readers of pipes may wait
         threading.Thread(target=_close_on_request, args=(close_request,), daemon=True).start()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
@@ -164,7 +164,7 @@ def _run_here(command: Callable[[], int], close_request: int) -> int:
         code = command()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
-    except BaseException:  # noqa: BLE001  the interpreter would print it, too
+    except BaseException:  # noqa: BLE001  prints it as the interpreter would
         traceback.print_exc()
         code = SOME_FAILED
     try:
@@ -180,13 +180,13 @@ def _run_here(command: Callable[[], int], close_request: int) -> int:
 
 
 def _interrupt_once(number: int, _: object) -> NoReturn:
-    """End the command; a second signal does not disturb that."""
+    """End the command; ignore further signals."""
     signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def _close_on_request(close_request: int) -> None:
-    """Close the standard streams: while they are open, a reader of a pipe waits for their end."""
+    """Close the standard streams on request, so that readers of pipes get EOF."""
     os.read(close_request, 1)
     _close_streams()
     os.close(_reporter.descriptor)
@@ -199,7 +199,7 @@ def _close_streams() -> None:
 
 
 class _Watcher:
-    """Waits for a command process, in the process that has forked it."""
+    """Waits for a command process in its parent process."""
 
     def __init__(
         self, pid: int, signals: set[signal.Signals], reports: int, close_now: int
@@ -225,7 +225,7 @@ class _Watcher:
         self._has_screen = self._has_reported = False
 
     def wait(self) -> int:
-        """Return the exit code; end by the signal that has ended the command, if one has."""
+        """Return the exit code; if a signal killed the command, end by that signal."""
         while True:
             received = signal.sigtimedwait(self._signals, _POLL_S)
             if received is not None and received.si_signo == signal.SIGCHLD:
@@ -256,7 +256,7 @@ class _Watcher:
                 self._report(self._stalled)
 
     def _collect(self) -> int | None:
-        """Return the exit code of the child if it has ended; stop with it if it has stopped."""
+        """Return the exit code of the child if it has exited; stop if the child has stopped."""
         pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED)
         if pid == 0:
             return None
@@ -274,24 +274,23 @@ class _Watcher:
         return 128 + number
 
     def _stop(self) -> None:
-        """Stop, so that the shell goes on; then have the child go on, too.
+        """Stop this process, so that the shell gets control; then continue the child as well.
 
-        Without a shell that could continue it (an orphaned process group), the kernel ignores
-        this signal.
+        In an orphaned process group, which no shell could continue, the kernel ignores SIGTSTP.
         """
         self._stop_at_s = None
-        is_pending = signal.SIGTSTP in signal.sigpending()  # that of a key, delivered right below
+        is_pending = signal.SIGTSTP in signal.sigpending()  # from a key; unblocking delivers it
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
         if not is_pending:
             os.kill(os.getpid(), signal.SIGTSTP)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-            # The shell continues both; kill -CONT only this one.
+            # The shell continues both processes, kill -CONT only this one.
             if state_of(f"/proc/{self._pid}").is_still:
                 os.kill(self._pid, signal.SIGCONT)
 
     def _pass_on(self, number: signal.Signals, is_for_this_process: bool) -> None:
-        """Pass a signal on; that of a key went to all processes in the foreground already."""
+        """Forward a signal; one from a key has already reached all foreground processes."""
         if is_for_this_process:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, number)
@@ -331,7 +330,7 @@ class _Watcher:
     def _is_without_reaction(self, now_s: float) -> bool:
         assert self._signalled is not None
         if blocks_signal(self._pid, self._signalled):
-            self._signalled_at_s = now_s  # it is at work on what must not be interrupted
+            self._signalled_at_s = now_s  # the command is in a step that must not be interrupted
         passed_s = now_s - self._signalled_at_s
         limit_s = _NO_REACTION_AT_ALL_S if self._stalled is None else _NO_REACTION_S
         return passed_s > limit_s
@@ -345,16 +344,16 @@ class _Watcher:
         self._print(f"{_has_not_answered(stalled)}; still waiting. {hint}")
 
     def _end_without_command(self, code: int, sentence: str) -> int:
-        """Kill the command process, which ends when the kernel lets it; return the exit code."""
+        """Kill the command process without waiting for its exit; return the exit code."""
         os.close(self._close_now)
-        is_readable(self._reports, _CLOSE_WITHIN_S)  # until it has closed its end
+        is_readable(self._reports, _CLOSE_WITHIN_S)  # until the command has closed its end
         os.kill(self._pid, signal.SIGKILL)
         if sentence:
             self._print(sentence)
         return code
 
     def _print(self, sentence: str) -> None:
-        with contextlib.suppress(OSError):  # nobody reads it
+        with contextlib.suppress(OSError):  # no reader
             print_over_status(f"tui-fs: {sentence}")
 
 

@@ -1,4 +1,4 @@
-"""Counting a tree to its end, for every command that needs one counted."""
+"""Survey a tree to its end, for the commands that need complete counts."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -16,7 +16,7 @@ class Counting(Protocol):
     """A survey that yields intermediate counts."""
 
     def run(self) -> Iterator[Survey]:
-        """Yield what is counted so far, the last time when all is."""
+        """Yield the counts so far; the last ones are complete."""
         ...
 
 
@@ -29,10 +29,10 @@ def watched(counting: Counting, place: str) -> Survey:
     """Return the finished survey, with a line on the terminal while it runs.
 
     Args:
-        place: what is counted, for errors that do not name it.
+        place: the counted path, for errors without a path.
 
     Raises:
-        BadInput: it cannot be read.
+        BadInput: the tree cannot be read.
     """
     line = StatusLine()
     survey: Survey | None = None
@@ -44,11 +44,11 @@ def watched(counting: Counting, place: str) -> Survey:
         raise cannot_examine(path, error) from error
     finally:
         line.clear()
-    assert survey is not None  # the last one is always told
+    assert survey is not None  # a survey always yields its last counts
     return survey
 
 
 def progress(entries: int, directories: int) -> str:
-    """Return how far it is, in words."""
+    """Return the progress in words."""
     words = counted(entries, "entry", "entries")
     return f"counting  {words} in {counted(directories, 'directory', 'directories')}"

@@ -50,7 +50,7 @@ from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.select_source import open_source
 
 _Started = tuple[Plan, JobFolder | None, Interrupts]
-"""A job, its folder (None if an interrupt came before it began), and what interrupts it."""
+"""A plan, its job folder (None if a signal came before the start), and the signal handler."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
@@ -113,7 +113,7 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     if parsed.threads and not speaks:
         raise BadInput(f"{parsed.strategy} has no threads to set; parallel has.")
     refuse_uncounted_rate(parsed.strategy, options, trace)
-    open_source(trace, speaks=speaks)  # says now, not in the job, that it cannot be had
+    open_source(trace, speaks=speaks)  # reports before the job starts that it is not available
     survey = count_tree([target.path for target in targets], options.filters)
     plan = make_plan(targets, survey, parsed.strategy, options, trace, compares=parsed.dry_run)
     if parsed.dry_run:
@@ -123,7 +123,7 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
 
 
 def resume_dead_job(died: Plan, parsed: argparse.Namespace) -> int:
-    """Delete what a job has left that died, with the same strategy and options."""
+    """Delete the rest of a dead job with its strategy and options."""
     rest = remainder_of(died)
     if rest.gone:
         note(f"tui-fs: {rest.gone}")
@@ -153,7 +153,7 @@ def _confirm_and_start(plan: Plan, parsed: argparse.Namespace, *, asks: bool) ->
         plan = _typed(plan, parsed.confirm)
     elif plan.options.filters.active:
         _note_plan(plan)
-    check_plan(plan)  # says now what the job would say
+    check_plan(plan)  # reports a refusal before the job starts
     interrupts = Interrupts()
     set_left_running(f"Job {plan.job_id} may be running. See: tui-fs jobs")
     folder = start(plan, lambda: interrupts.received is None, watch_session, parsed.supervisor)
@@ -181,7 +181,7 @@ def _follow(
 
 def _print_plan(plan: Plan, *, as_json: bool) -> None:
     predicted = plan.predicted
-    assert predicted is not None  # make_plan predicts always
+    assert predicted is not None  # make_plan always predicts
     if as_json:
         from tui_fs.cli.estimate import estimate_as_json  # no other deletion needs it
 
@@ -230,7 +230,7 @@ def _note_plan(plan: Plan) -> None:
 
 
 def _raise_if_refused(folder: JobFolder) -> None:
-    """Raise what a supervisor has refused; a detached job has no follower to report it."""
+    """Raise the refusal of a supervisor; a detached job has no follower to report it."""
     from tui_fs.job.view import JobView  # loaded while the supervisor prepares
 
     view = JobView(folder)
@@ -243,7 +243,7 @@ def _raise_if_refused(folder: JobFolder) -> None:
 
 
 def _asked(plan: Plan) -> Plan:
-    """Return the plan as the person confirms it; Refused otherwise."""
+    """Return the plan as the user confirms it; Refused without confirmation."""
     _note_plan(plan)
     if len(plan.targets) > 1:
         for path in plan.paths:
@@ -264,7 +264,7 @@ def _asked(plan: Plan) -> Plan:
 
 
 def _typed(plan: Plan, name: str) -> Plan:
-    """Return the plan confirmed by the word for its targets; Refused if it is another one."""
+    """Return the plan confirmed by the word for its targets; Refused if the word differs."""
     if name != word_to_type(plan.paths):
         raise Refused("Not confirmed; nothing was deleted.", rule="not-confirmed")
     return replace(plan, name_typed=True)

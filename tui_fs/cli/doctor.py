@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print what works here."""
+    """Print the diagnosis of this machine."""
     examination = diagnose()
     if parsed.json:
         print_json({"schema": SCHEMA, **encode(examination)})

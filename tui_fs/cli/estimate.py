@@ -26,7 +26,7 @@ from tui_fs.survey.findings.barriers import find_external_uses, mount_findings, 
 
 
 def estimate_as_json(estimate: Estimate) -> dict[str, object]:
-    """Return one strategy's estimate in the shape of the CLI contract."""
+    """Return one strategy's estimate with the fields of the CLI contract."""
     return {
         "strategy": estimate.strategy,
         "seconds_low": round(estimate.seconds_low, 3),
@@ -85,8 +85,8 @@ def run(parsed: argparse.Namespace) -> int:
     survey = count_tree(paths)
     entries = survey.totals.entries
     is_cold = parsed.cold
-    wanted = not parsed.no_measuring and needs_measuring(paths[0], entries, is_cold=is_cold)
-    note = measure(paths[0], is_cold=is_cold) if wanted else ""
+    is_measured = not parsed.no_measuring and needs_measuring(paths[0], entries, is_cold=is_cold)
+    note = measure(paths[0], is_cold=is_cold) if is_measured else ""
     predicted = forecast(paths, survey, options_of(parsed), note=note, is_cold=is_cold)
     if parsed.json:
         print_json(
@@ -164,7 +164,7 @@ def _forecast_fields(predicted: Forecast, refused: str) -> dict[str, object]:
 
 
 def quick_words(estimate: QuickEstimate, *, is_on_overlay: bool = False) -> str:
-    """Return how many entries there are and what they free, with the ranges of both."""
+    """Return the number of entries and the space they free, both with their ranges."""
     entries, allocated = estimate.entries, estimate.allocated_bytes
     if entries.is_exact:
         names = f"{counted(entries.low, 'entry', 'entries')} (all counted)"
@@ -180,7 +180,7 @@ def quick_words(estimate: QuickEstimate, *, is_on_overlay: bool = False) -> str:
 
 
 def _why_refused(paths: Sequence[str]) -> str:
-    """Return why a rule or a policy forbids deleting there; empty if none does."""
+    """Return why a rule or a policy forbids the deletion; empty if none does."""
     try:
         check_targets(paths, to_look=True)
     except Refused as error:
@@ -196,10 +196,10 @@ def _refuse_nested(paths: Sequence[str]) -> None:
 
 
 def estimates_as_text(predicted: Forecast, refused: str) -> str:
-    """Return a table of the estimates, then what to know about each strategy.
+    """Return a table of the estimates, then the notes on each strategy.
 
     Args:
-        refused: why none of them may be used there; empty if they may.
+        refused: why no strategy may be used on the targets; empty if they may.
     """
     rows: list[tuple[str, ...]] = [("strategy", "time", "calls", "memory", "processes", "")]
     for estimate in predicted.estimates:

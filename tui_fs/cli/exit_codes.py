@@ -1,4 +1,4 @@
-"""Outcomes and errors to exit codes, in one place."""
+"""Exit codes of outcomes and errors."""
 
 from typing import TYPE_CHECKING
 

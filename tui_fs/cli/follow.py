@@ -1,4 +1,4 @@
-"""Following a job to its end: a line that moves, or its events as a stream, then the report."""
+"""Follow a job to its end: a status line or a stream of events, then the report."""
 
 import contextlib
 import os
@@ -55,7 +55,7 @@ _EXIT_CODES = {signal.SIGINT: CANCELLED_BY_INT, signal.SIGTERM: CANCELLED_BY_TER
 
 
 class Interrupts:
-    """Remembers the first SIGINT or SIGTERM instead of dying of it, and that more came."""
+    """Records the first SIGINT or SIGTERM instead of exiting, and whether more followed."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
@@ -65,7 +65,7 @@ class Interrupts:
             signal.signal(number, self._note)
 
     def note_stops(self) -> None:
-        """From now on set `is_stop_wanted` at SIGTSTP, instead of stopping."""
+        """From now on, set `is_stop_wanted` on SIGTSTP instead of stopping."""
         if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
             signal.signal(signal.SIGTSTP, self._note_stop)
 
@@ -86,7 +86,7 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the first signal, which has come."""
+        """The exit code of the first signal, which must have arrived."""
         assert self.received is not None
         return _EXIT_CODES[self.received]
 
@@ -96,12 +96,12 @@ def follow(
 ) -> int:
     """Follow a job until it is over; return its exit code.
 
-    A second signal ends the following of a job that does not end.
+    A second signal stops following a job that does not end.
 
     Args:
-        interrupts: made before the job was started, so that none is missed.
-        interrupting_cancels: SIGINT and SIGTERM cancel the job; otherwise they only end the
-            following.
+        interrupts: created before the job starts, so that no signal is missed.
+        interrupting_cancels: SIGINT and SIGTERM cancel the job; otherwise this function only
+            stops following it.
     """
     from tui_fs.job.view import JobView  # loaded while the supervisor works
 
@@ -136,7 +136,7 @@ def _watch(
     as_json: bool,
     interrupting_cancels: bool,
 ) -> bool:
-    """Show a job; return whether it is over, False if a signal has ended the following."""
+    """Show a job until its end; return False if a signal stopped the following earlier."""
 
     def print_event(event: Event) -> None:
         print_json_line(event_to_json(event))
@@ -157,7 +157,7 @@ def _watch(
             return True
         if not is_watched and view.snapshot.started is not None:
             is_watched = True
-            with contextlib.suppress(ProcessLookupError):  # it has just ended
+            with contextlib.suppress(ProcessLookupError):  # the supervisor has just exited
                 watch_session(os.getsid(view.snapshot.started.supervisor_pid))
         line.show(status(view.snapshot, view.state))
         if interrupts.is_stop_wanted:
@@ -169,7 +169,7 @@ def _watch(
             interrupts.stop()
         if interrupts.received is not None and not has_cancelled and interrupting_cancels:
             if not is_signal_seen:
-                interrupts.came_again = False  # one key that was held says nothing more
+                interrupts.came_again = False  # a repeated key counts as one signal
             is_signal_seen, has_cancelled = True, _cancel(folder)
             cancelled_s = time.monotonic()
         if (
@@ -203,8 +203,8 @@ def status(snapshot: Snapshot, state: JobState) -> str:
     if snapshot.eta_s is not None:
         words.append(f"left {duration_span(*snapshot.eta_s)}")
     if snapshot.held is not None:
-        held = snapshot.held
-        words.append(f"held back, {held.resource} pressure {held.pressure_percent:.0f} %")
+        pressure = snapshot.held
+        words.append(f"held back, {pressure.resource} pressure {pressure.pressure_percent:.0f} %")
     if snapshot.failed:
         words.append(f"failed {count(snapshot.failed)}")
     return "  ".join(words)
@@ -214,12 +214,12 @@ def _cancel(folder: JobFolder) -> bool:
     try:
         send(folder, Command("cancel"))
     except JobFailed:
-        return False  # it has just ended by itself, or is busy: the next round tells
+        return False  # the job has just ended, or is busy: the next round tries again
     return True
 
 
 def report_as_text(report: dict[str, Any]) -> str:
-    """Return what a person wants to know after a job."""
+    """Return the report of a job as text."""
     lines = [f"{report['outcome']}: {harmless(report['explanation'])}"]
     if "target" not in report:
         return "\n".join(lines)
@@ -251,7 +251,7 @@ def report_as_text(report: dict[str, Any]) -> str:
 
 
 def _targets(report: dict[str, Any]) -> list[str]:
-    """Return how many of several targets are done, and which of them are not."""
+    """Return the number of finished targets, and the paths of the others."""
     targets = report["targets"]
     if len(targets) == 1:
         return []

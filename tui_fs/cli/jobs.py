@@ -76,7 +76,7 @@ def run_list(parsed: argparse.Namespace) -> int:
 
 
 def _prune(*, as_json: bool) -> int:
-    """Remove the jobs beyond the retention rule; exit 1 if one of them had to stay."""
+    """Remove the jobs that exceed the retention rule; exit 1 if one could not be removed."""
     pruned = prune()
     if as_json:
         print_json(
@@ -117,7 +117,7 @@ def run_control(parsed: argparse.Namespace) -> int:
     view.poll()
     view.refuse_elsewhere()
     if view.state is JobState.DIED and command.name == "resume":
-        from tui_fs.cli.delete import resume_dead_job  # no other command needs to plan
+        from tui_fs.cli.delete import resume_dead_job  # no other command needs the planner
 
         return resume_dead_job(view.plan, parsed)
     if view.state is JobState.DIED:
@@ -164,7 +164,7 @@ def _as_text(jobs: list[JobSummary]) -> str:
 
 
 def _state_as_text(job: JobSummary) -> str:
-    where = f"on host {displayable(job.host.name)}" if job.is_other_host else ""
+    host = f"on host {displayable(job.host.name)}" if job.is_other_host else ""
     if job.state is JobState.ELSEWHERE:
-        return where
-    return f"{job.state} {where}".rstrip()
+        return host
+    return f"{job.state} {host}".rstrip()

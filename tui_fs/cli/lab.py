@@ -1,4 +1,4 @@
-"""``tui-fs lab``: run experiments, and show and compare the runs that are kept."""
+"""``tui-fs lab``: run experiments; show and compare the stored runs."""
 
 import argparse
 import os
@@ -135,12 +135,12 @@ def run_run(parsed: argparse.Namespace) -> int:
     directory = None if parsed.dir is None else directory_argument(parsed.dir)
     _check_report(parsed)
     lab = LabRun(chosen.name, Scale(parsed.scale), directory, target, parsed.max_rounds)
-    interrupts = _CancellingInterrupts()  # until now nothing was made that would stay
+    interrupts = _CancellingInterrupts()  # nothing to clean up until here
     with lab:
         interrupts.cancel_with(lab.cancel)
         results = _followed(lab)
     ended = results.ended
-    assert ended is not None  # else the following has raised
+    assert ended is not None  # otherwise `_followed` has raised
     _print_run(chosen, results, lab.folder, parsed)
     if ended.ending is Ending.DONE:
         _write_report(chosen, results, lab.folder, parsed)
@@ -160,7 +160,7 @@ def run_run(parsed: argparse.Namespace) -> int:
 
 
 def run_runs(parsed: argparse.Namespace) -> int:
-    """Print the runs that are kept."""
+    """Print the stored runs."""
     runs = stored_runs()
     if parsed.json:
         print_json(
@@ -192,7 +192,7 @@ def run_runs(parsed: argparse.Namespace) -> int:
 
 
 def run_show(parsed: argparse.Namespace) -> int:
-    """Show a run that is kept."""
+    """Show a stored run."""
     folder = find_run(parsed.kept)
     results = load(folder)
     chosen = experiment(results.began.experiment)
@@ -215,21 +215,21 @@ def run_compare(parsed: argparse.Namespace) -> int:
 
 
 class _CancellingInterrupts(Interrupts):
-    """Cancels the run at the first SIGINT or SIGTERM; the command then waits for its end."""
+    """Cancels the run on the first SIGINT or SIGTERM; the command then waits for its end."""
 
     def __init__(self) -> None:
         self._cancel: Callable[[], None] | None = None
         super().__init__()
 
     def cancel_with(self, cancel: Callable[[], None]) -> None:
-        """Set what cancels the run; call it at once if a signal has come already."""
+        """Set the function that cancels the run; call it at once if a signal has arrived."""
         self._cancel = cancel
         if self.received is not None:
             cancel()
 
     @property
     def exit_code(self) -> int:
-        """Of a run that was cancelled."""
+        """The exit code of a cancelled run."""
         is_terminated = self.received is not None and self.received.name == "SIGTERM"
         return CANCELLED_BY_TERM if is_terminated else CANCELLED_BY_INT
 
@@ -274,7 +274,7 @@ def _print_run(
 
 
 def _check_report(parsed: argparse.Namespace) -> None:
-    """Refuse a place for the page now rather than after the run."""
+    """Raise BadInput for an unusable report path before the run, not after it."""
     if parsed.report is None:
         if parsed.force:
             raise BadInput("--force belongs to --report.", "Name a file to write.")
@@ -310,7 +310,7 @@ def run_as_text(
     run_id: str,
     width: int,
 ) -> str:
-    """Return a run in lines of at most `width` characters, long words excepted."""
+    """Return a run in lines of at most `width` characters, except for long words."""
     began, ended = results.began, results.ended
     machine = began.machine
     begun = time.strftime("%Y-%m-%d %H:%M", time.localtime(began.started_at))
@@ -424,7 +424,7 @@ def run_as_json(experiment: Experiment, results: Results, run_id: str) -> dict[s
 def comparison_as_json(
     first: Results, names: tuple[str, str], steps: tuple[StepPair, ...]
 ) -> dict[str, Json]:
-    """Return two runs side by side; of the calls only those that differ."""
+    """Return a comparison of two runs; of the calls only those that differ."""
     return {
         "schema": SCHEMA,
         "experiment": first.began.experiment,

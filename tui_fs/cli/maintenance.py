@@ -1,4 +1,4 @@
-"""``tui-fs recreate`` and ``tui-fs aside``: maintenance besides deleting."""
+"""``tui-fs recreate`` and ``tui-fs aside``: maintenance without deletion."""
 
 import argparse
 import sys
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
 
 
 def _add_pin(parser: argparse.ArgumentParser) -> None:
-    """Add the pin that the screens pass on with a confirmation; not for people."""
+    """Add the pin that the screens pass with a confirmation; hidden from users."""
     parser.add_argument("--pin", type=pin, help=argparse.SUPPRESS)
 
 
@@ -120,9 +120,9 @@ def run_recreate(parsed: argparse.Namespace) -> int:
 
 
 def run_aside(parsed: argparse.Namespace) -> int:
-    """Put a directory aside, put it back, or list what was put aside."""
-    wanted = [parsed.path is not None, parsed.list, parsed.undo is not None]
-    if sum(wanted) != 1 or (parsed.twin and parsed.path is None):
+    """Put a directory aside, put it back, or list the directories put aside."""
+    modes = [parsed.path is not None, parsed.list, parsed.undo is not None]
+    if sum(modes) != 1 or (parsed.twin and parsed.path is None):
         raise BadInput(
             "It takes either a directory, or --list, or --undo ID; --twin goes with a directory.",
             "See tui-fs aside --help.",
@@ -226,7 +226,7 @@ def _list(*, as_json: bool) -> int:
 
 
 def _confirm(parsed: argparse.Namespace, statement: str, question: str) -> None:
-    """Ask, unless that was answered by --yes; Refused without a yes."""
+    """Ask for confirmation, unless --yes is set; Refused without a yes."""
     if parsed.yes:
         return
     require_terminal()

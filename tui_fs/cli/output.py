@@ -16,7 +16,7 @@ _USUAL_COLUMNS = 80
 
 
 class OutputLost(Exception):
-    """Standard output cannot be written, as on a full disk; the text is the reason."""
+    """A write to standard output failed, as on a full disk; the text is the reason."""
 
 
 @contextlib.contextmanager
@@ -24,8 +24,8 @@ def writing_output() -> Iterator[None]:
     """Distinguish errors of standard output from all others.
 
     Raises:
-        BrokenPipeError: nobody reads on.
-        OutputLost: any other reason.
+        BrokenPipeError: the reader has closed the pipe.
+        OutputLost: any other error.
     """
     try:
         yield
@@ -39,10 +39,10 @@ def writing_output() -> Iterator[None]:
 
 
 class DataOutput(io.RawIOBase):
-    """Standard output for bytes; its errors are those of ``writing_output``."""
+    """Standard output for bytes; raises as ``writing_output``."""
 
     def writable(self) -> bool:
-        """Return that it can be written."""
+        """Return True, as `io.RawIOBase` requires of a writable file."""
         return True
 
     def write(self, data: Any) -> int:
@@ -51,13 +51,13 @@ class DataOutput(io.RawIOBase):
             return sys.stdout.buffer.write(data)
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Flush standard output."""
         with writing_output():
             sys.stdout.buffer.flush()
 
 
 def print_text(text: str) -> None:
-    """Print text and a newline at once; see ``writing_output`` for what it raises."""
+    """Print text and a newline at once; raises as ``writing_output``."""
     with writing_output():
         print(text, flush=True)
 
@@ -80,7 +80,7 @@ def note(text: str) -> None:
 def use_real_terminal_size() -> None:
     """Ignore COLUMNS and LINES where standard output is a terminal that reports its size.
 
-    They are exported by some shells and scripts, and do not change with the window.
+    Some shells and scripts export them; they do not follow the size of the window.
     """
     with contextlib.suppress(OSError, ValueError):
         size = os.get_terminal_size(sys.stdout.fileno())
@@ -95,16 +95,16 @@ def moves_cursor(stream: TextIO) -> bool:
 
 
 def print_over_status(text: str) -> None:
-    """Print a line to standard error, in the place of a status line."""
+    """Print a line to standard error over a status line."""
     start = CLEAR_LINE if moves_cursor(sys.stderr) else ""
     print(f"{start}{text}", file=sys.stderr, flush=True)
 
 
 class StatusLine:
-    """One line of standard error that is written over.
+    """A line of standard error that each update overwrites.
 
-    It is left out where that is no terminal or cannot move its cursor, and while another process
-    group is in the foreground of the terminal.
+    Nothing is printed if standard error is not a terminal that can move its cursor, or while
+    another process group is in the foreground of the terminal.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class StatusLine:
         self._is_dirty = False
 
     def show(self, text: str) -> None:
-        """Replace the line; what is wider than the terminal could not be written over."""
+        """Replace the line; cut it to the width of the terminal, as a wrapped line would stay."""
         if self._is_usable and _is_in_foreground():
             shown = text[: _columns() - 1]
             print(f"{CLEAR_LINE}{shown}", end="", file=sys.stderr, flush=True)
@@ -133,11 +133,11 @@ def _is_in_foreground() -> bool:
     try:
         return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
     except OSError:
-        return True  # it is not the terminal of this session, which has no foreground then
+        return True  # not the terminal of this session, so it has no foreground group
 
 
 def columns(rows: list[tuple[str, ...]], right: frozenset[int]) -> str:
-    """Return rows as aligned columns; `right` are the positions that are right-aligned."""
+    """Return rows as aligned columns; `right` has the indexes of the right-aligned ones."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Finding the command; its arguments are in its own module."""
+"""Find the command; the module of the command defines its arguments."""
 
 import argparse
 import gc
@@ -71,8 +71,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _load(name: str) -> ModuleType:
-    """Import the module of a command; to import all would take longer than a command."""
-    gc.disable()  # what is loaded stays: looking through it again and again takes a sixth longer
+    """Import the module of one command; importing all would take longer than most commands."""
+    gc.disable()  # modules stay in memory; collecting them makes the import a sixth slower
     module = import_module(f"tui_fs.cli.{name}")
     gc.enable()
     return module
@@ -81,9 +81,9 @@ def _load(name: str) -> ModuleType:
 def _refuse_ambiguous(arguments: Sequence[str]) -> None:
     """Raise BadInput for an option that is also an entry of the current directory.
 
-    A shell that expands ``*`` there writes such an entry among the arguments: a directory named
-    ``--yes`` would answer the question. Where ``--`` itself is an entry, the first ``--`` may be
-    that one, unless there is another: then ``-- *`` was typed.
+    A shell that expands ``*`` puts such an entry among the arguments: a directory named ``--yes``
+    would answer the question. If ``--`` itself is an entry, a single ``--`` may be that entry;
+    with two of them, the user typed ``-- *``.
     """
     options = list(itertools.takewhile(lambda argument: argument != "--", arguments))
     for option in options:

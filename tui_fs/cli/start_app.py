@@ -1,4 +1,4 @@
-"""``tui-fs [PATH]``: the interactive screens; the only import of the user interface."""
+"""``tui-fs [PATH]``: the interactive screens; the only module that imports them."""
 
 import argparse
 import asyncio
@@ -42,8 +42,8 @@ def run(parsed: argparse.Namespace) -> int:
     if not moves_cursor(sys.stdout):
         raise BadInput("The screens need a terminal that can move its cursor.", "Set TERM.")
     if parsed.read_only or imported is not None:
-        os.environ[READ_ONLY_VARIABLE] = "1"  # every process that is started from here obeys
-    from tui_fs.app import TuiFsApp  # importing textual takes time that no other command needs
+        os.environ[READ_ONLY_VARIABLE] = "1"  # child processes inherit it
+    from tui_fs.app import TuiFsApp  # importing textual is slow, and no other command needs it
 
     app = TuiFsApp(
         path,
@@ -52,21 +52,21 @@ def run(parsed: argparse.Namespace) -> int:
         imported=imported,
     )
     use_screen()
-    # A loop of its own: asyncio.run would wait for threads that wait in the kernel.
+    # A separate loop: asyncio.run would wait for threads that are blocked in the kernel.
     app.run(loop=asyncio.new_event_loop())
     return app.return_code or DONE
 
 
 def _directory_of(path: str | None, imported: str | None) -> str:
-    """Return the directory to open: one of this machine, or one that the file names."""
+    """Return the directory to open: one of this machine, or one of the imported file."""
     if imported is None:
         return directory_argument("." if path is None else path)
     top = root_of(imported)
     if path is None:
         return top
-    wanted = os.path.normpath(os.path.join(top, path))
-    if not is_within(wanted, top):
+    directory = os.path.normpath(os.path.join(top, path))
+    if not is_within(directory, top):
         raise BadInput(
             f"{displayable(path)} does not lie in {displayable(top)}, which was exported."
         )
-    return wanted
+    return directory

@@ -72,7 +72,7 @@ def survey_as_json(survey: Survey, collector: Aggregator, top: int) -> dict[str,
 
 
 def survey_as_text(survey: Survey, collector: Aggregator, top: int) -> str:
-    """Return the same for a person."""
+    """Return a survey as text."""
     totals = survey.totals
     rows: list[tuple[str, ...]] = [
         ("entries", count(totals.entries)),
@@ -94,7 +94,7 @@ def survey_as_text(survey: Survey, collector: Aggregator, top: int) -> str:
     shown: list[list[LargeDirectory]] = [[]]
     for by in Ranking:
         ranked = [directory for directory in collector.table.ranked(by, top) if directory.entries]
-        if ranked not in shown:  # most often as many inodes as entries
+        if ranked not in shown:  # most often equal to the number of entries
             shown.append(ranked)
             lines += ["", f"{_TITLES[by]} (in the directory itself)", _ranking(ranked)]
     if survey.groups:
@@ -137,7 +137,7 @@ def _groups(survey: Survey) -> str:
 
 
 def _day(moment_s: int | None) -> str:
-    """Return a date of the local calendar; the seconds where no calendar has it."""
+    """Return a date in local time; the plain seconds if they are out of range."""
     if moment_s is None:
         return "-"
     try:
@@ -191,7 +191,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Count a tree, or read an exported one; print what is in it, or export it."""
+    """Count a tree or read an exported one; print or export the result."""
     if (parsed.path is None) == (parsed.imported is None):
         raise BadInput("Name a directory, or a file with --import.", "See tui-fs survey --help.")
     if parsed.export is not None:
@@ -241,9 +241,9 @@ def _export(parsed: argparse.Namespace) -> int:
         output = cast(BinaryIO, DataOutput())
         _, unreadable, backend = _write(parsed, kind, output, result, is_patchable=False)
         return _end(unreadable, backend)
-    refuse_taken(path, overwrites=parsed.force)  # before minutes of counting
+    refuse_taken(path, overwrites=parsed.force)  # fail before minutes of counting
     if kind != "ncdu":
-        result = _counted(parsed)  # before the file is there, which may be in the tree
+        result = _counted(parsed)  # before the file exists, which may be in the tree
     with new_file(path, overwrites=parsed.force) as file:
         entries, unreadable, backend = _write(parsed, kind, file, result, is_patchable=True)
     if parsed.json:
@@ -274,10 +274,10 @@ def _write(
     *,
     is_patchable: bool,
 ) -> tuple[int, int, str]:
-    """Export; return the entries, those that could not be read, and who has counted.
+    """Export; return the numbers of entries and of read errors, and the backend that counted.
 
     Args:
-        result: what was counted; None to count while writing (ncdu's format).
+        result: the finished survey; None to count while writing (ncdu's format).
     """
     if result is None:
         path = directory_argument(parsed.path)
