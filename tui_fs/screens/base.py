@@ -1,4 +1,4 @@
-"""What all screens share: header, footer, help, scrolling, and a few ways to show text."""
+"""Parts of all screens: header, footer, help, scrolling, and functions that format text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ _MINUTE_S, _HOUR_S, _DAY_S, _YEAR_S = 60, 3_600, 86_400, 31_557_600
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the person wants the screens to behave.
+    """The user's settings for all screens.
 
     Attributes:
         interval_s: time between two redraws.
@@ -62,7 +62,7 @@ class Settings:
 
 
 class Failed(Message):
-    """A worker could not do its work."""
+    """A worker failed."""
 
     def __init__(self, error: TuiFsError) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class BaseScreen(Screen[None]):
 
     Attributes:
         KEYS: keys and labels for the footer.
-        EXPLANATION: what the screen shows, in a few sentences, for the help.
+        EXPLANATION: a description of the screen in a few sentences, for the help.
     """
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -101,7 +101,7 @@ class BaseScreen(Screen[None]):
         yield from ()
 
     def show_place(self, verb: str, place: str, note: Text | str = "") -> None:
-        """Set the header: what is done, where (displayable), and a note."""
+        """Set the header: the action, its displayable path, and a note."""
         header = self.query_one("#place", Header)
         header.verb, header.place = verb, place
         header.note = Text(note) if isinstance(note, str) else note
@@ -171,12 +171,12 @@ class HelpScreen(ModalScreen[None]):
 
 
 def muted(text: str) -> Text:
-    """Return text of less importance."""
+    """Return dimmed text."""
     return Text(text, style="dim")
 
 
 def shown_below(path: str, base: str) -> str:
-    """Return the way from a directory to something in it, displayable; else the whole path."""
+    """Return a displayable path relative to a directory that contains it, else the whole path."""
     if path == base:
         return "./"
     return displayable(path[len(base.rstrip("/")) + 1 :] if is_within(path, base) else path)

@@ -1,4 +1,4 @@
-"""What works on this machine, and what would make the rest work."""
+"""The diagnosis: what works on this machine, and how to make the rest work."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""All jobs: what runs, and what ran."""
+"""All jobs, running and ended."""
 
 import time
 from typing import ClassVar
@@ -53,7 +53,7 @@ class JobsScreen(BaseScreen):
         yield BarTable(_COLUMNS, empty_text="reading…", id="jobs")
 
     def on_mount(self) -> None:
-        """Begin to poll the jobs."""
+        """Start polling the jobs."""
         self.show_place("", "jobs")
         self.query_one(BarTable).focus()
         self._poll_jobs()
@@ -97,7 +97,7 @@ class JobsScreen(BaseScreen):
         self.show_place("", "jobs", note)
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
-        """Show the job at work, or its report."""
+        """Show the running job, or its report."""
         try:
             folder = find(message.row.key)
         except TuiFsError as error:
@@ -129,7 +129,7 @@ def _row(job: JobSummary) -> BarRow:
 
 
 def _flag(job: JobSummary) -> str:
-    """Return what is unusual about a job."""
+    """Return a flag for an unusual state of a job."""
     if job.is_other_host:
         return f"on host {displayable(job.host.name)}"
     return f"! {count(job.failed)} failed" if job.failed else ""

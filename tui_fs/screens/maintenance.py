@@ -1,4 +1,4 @@
-"""What else than deleting may help: an emptied directory made anew, a full one set aside."""
+"""Maintenance without deletion: recreate an emptied directory, set a full one aside."""
 
 import os
 from collections.abc import Callable
@@ -37,9 +37,9 @@ class _Action:
     """A row.
 
     Attributes:
-        impossible: why it cannot be done; empty if it can.
+        impossible: why the action is impossible; empty if it is possible.
         question, consequence: lines of the confirmation.
-        act: does it and returns what was done, in a sentence; raises TuiFsError.
+        act: acts and returns a sentence about the result; raises TuiFsError.
     """
 
     key: str
@@ -52,7 +52,7 @@ class _Action:
 
 
 class DeleteRequested(Message):
-    """A person wants to see what deleting directories gently would cost."""
+    """The user requests a preview of the gentle deletion of directories."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class DeleteRequested(Message):
 
 
 class MaintenanceScreen(BaseScreen):
-    """Maintenance of one directory, and everything that was set aside before."""
+    """Maintenance of one directory, and all directories set aside before."""
 
     KEYS: ClassVar = (("enter", "do it…"), ("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
@@ -81,13 +81,13 @@ class MaintenanceScreen(BaseScreen):
         self._aside: dict[str, AsideRecord] = {}
 
     def compose_body(self) -> ComposeResult:
-        """Lay out the list and what was done."""
+        """Lay out the list and the result."""
         yield BarTable(_COLUMNS, empty_text="looking…", id="strategies")
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="command")
 
     def on_mount(self) -> None:
-        """Show what can be done."""
+        """Show the possible actions."""
         self.show_place("Maintenance", displayable(self._path))
         self.query_one(BarTable).focus()
         self._read_actions()
@@ -109,7 +109,7 @@ class MaintenanceScreen(BaseScreen):
     def _show(
         self, actions: dict[str, _Action], aside: dict[str, AsideRecord], problem: str
     ) -> None:
-        if not self.is_attached or not self.query(BarTable):  # it is closing
+        if not self.is_attached or not self.query(BarTable):  # the screen is closing
             return
         self._actions, self._aside = actions, aside
         rows = [_row(action) for action in actions.values()]
@@ -121,12 +121,12 @@ class MaintenanceScreen(BaseScreen):
             self._show_text(Text(problem, style="bold"))
 
     def on_bar_table_highlighted(self, message: BarTable.Highlighted) -> None:
-        """Show in full why something cannot be done."""
+        """Show the full reason why an action is impossible."""
         action = self._actions.get(message.row.key)
         self._show_text(muted(action.impossible if action else ""))
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
-        """Ask whether it shall be done."""
+        """Ask for confirmation of the action."""
         key = message.row.key
         if key.startswith(_DELETE):
             self.post_message(DeleteRequested((self._aside[key.removeprefix(_DELETE)].aside,)))
@@ -192,7 +192,7 @@ def _recreate(path: str) -> _Action:
 
 
 def _asides(path: str) -> tuple[_Action, ...]:
-    ways = (
+    variants = (
         (_ASIDE, "set aside", "rename it aside at once; whoever needs it makes it anew", ()),
         (
             _TWIN,
@@ -204,7 +204,9 @@ def _asides(path: str) -> tuple[_Action, ...]:
     try:
         prospect = look(path, to_recreate=False)
     except TuiFsError as error:
-        return tuple(_Action(key, title, "", str(error), (), "", str) for key, title, _, _ in ways)
+        return tuple(
+            _Action(key, title, "", str(error), (), "", str) for key, title, _, _ in variants
+        )
     lines = [displayable(path)]
     if prospect.occupants.found:
         lines.append(f"{_occupant_words(prospect.occupants)} in it and will go with it.")
@@ -220,12 +222,12 @@ def _asides(path: str) -> tuple[_Action, ...]:
             consequence,
             partial(_act_on, prospect, "aside", *options),
         )
-        for key, title, meaning, options in ways
+        for key, title, meaning, options in variants
     )
 
 
 def _undo(record: AsideRecord, standing: AsideState | None) -> _Action | None:
-    """Return the way back, None if there is nothing to do."""
+    """Return the action that undoes a record; None if there is nothing to undo."""
     act = partial(run_maintenance, "aside", "--undo", record.id)
     shown, name = displayable(record.path), displayable(os.path.basename(record.path))
     match standing:
@@ -247,9 +249,11 @@ def _undo(record: AsideRecord, standing: AsideState | None) -> _Action | None:
             return None
 
 
-def _act_on(seen: Prospect, command: str, *options: str) -> str:
-    """Run the command in its own process, on the directory that was shown."""
-    return run_maintenance(command, "--pin", str(seen.target.pin), *options, "--", seen.target.path)
+def _act_on(prospect: Prospect, command: str, *options: str) -> str:
+    """Run the command in a separate process, on the directory that was shown."""
+    return run_maintenance(
+        command, "--pin", str(prospect.target.pin), *options, "--", prospect.target.path
+    )
 
 
 def _unseen(occupants: OpenUsers) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Choices:
 
 
 class _Box(Checkbox, inherit_bindings=False):
-    """A checkbox whose state is seen without colour; space switches it, enter accepts the form."""
+    """A checkbox with a state visible without colour; space toggles it, enter accepts the form."""
 
     BINDINGS = [
         Binding("space", "toggle_button", "switch", show=False),
@@ -45,7 +45,7 @@ class _Box(Checkbox, inherit_bindings=False):
     BUTTON_INNER = " "
 
     def on_mount(self) -> None:
-        """Draw the state it begins with."""
+        """Draw the initial state."""
         self._draw()
 
     def on_checkbox_changed(self) -> None:
@@ -58,7 +58,7 @@ class _Box(Checkbox, inherit_bindings=False):
 
 
 class OptionsDialog(ModalScreen[Choices | None]):
-    """A form; escape leaves everything as it was."""
+    """A form; escape discards the changes."""
 
     BINDINGS = [
         Binding("escape", "dismiss(None)", "back"),
@@ -96,11 +96,11 @@ class OptionsDialog(ModalScreen[Choices | None]):
             yield Static(Text(""), id="problem")
 
     def on_input_submitted(self) -> None:
-        """Enter in a field accepts the form."""
+        """Accept the form on Enter in a field."""
         self.action_accept()
 
     def action_accept(self) -> None:
-        """Take the values over, or show what is wrong with them."""
+        """Accept the values, or show the error in them."""
         for number in self.query(Input):
             result = number.validate(number.value)
             if result is not None and not result.is_valid:

@@ -1,4 +1,4 @@
-"""What deleting a directory will cost, strategy by strategy; from here it can be confirmed."""
+"""A preview of a deletion: the cost of each strategy, and the confirmation."""
 
 import os
 from collections.abc import Sequence
@@ -71,11 +71,11 @@ _LARGEST_SHOWN = 3
 _LINES_SHOWN = 6
 _CONFIRMED_SHOWN = 3
 _LONG_PATH = 256
-"""A path of more characters fills the confirmation on a small screen, and its end scrolls out."""
+"""A longer path fills the confirmation on a small screen, and its end scrolls out of view."""
 
 
 def about_estimate(survey: Survey, estimate: QuickEstimate) -> Text:
-    """Return a quick estimate of the whole, and what is counted of it, in three lines."""
+    """Return a quick estimate of the targets and the counts so far, in three lines."""
     entries, directories = estimate.entries, estimate.directories
     allocated = estimate.allocated_bytes
     text = Text()
@@ -94,13 +94,13 @@ def about_estimate(survey: Survey, estimate: QuickEstimate) -> Text:
 
 
 def about_targets(survey: Survey, prediction: Forecast) -> Text:
-    """Return what is in the targets together and what comes back, in three lines."""
+    """Return the totals of the targets and the space they free, in three lines."""
     totals = survey.totals
-    so_far = "" if survey.finished else "~"
+    prefix = "" if survey.finished else "~"
     text = Text()
-    text.append(so_far + counted(totals.files, "file", "files"), "bold")
+    text.append(prefix + counted(totals.files, "file", "files"), "bold")
     text.append(" · ")
-    text.append(so_far + counted(totals.directories, "directory", "directories"), "bold")
+    text.append(prefix + counted(totals.directories, "directory", "directories"), "bold")
     symlinks = counted(totals.symlinks, "symlink", "symlinks")
     text.append(f" · {symlinks} · {counted(totals.other, 'other', 'others')}\n")
     text.append("frees ")
@@ -147,7 +147,7 @@ def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
 
 
 def about_command(estimate: Estimate, prediction: Forecast) -> Text:
-    """Return the highlighted strategy's command lines and what to know about it."""
+    """Return the highlighted strategy's command lines and its notes."""
     text = Text()
     lines = command_lines(estimate.command, prediction.directories)
     for line in lines[:_LINES_SHOWN]:
@@ -193,7 +193,7 @@ def about_options(choices: Choices, strategy: StrategyName) -> Text:
 
 
 def largest_directories(survey: Survey) -> Text:
-    """Return the directories with the most names of their own."""
+    """Return the directories with the most direct entries."""
     text = Text("", no_wrap=True, overflow="ellipsis")
     for directory in survey.largest[:_LARGEST_SHOWN]:
         if directory.entries:
@@ -204,7 +204,7 @@ def largest_directories(survey: Survey) -> Text:
 
 
 def listed(paths: Sequence[str]) -> Text:
-    """Return targets, one a line, relative to their common directory."""
+    """Return the targets, one per line, relative to their common directory."""
     text = Text("", no_wrap=True, overflow="ellipsis")
     above = common_directory(paths)
     for path in paths:
@@ -243,7 +243,7 @@ def confirmation(
 
 
 def _is_long(paths: Sequence[str]) -> bool:
-    """Return whether the name of the only target comes before the way to it."""
+    """Return whether the confirmation shows the name of the only target before its directory."""
     return len(paths) == 1 and len(displayable(paths[0])) > _LONG_PATH
 
 
@@ -261,14 +261,14 @@ def _confirmed(paths: Sequence[str]) -> list[Text]:
 
 
 _PATIENCE_S = 3.0
-"""Without an answer in this time the screen says that there is none."""
+"""After this time without an answer the screen reports that there is none."""
 
 _MAX_QUICK_ESTIMATES = 3
-"""They take 1, 2 and 4 seconds."""
+"""The estimates take 1, 2 and 4 seconds."""
 
 
 class ForecastUpdated(SurveyUpdated):
-    """An update with the forecast that follows from it, for the options it was made with."""
+    """An update, the forecast computed from it, and the options of the forecast."""
 
     def __init__(self, update: Update, forecast: Forecast, choices: Choices) -> None:
         super().__init__(update)
@@ -277,7 +277,7 @@ class ForecastUpdated(SurveyUpdated):
 
 
 class PreviewScreen(BaseScreen):
-    """The counts of the targets, and a table of strategies to choose from."""
+    """The counts of the targets, and a table of the strategies."""
 
     KEYS: ClassVar = (
         ("enter", "confirm…"),
@@ -307,10 +307,10 @@ class PreviewScreen(BaseScreen):
         *,
         is_gentle: bool = False,
     ) -> None:
-        """Preview directories, or what is left of those of a job that died.
+        """Preview directories, or the rest of a dead job.
 
         Args:
-            is_gentle: begin with the gentle pace.
+            is_gentle: start with the gentle pace selected.
         """
         super().__init__(settings)
         self._paths = paths
@@ -341,7 +341,7 @@ class PreviewScreen(BaseScreen):
             yield Static(Text(""), id="largest")
 
     def on_mount(self) -> None:
-        """Check the safety rules first; what is refused is not even counted."""
+        """Check the safety rules first; refused targets are not counted."""
         self._show_targets("?")
         self.query_one(BarTable).focus()
         self.set_timer(_PATIENCE_S, self._show_no_answer)
@@ -366,7 +366,7 @@ class PreviewScreen(BaseScreen):
 
     @work(thread=True, exclusive=True, group="check")
     def _check(self) -> None:
-        """Ask the safety rules; a thousand directories take two seconds."""
+        """Check the safety rules; a thousand directories take two seconds."""
         rest = Remainder((), "")
         try:
             if self._died is not None:
@@ -392,7 +392,7 @@ class PreviewScreen(BaseScreen):
 
     @work(thread=True, exclusive=True, group="quick estimate")
     def _estimate_quickly(self, paths: tuple[str, ...]) -> None:
-        """Estimate the whole, and again with more time, while it is counted."""
+        """Estimate the targets repeatedly, each time with more time, while the survey counts."""
         worker = get_current_worker()
         try:
             for estimate in islice(estimates(paths), _MAX_QUICK_ESTIMATES):
@@ -400,7 +400,7 @@ class PreviewScreen(BaseScreen):
                     return
                 self._quick_estimate = estimate
         except (OSError, TuiFsError):
-            return  # the survey meets the same, and says so
+            return  # the survey fails with the same error, and reports it
 
     def _show_targets(self, note: Text | str) -> None:
         number = len(self._paths)
@@ -408,7 +408,7 @@ class PreviewScreen(BaseScreen):
         self.show_place(verb, displayable(common_directory(self._paths)), note)
 
     def _make_forecast(self, update: Update) -> ForecastUpdated:
-        """In the thread that reads the survey: predict what the counts mean for the strategies."""
+        """Predict the costs from the counts; runs in the thread that reads the survey."""
         choices = self._choices
         return ForecastUpdated(update, self._forecast_of(update.survey), choices)
 
@@ -438,7 +438,7 @@ class PreviewScreen(BaseScreen):
         self._predict(survey)
 
     def _predict(self, survey: Survey) -> None:
-        """In a thread: predict with the options of now, and show that."""
+        """Predict with the present options in a thread, and show the result."""
         choices = self._choices
         prediction = self._forecast_of(survey)
         self.app.call_from_thread(self._predicted, prediction, choices)
@@ -453,7 +453,7 @@ class PreviewScreen(BaseScreen):
         self._predict(survey)
 
     def _current_estimate(self, survey: Survey) -> QuickEstimate | None:
-        """Return the quick estimate, while it is more than what is counted."""
+        """Return the quick estimate while it exceeds the counts."""
         if survey.finished or self._quick_estimate is None:
             return None
         estimate = self._quick_estimate.with_counted(survey.totals.entries)
@@ -468,7 +468,7 @@ class PreviewScreen(BaseScreen):
         return forecast(self._paths, survey, *asked, pins=pins, note=self._note)
 
     def on_failed(self, message: Failed) -> None:
-        """Show why it cannot be counted or started."""
+        """Show why the targets cannot be counted or the job cannot start."""
         self._refuse(message.error)
 
     def _refuse(self, error: TuiFsError) -> None:
@@ -503,7 +503,7 @@ class PreviewScreen(BaseScreen):
         chosen = self._died.strategy if self._died is not None else prediction.recommended
         at = rows.cursor_row
         if self._put_on is not None and at is not None and at.key != self._put_on:
-            self._chosen_by_person = True  # a key whose message has not come yet
+            self._chosen_by_person = True  # moved by a key whose message has not arrived yet
         if not self._chosen_by_person and chosen is not None:
             rows.move_to(chosen)
             self._put_on = chosen
@@ -519,7 +519,7 @@ class PreviewScreen(BaseScreen):
         self.query_one("#largest", Static).update(largest_directories(survey))
 
     def on_bar_table_highlighted(self) -> None:
-        """From now on the cursor stays on its strategy when the counts change."""
+        """Keep the cursor on its strategy from now on, also when the counts change."""
         self._chosen_by_person = True
         self._show_strategy()
 
@@ -529,8 +529,9 @@ class PreviewScreen(BaseScreen):
         if not self._targets or strategy is None or survey is None or prediction is None:
             return
         estimate = prediction.of(strategy)
-        if (who := read_only_reason(by_option=self.settings.read_only)) is not None:
-            self.notify(f"Deleting is switched off: {who}.", markup=False)
+        reason = read_only_reason(by_option=self.settings.read_only)
+        if reason is not None:
+            self.notify(f"Deleting is switched off: {reason}.", markup=False)
             return
         if not estimate.feasible:
             self.notify(estimate.reasons[0], title=f"{strategy} cannot run", markup=False)
@@ -545,17 +546,17 @@ class PreviewScreen(BaseScreen):
         targets: tuple[Target, ...],
         choices: Choices,
     ) -> None:
-        """Ask for confirmation of what was shown, as soon as it is known how."""
+        """Ask for confirmation once it is known whether the name must be typed."""
         strategy, options = estimate.strategy, choices.options
         needed = partial(why_type_name, self._paths, survey.totals.entries)
         try:
-            reason = await in_daemon_thread(needed)  # it examines the targets
+            reason = await in_daemon_thread(needed)  # examines the targets
         except TuiFsError as error:
             self._refuse(error)
             return
         is_shown = self.is_attached and self.app.screen is self
         if not is_shown or targets is not self._targets or choices is not self._choices:
-            return  # the person has gone on
+            return  # the user has moved on
         if not survey.finished:
             reason = "it has not been counted to the end"
         lines, consequence = confirmation(self._paths, survey, estimate, options, reason)
@@ -565,9 +566,9 @@ class PreviewScreen(BaseScreen):
         name_typed = word is not None
 
         def answered(yes: bool | None) -> None:
-            # What was shown is what starts, wherever the cursor is by now.
+            # Start the plan that was shown; the cursor may have moved since.
             if yes:
-                self.workers.cancel_group(self, "measure")  # it would disturb the job
+                self.workers.cancel_group(self, "measure")  # calibration would disturb the job
                 self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
                 self._start(targets, survey, strategy, choices, name_typed)
 
@@ -582,7 +583,7 @@ class PreviewScreen(BaseScreen):
         choices: Choices,
         name_typed: bool,
     ) -> None:
-        app = self.app  # which a screen that was left has no more
+        app = self.app  # a closed screen has no app any more
         try:
             plan = make_plan(targets, survey, strategy, choices.options, choices.trace)
             continues = self._died.job_id if self._died is not None else ""
@@ -616,7 +617,7 @@ class PreviewScreen(BaseScreen):
         if choices is None:
             return
         self._choices = replace(choices)
-        self._forecast = None  # what was predicted belongs to other options
+        self._forecast = None  # the old prediction belongs to other options
         if self._survey is not None:
             self._predict_again(self._survey)
 

@@ -1,4 +1,4 @@
-"""Where ten seconds of this very program went."""
+"""A profile of ten seconds of this program."""
 
 import os
 from functools import partial
@@ -25,12 +25,12 @@ _COLUMNS = (
     Column("", 14, bar=True),
 )
 _MAX_ROWS = 500
-_MAX_INDENT = 24  # of the 44 cells that a terminal of 80 leaves for it
+_MAX_INDENT = 24  # a terminal of 80 columns has 44 cells for the name
 _GROUP = "profile"
 
 
 def begin_profile(app: App[None], settings: Settings) -> None:
-    """Profile this program for ten seconds, whatever the person does, then show the result."""
+    """Profile this program for ten seconds in the background, then show the result."""
     if any(worker.group == _GROUP and not worker.is_finished for worker in app.workers):
         app.notify("tui-fs is being looked at already.")
         return
@@ -50,7 +50,7 @@ def _profile_and_show(app: App[None], settings: Settings) -> None:
 
 
 class ProfileScreen(BaseScreen):
-    """The functions that ten seconds were spent in, as a tree."""
+    """The functions of a profile as a tree, with the share of the time in each."""
 
     KEYS: ClassVar = (("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
@@ -66,13 +66,13 @@ class ProfileScreen(BaseScreen):
         self._profile = profile
 
     def compose_body(self) -> ComposeResult:
-        """Lay out the list, and where the files are."""
+        """Lay out the list and the path of the files."""
         yield BarTable(_COLUMNS, empty_text="tui-fs did nothing but wait", id="flames")
         kept = f"raw stacks, for speedscope too: {displayable(self._profile.folder)}"
         yield Static(muted(kept), id="kept")
 
     def on_mount(self) -> None:
-        """Show what was seen."""
+        """Show the profile."""
         samples, functions = flames(self._profile.raw.splitlines(), _MAX_ROWS)
         note = f"{SECONDS} seconds, at work in {counted(samples, 'sample', 'samples')}"
         self.show_place("", "tui-fs itself", note)
@@ -94,6 +94,6 @@ def _row(number: int, flame: Flame) -> BarRow:
 
 
 def _short(function: str) -> str:
-    """Leave of the place of a function only the file's name."""
+    """Shorten the location of a function to the file's name."""
     name, mark, place = function.partition(" (")
     return f"{name} ({os.path.basename(place)}" if mark else function

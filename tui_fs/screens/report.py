@@ -1,4 +1,4 @@
-"""The report of a job, beside the prediction."""
+"""The report of a job, compared with the prediction."""
 
 from typing import Any, ClassVar
 
@@ -108,7 +108,7 @@ def call_row(line: CallLine, total_s: float, done: str = "", rate: str = "") -> 
     """Return a row of the table of calls.
 
     Args:
-        total_s: the time in all calls, which the call has a share of.
+        total_s: the time in all calls, for the share of this call.
     """
     counts, share = line.counted, ""
     if counts.seconds is not None and total_s > 0:
@@ -144,12 +144,12 @@ def _deleted(report: dict[str, Any], key: str, expected: int) -> str:
     number = report[key]
     if number is None:
         return f"not counted, of {count(expected)} surveyed"
-    how = "" if report["counts_are"] == "exact" else f" ({report['counts_are']})"
-    return f"{count(number)} of {count(expected)} deleted{how}"
+    accuracy = "" if report["counts_are"] == "exact" else f" ({report['counts_are']})"
+    return f"{count(number)} of {count(expected)} deleted{accuracy}"
 
 
 def _peak_memory(report: dict[str, Any]) -> str:
-    """A tool that ends within milliseconds is not seen."""
+    """Return the peak memory; a tool that exits within milliseconds is never sampled."""
     peak_bytes = report["peak_memory_bytes"]
     return bytes_iec(peak_bytes) if peak_bytes else "not seen"
 
@@ -194,7 +194,7 @@ def _inodes(report: dict[str, Any]) -> str:
 
 
 class ResumeRequested(Message):
-    """A person wants to go on with what a dead job has left."""
+    """The user wants to resume a dead job."""
 
     def __init__(self, died: Plan) -> None:
         super().__init__()
@@ -274,7 +274,7 @@ class ReportScreen(BaseScreen):
         self.query_one("#headline", Static).update(Text(str(message.error), style="bold"))
 
     def action_resume(self) -> None:
-        """Preview what a dead job has left, with its strategy and options."""
+        """Preview the rest of a dead job, with its strategy and options."""
         if self._died is None:
             self.notify("Only a job that died can be taken up again.", markup=False)
         elif (reason := read_only_reason(by_option=self.settings.read_only)) is not None:

@@ -40,7 +40,7 @@ _STATE_WORDS = {
 
 
 def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
-    """Return what is going on, where, and by which job."""
+    """Return the action, the path and the job."""
     started = snapshot.started
     if started is None:
         return "", "starting…", ""
@@ -60,7 +60,7 @@ def throttle_label(throttled: Throttled) -> str:
 
 
 def pace_words(pace: Pace) -> str:
-    """Return how fast the job may go, as far as that is limited."""
+    """Return the limits of the job's pace."""
     words = []
     if pace.gentle:
         words.append("gentle")
@@ -76,7 +76,7 @@ def pace_words(pace: Pace) -> str:
 
 
 def progress_caption(snapshot: Snapshot) -> str:
-    """Return what is done of what, or what is going on before the first entry falls."""
+    """Return the progress in entries, or the state before the first removal."""
     started = snapshot.started
     if started is None:
         return "starting"
@@ -90,7 +90,7 @@ def progress_caption(snapshot: Snapshot) -> str:
 
 
 def figures_of(snapshot: Snapshot, state: JobState) -> tuple[Figure, ...]:
-    """Return rate, elapsed and left."""
+    """Return the rate, the elapsed time and the time left."""
     figures: list[Figure] = []
     if state is not JobState.PAUSED and snapshot.rate_per_s is not None:
         figures.append(Figure("/s", count(round(snapshot.rate_per_s))))
@@ -101,7 +101,7 @@ def figures_of(snapshot: Snapshot, state: JobState) -> tuple[Figure, ...]:
 
 
 def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
-    """Return entries left, failed, what limits the pace, and how much free space has grown."""
+    """Return the entries left and failed, the limits of the pace, and the gain of free space."""
     figures: list[Figure] = []
     if snapshot.removed is not None and snapshot.started is not None:
         entries_left = max(0, snapshot.expected_entries - snapshot.removed.entries)
@@ -111,7 +111,7 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
         figures.append(Figure("failed", count(failed), tone="danger", label_first=True))
     else:
         figures.append(Figure("failed", "0", label_first=True))
-    # What a person has asked for is seen even where not all has room in a line.
+    # The pace comes early: the user has set it, and a narrow line drops the last figures.
     pace = pace_words(snapshot.pace)
     if pace:
         figures.append(Figure("pace", pace, label_first=True))
@@ -136,7 +136,7 @@ def call_title(snapshot: Snapshot) -> str:
 
 
 def call_rows(snapshot: Snapshot) -> tuple[CallRow, ...]:
-    """Return the calls, those that are predicted most often first."""
+    """Return the calls, by predicted number in descending order."""
     started = snapshot.started
     predicted = started.predicted_calls if started else {}
     other_calls = started.predicted_other_calls if started else None
@@ -155,7 +155,7 @@ def _row(line: CallLine, rate: float, total_s: float) -> CallRow:
 
 
 def call_footer(snapshot: Snapshot) -> str:
-    """Return kernel and user time of the processes, and kernel time for each entry."""
+    """Return kernel and user time of the processes, and kernel time per entry."""
     usage = snapshot.usage
     if usage is None or not usage.cpu_s:
         return ""
@@ -168,7 +168,7 @@ def call_footer(snapshot: Snapshot) -> str:
 
 
 def usage_line(snapshot: Snapshot) -> Text:
-    """Return what the strategy's processes use."""
+    """Return the resources that the strategy's processes use."""
     usage = snapshot.usage
     text = Text(no_wrap=True, overflow="ellipsis")
     if usage is None:
@@ -190,7 +190,7 @@ def usage_line(snapshot: Snapshot) -> Text:
 
 
 def missing_lines(snapshot: Snapshot) -> Text:
-    """Return a line for each figure that cannot be measured, with the reason."""
+    """Return a line with the reason for each figure that cannot be measured."""
     missing = snapshot.started.missing_figures if snapshot.started else ()
     return Text("\n".join(figure.sentence for figure in missing), style="dim")
 
@@ -207,10 +207,10 @@ _RANKS = {
     (10, IoPriority.LOW): (19, IoPriority.IDLE),
     (19, IoPriority.IDLE): (0, IoPriority.NORMAL),
 }
-"""The ranks that follow each other with every key press."""
+"""Each key press selects the next rank."""
 
 _MAX_THREADS = 8
-"""More are a matter for the command line."""
+"""The command line allows more."""
 
 
 class SnapshotChanged(Message):
@@ -269,7 +269,7 @@ class RunScreen(BaseScreen):
         yield Static(Text(""), id="missing")
 
     def on_mount(self) -> None:
-        """Begin to follow the journal."""
+        """Start following the journal."""
         self.show_place("", "starting…")
         self._follow()
 
@@ -293,7 +293,7 @@ class RunScreen(BaseScreen):
             self.post_message(Failed(JobFailed(sentence, "The job goes on without being shown.")))
 
     def on_screen_resume(self) -> None:
-        """The job may have ended behind another screen."""
+        """Show the report if the job ended behind another screen."""
         self._show_report()
 
     def _show_report(self) -> None:
@@ -330,7 +330,7 @@ class RunScreen(BaseScreen):
         self.query_one("#missing").display = bool(missing)
 
     def on_failed(self, message: Failed) -> None:
-        """Report what went wrong with the view or a command."""
+        """Report an error of the view or of a command."""
         self.notify(str(message.error), severity="warning", markup=False)
 
     def action_pause(self) -> None:
@@ -338,11 +338,11 @@ class RunScreen(BaseScreen):
         self._send(Command("resume" if self._state is JobState.PAUSED else "pause"))
 
     def action_gentle(self) -> None:
-        """Be gentle, or no longer."""
+        """Toggle gentle mode."""
         self._send(Command("gentle", "off" if self._snapshot.pace.gentle else "on"))
 
     def action_nicer(self) -> None:
-        """Lower the rank of the tools; after the lowest comes the normal one."""
+        """Lower the rank of the tools; after the lowest, return to the normal one."""
         pace = self._snapshot.pace
         nice, io_priority = _RANKS.get((pace.nice, pace.io_priority), _RANKS[19, IoPriority.IDLE])
         self._send(Command("nice", str(nice)), Command("ionice", io_priority))
@@ -373,7 +373,7 @@ class RunScreen(BaseScreen):
         self.app.push_screen(ErrorsScreen(self._snapshot, self.settings))
 
     def action_leave(self) -> None:
-        """Go back; the job goes on."""
+        """Go back; the job continues."""
         self.app.pop_screen()
         if self._state is not None and self._state.is_live:
             warning = ends_at_logout()

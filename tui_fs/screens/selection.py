@@ -1,4 +1,4 @@
-"""The directories that a person has marked, wherever in the tree they are."""
+"""The directories that the user has marked, anywhere in the tree."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from tui_fs.model.units import bytes_iec, count, counted
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What is known of a directory.
+    """The known size of a directory.
 
     Attributes:
-        is_whole: everything below it is in the numbers; otherwise it holds at least as much.
+        is_whole: the numbers include everything below it; otherwise they are lower bounds.
     """
 
     entries: int = 1
@@ -24,10 +24,10 @@ class Size:
 
 
 class Selection:
-    """Marked directories, none inside another, at most as many as one job takes.
+    """Marked directories, none inside another, at most as many as one job accepts.
 
     Args:
-        refusal: why nothing may be marked, in a sentence; empty if it may.
+        refusal: a sentence with the reason why marking is not allowed; empty if it is.
     """
 
     def __init__(self, refusal: str = "") -> None:
@@ -49,7 +49,7 @@ class Selection:
         return next((mark for mark in self if mark != path and is_within(path, mark)), None)
 
     def toggle(self, path: PathStr, size: Size) -> str:
-        """Mark a directory, or remove its mark; return an explanation, if one is due."""
+        """Toggle a mark; return an explanation if that is refused or replaces other marks."""
         if self.refusal:
             return self.refusal
         if path in self._sizes:
@@ -73,10 +73,10 @@ class Selection:
         )
 
     def add_all(self, paths: Collection[PathStr], total: Size | None = None) -> int:
-        """Mark directories as far as there is room; return how many of them are marked now.
+        """Mark directories up to the limit; return how many of them are marked now.
 
         Args:
-            total: what all of them contain together, if that is known.
+            total: the total size of all of them, if known.
         """
         for path in paths:
             if path not in self._sizes and self.around(path) is None:
@@ -102,7 +102,7 @@ class Selection:
         self._totals.clear()
 
     def _known_sizes(self) -> list[Size]:
-        """Return the sizes that add up to all marks, those of whole groups where they are known."""
+        """Return sizes that add up to those of all marks; a known total covers its group."""
         sizes: list[Size] = []
         rest = set(self._sizes)
         for paths, total in self._totals.items():
@@ -112,7 +112,7 @@ class Selection:
         return sizes + [self._sizes[path] for path in rest]
 
     def in_words(self) -> str:
-        """Return how many are marked and what they contain; nothing if none is."""
+        """Return the number and the size of the marked directories; empty without marks."""
         if not self._sizes:
             return ""
         words = f"{count(len(self))} marked"
@@ -130,7 +130,7 @@ class Selection:
 def marks_line(
     marks: Selection, path: str = "", search: str = "", hint: str = "d previews · u unmarks"
 ) -> Text:
-    """Return what is marked and what is searched; nothing if neither is."""
+    """Return the marks and the search text; empty without either."""
     line = Text(no_wrap=True, overflow="ellipsis")
     if marks:
         line.append(f"* {marks.in_words()}", "bold")

@@ -1,4 +1,4 @@
-"""A survey that runs beside a screen: its process, the questions to it, and its last answers."""
+"""A survey in the background of a screen: its process, its queries, and its last answers."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ _MAX_LISTINGS = 20
 
 
 class SurveyUpdated(Message):
-    """A survey has counted on or has answered.
+    """A survey has new counts or an answer.
 
     Attributes:
         survey_number: set by the client; the surveys of one screen have different numbers.
@@ -30,20 +30,20 @@ class SurveyUpdated(Message):
 
 
 class SurveyClient:
-    """Runs one survey at a time for a screen and remembers what it has answered.
+    """Runs one survey at a time for a screen and stores its last answers.
 
-    The next question is sent when the one before it is answered, so directories that were left
-    again are never asked for. A paused survey answers nothing; it is resumed for the time that an
-    answer takes.
+    The client sends a query only after the answer to the previous one, so it never queries a
+    directory that the user has left meanwhile. A paused survey answers no query; the client
+    resumes it until the answer arrives.
 
     Args:
-        screen: gets a `SurveyUpdated` for every update, and `Failed` when the survey fails.
-        interval_s: time between two messages, unless an answer has come.
+        screen: receives `SurveyUpdated` for every update, and `Failed` when the survey fails.
+        interval_s: time between two messages, unless an answer arrives.
         make_message: called in the thread that reads the survey, where work delays no key.
 
     Attributes:
         last_update: None before the first one.
-        number: of the survey that runs; counts the surveys of this client.
+        number: number of the running survey, counted from the first one of this client.
     """
 
     def __init__(
@@ -72,49 +72,49 @@ class SurveyClient:
 
     @property
     def survey(self) -> Survey | None:
-        """The last counts."""
+        """The latest counts."""
         return None if self.last_update is None else self.last_update.survey
 
     @property
     def is_counting(self) -> bool:
-        """Whether counts still grow."""
+        """Whether the counts still grow."""
         survey = self.survey
         return self._process is not None and (survey is None or not survey.finished)
 
     @property
     def is_paused(self) -> bool:
-        """Whether the person has paused it."""
+        """Whether the user has paused the survey."""
         return self._is_paused
 
     @property
     def since_finished_s(self) -> float:
-        """How long ago the survey has finished; 0 before that."""
+        """Seconds since the survey finished; 0 before that."""
         return 0.0 if self._finished_at_s is None else time.monotonic() - self._finished_at_s
 
     def start(self, paths: Sequence[str], imported: str | None = None) -> None:
-        """Begin a survey; the one before it ends.
+        """Start a survey; stop the previous one.
 
         Args:
-            imported: a file that is read instead of the directories.
+            imported: a file to read instead of the directories.
         """
         self.stop()
         self._forget()
-        # In this thread, not in the worker: the kernel may end a process with the thread that
-        # made it.
+        # In this thread, not in the worker: the kernel may kill a process when the thread that
+        # forked it exits.
         self._process = SurveyProcess(paths, imported)
         self.number += 1
         follow = partial(self._follow, self._process, self.number)
         self._screen.run_worker(follow, thread=True, exclusive=True, group="survey")
 
     def stop(self) -> None:
-        """End the survey; harmless if none runs."""
+        """Stop the survey, if one is running."""
         self._screen.workers.cancel_group(self._screen, "survey")
         if self._process is not None:
             self._process.stop()
             self._process = None
 
     def _follow(self, process: SurveyProcess, number: int) -> None:
-        """Read a survey process; it is stopped from outside by ending that process."""
+        """Read a survey process until it exits; `stop` ends that process."""
         worker = get_current_worker()
         posted_at_s = 0.0
         posted: tuple[object, ...] = ()
@@ -136,7 +136,7 @@ class SurveyClient:
             process.stop()
 
     def accept(self, message: SurveyUpdated) -> bool:
-        """Remember an update; return False if it is of an earlier survey."""
+        """Store an update; return False if it belongs to an earlier survey."""
         if message.survey_number != self.number:
             return False
         update = message.update
@@ -152,7 +152,7 @@ class SurveyClient:
         return True
 
     def listing(self, path: str) -> Listing | None:
-        """Return the last listing of a directory, if it is remembered."""
+        """Return the last listing of a directory, if it is stored."""
         return self._listings.get(path)
 
     def show(self, path: str) -> None:
@@ -161,7 +161,7 @@ class SurveyClient:
         self._send_questions()
 
     def rank(self, by: Ranking) -> None:
-        """Ask for the directories that come first."""
+        """Ask for the first directories of a ranking."""
         self._by = by
         self._send_questions()
 

@@ -1,4 +1,4 @@
-"""The browser's lines of text: the file system, the counts, the finding in question."""
+"""The browser's lines of text: the file system, the counts, the highlighted finding."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _SHOWN_AGE_S = 60
 
 
 def place_note(filesystem: FileSystem) -> Text:
-    """Return type, source, free space and free inodes; what is nearly gone is marked with !."""
+    """Return type, source, free space and free inodes; a nearly exhausted one is marked with !."""
     source = displayable(filesystem.source)
     note = Text(f"{filesystem.kind} on {source}" if source.startswith("/") else filesystem.kind)
     if filesystem.is_read_only:
@@ -51,7 +51,7 @@ def totals_line(
     since_finished_s: float,
     is_imported: bool,
 ) -> Text:
-    """Return what is in the directory shown, and how far counting is."""
+    """Return the totals of the shown directory, and the progress of counting."""
     totals = listing.totals
     line = Text(no_wrap=True, overflow="ellipsis")
     state = "paused" if is_paused else "reading" if is_imported else "counting"
@@ -78,8 +78,8 @@ def totals_line(
 def _completeness(survey: Survey, listing: Listing, since_finished_s: float) -> Text:
     text = Text()
     if survey.unreadable:
-        where = "" if listing.path == survey.path else " in the whole tree"
-        text.append(f" · {count(survey.unreadable)} unreadable{where}, not complete !", "bold")
+        scope = "" if listing.path == survey.path else " in the whole tree"
+        text.append(f" · {count(survey.unreadable)} unreadable{scope}, not complete !", "bold")
     else:
         text.append(" · complete", "dim")
     if since_finished_s >= _SHOWN_AGE_S:
@@ -89,7 +89,7 @@ def _completeness(survey: Survey, listing: Listing, since_finished_s: float) -> 
 
 
 def finding_line(survey: Survey, path: str, highlighted: str | None) -> Text:
-    """Return the gravest finding of the highlighted entry, else of the directory shown."""
+    """Return the gravest finding of the highlighted entry, else of the shown directory."""
     findings = survey.findings
     finding = _gravest(findings, highlighted) if highlighted is not None else None
     if finding is None:

@@ -46,11 +46,11 @@ from widgets.path_input import PathInput
 
 _IMPORTED = "This was imported from a file: nothing here can be marked or deleted."
 _PATIENCE_S = 2.0
-"""A directory that takes longer to open is said not to answer."""
+"""If opening a directory takes longer, the screen reports that it does not answer."""
 
 
 class ListingUpdated(SurveyUpdated):
-    """An update, with the sorted rows if it has the listing of the directory shown."""
+    """An update, with the sorted rows if it has the listing of the shown directory."""
 
     def __init__(self, update: Update, arranged: Arranged | None = None) -> None:
         super().__init__(update)
@@ -58,7 +58,7 @@ class ListingUpdated(SurveyUpdated):
 
 
 class RowsArranged(Message):
-    """The rows are in the order that the person wants now."""
+    """The rows are sorted in the order that the user has chosen."""
 
     def __init__(self, arranged: Arranged) -> None:
         super().__init__()
@@ -68,17 +68,17 @@ class RowsArranged(Message):
 class BrowserScreen(BaseScreen):
     """A table of one directory, with the counts of everything below each of its entries.
 
-    Only what is inside the surveyed directory is shown; going elsewhere begins a new survey.
+    Opening a directory outside the surveyed one starts a new survey.
 
     Args:
-        path: the directory to begin with; ignored for an imported survey, which has its own.
-        imported: a file that is read instead of directories.
+        path: the first directory; ignored for an imported survey, which has its own.
+        imported: a file to read instead of directories.
 
     Attributes:
-        path: the directory shown.
+        path: the shown directory.
         root: the surveyed directory; empty until an imported survey has reported it.
-        client: the survey and what it has answered.
-        marks: the directories that are marked; they stay marked while the person goes elsewhere.
+        client: the survey and its answers.
+        marks: the marked directories; opening another directory keeps the marks.
     """
 
     EXPLANATION = (
@@ -98,7 +98,7 @@ class BrowserScreen(BaseScreen):
         Binding("a", "maintenance", tooltip="Set aside, or make an emptied directory anew"),
         Binding("s", "sort", tooltip="Sort: entries, inodes, allocated, oldest, newest, name"),
         Binding("S", "reverse", tooltip="Sort the other way round"),
-        # With priority, so that what is typed right after it goes to the field.
+        # With priority, so that the characters typed right after it reach the field.
         Binding("slash", "search", tooltip="Show only names that contain a text", priority=True),
         Binding("t", "ranking", tooltip="Rank all directories of the tree"),
         Binding("tab", "findings", tooltip="Show what is unusual here"),
@@ -124,7 +124,7 @@ class BrowserScreen(BaseScreen):
         self._known_jobs: frozenset[tuple[str, bool]] | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Lay out totals, table, marks, and what is unusual."""
+        """Lay out totals, table, marks and findings."""
         yield Static(Text(""), id="totals")
         yield self._table
         yield Static(Text(""), id="marks")
@@ -132,21 +132,21 @@ class BrowserScreen(BaseScreen):
         yield Prompts()
 
     def on_mount(self) -> None:
-        """Begin with the directory the person named."""
+        """Open the first directory."""
         self._table.focus()
         self._show_keys()
         self.open_directory(self.path)
 
     def on_unmount(self) -> None:
-        """End the survey with the screen."""
+        """Stop the survey."""
         self.client.stop()
 
     def on_screen_suspend(self) -> None:
-        """Remember which jobs there are."""
+        """Store the present jobs, to detect a deletion later."""
         self._known_jobs = _known_jobs()
 
     def on_screen_resume(self) -> None:
-        """Show what was marked elsewhere; count again after a deletion."""
+        """Show the marks of other screens; count again after a deletion."""
         if self.client.survey is None:
             return
         has_acted = self._maintenance is not None and self._maintenance.has_acted
@@ -161,14 +161,14 @@ class BrowserScreen(BaseScreen):
 
     @work(exclusive=True, group="marks")
     async def _unmark_removed(self, marks: Sequence[PathStr]) -> None:
-        """Remove the marks of directories that are gone; the file system may not answer."""
+        """Remove the marks of removed directories; the file system may not answer."""
         self.marks.remove(await in_daemon_thread(partial(_removed, marks)))
         self._show_marks()
 
-    # Which directory is shown, and the survey behind it
+    # The shown directory and its survey
 
     def open_directory(self, path: str, came_from: str | None = None) -> None:
-        """Show another directory, the cursor on the entry `came_from` if it is named."""
+        """Show another directory, with the cursor on the entry `came_from` if set."""
         self.path = path
         self._view = replace(self._view, search="")
         if self._is_surveyed(path):
@@ -179,7 +179,7 @@ class BrowserScreen(BaseScreen):
             self._survey(path, sought=came_from)
 
     def jump_to(self, path: PathStr) -> None:
-        """Show a place of the survey, the cursor on it."""
+        """Show the directory of a surveyed path, with the cursor on that path."""
         if path == self.root:
             self.open_directory(path)
         elif is_within(path, self.root):
@@ -201,7 +201,7 @@ class BrowserScreen(BaseScreen):
         if not self.root or not is_within(path, self.root):
             return False
         survey = self.client.survey
-        # A place that the survey left out is not in it, unless the survey began inside that place.
+        # A path that the survey skipped is not in it, unless the survey started inside that path.
         return survey is None or not any(
             not FINDING_TYPES[finding.kind].is_counted
             and is_within(path, finding.path)
@@ -228,7 +228,7 @@ class BrowserScreen(BaseScreen):
             if message.arranged is not None and message.arranged.view == self._view:
                 self._show_rows(message.arranged)
             else:
-                self._sort_rows()  # the person has meanwhile asked for another order
+                self._sort_rows()  # the user has chosen another order meanwhile
         named = self.client.take_named()
         if named is not None:
             self._mark_named(named)
@@ -237,10 +237,10 @@ class BrowserScreen(BaseScreen):
         self._show_keys()
 
     def on_failed(self, message: Failed) -> None:
-        """Show why nothing can be shown."""
+        """Show the error."""
         self._show_nothing(str(message.error))
 
-    # What is shown of the directory
+    # Drawing the directory
 
     def _sort_rows(self) -> None:
         """Sort the last listing of the directory in the current order."""
@@ -266,13 +266,13 @@ class BrowserScreen(BaseScreen):
         )
 
     def on_rows_arranged(self, message: RowsArranged) -> None:
-        """Show the new order, unless the person has changed it again."""
+        """Show the new order, unless the user has changed it again."""
         arranged = message.arranged
         if arranged.view == self._view and arranged.listing is self.client.listing(self.path):
             self._show_rows(arranged)
 
     def refresh_rows(self) -> None:
-        """Draw rows and lines again, as after a mark has changed."""
+        """Redraw rows and lines, for example after a change of the marks."""
         if self._table.arranged is not None:
             self._show_rows(self._table.arranged)
         else:
@@ -311,7 +311,7 @@ class BrowserScreen(BaseScreen):
         return "empty directory"
 
     def _show_nothing(self, reason: str = READING, sought: str | None = None) -> None:
-        """Show a directory of which nothing is known yet."""
+        """Show a directory without any counts yet."""
         self._table.clear_rows(reason, sought)
         for line in ("#totals", "#finding"):
             self.query_one(line, Static).update(Text(""))
@@ -330,7 +330,7 @@ class BrowserScreen(BaseScreen):
             self.app.call_from_thread(self.show_place, "", displayable(path), note)
 
     def _show_no_answer(self, path: str) -> None:
-        """Report that the file system does not answer, unless it has meanwhile."""
+        """Report that the file system does not answer, unless it has answered meanwhile."""
         is_waiting = self._table.arranged is None and self._table.empty_text == READING
         if self.path == path and is_waiting:
             self._table.empty_text = "The file system has not answered yet. ← leaves, q quits."
@@ -370,10 +370,10 @@ class BrowserScreen(BaseScreen):
         child = self._table.highlighted
         return child if child is not None and child.kind is EntryKind.DIRECTORY else None
 
-    # Going about
+    # Navigation
 
     def on_bar_table_highlighted(self) -> None:
-        """From now on the cursor stays on its entry when the order changes."""
+        """Keep the cursor on its entry from now on, also when the order changes."""
         self._table.keep_cursor()
         self._show_finding()
 
@@ -390,7 +390,7 @@ class BrowserScreen(BaseScreen):
             self.notify("Not a directory.", markup=False)
 
     def action_up(self) -> None:
-        """Open the directory above, the cursor on the one that was left."""
+        """Open the parent directory, with the cursor on the previous one."""
         parent, name = os.path.split(self.path)
         if self.imported is not None and self.path == self.root:
             self.notify("This is the top of what was imported.", markup=False)
@@ -403,7 +403,7 @@ class BrowserScreen(BaseScreen):
         self._sort_rows()
 
     def action_reverse(self) -> None:
-        """Sort the other way round."""
+        """Reverse the order."""
         self._view = replace(self._view, is_reversed=not self._view.is_reversed)
         self._sort_rows()
 
@@ -427,33 +427,33 @@ class BrowserScreen(BaseScreen):
         action: str,
         parameters: tuple[object, ...],  # noqa: ARG002  textual's signature
     ) -> bool | None:
-        """While the person types, the keys that open a field are letters like any other."""
+        """Disable the keys that open a field while the user types in one."""
         return not (action in ("search", "path") and isinstance(self.focused, Input))
 
     def action_search(self) -> None:
-        """Ask for a part of a name."""
+        """Open the search field."""
         self.query_one(Prompts).ask_for_search(self._view.search)
 
     def action_clear_search(self) -> None:
-        """Show everything again."""
+        """Clear the search."""
         if self._view.search:
             self._view = replace(self._view, search="")
             self._sort_rows()
 
     def action_path(self) -> None:
-        """Ask for a path."""
+        """Open the path field."""
         if self.imported is not None:
             self.notify("Only what was imported can be looked at here.", markup=False)
         else:
             self.query_one(Prompts).ask_for_path(self.path)
 
     def on_prompts_closed(self) -> None:
-        """Go back to the table."""
+        """Focus the table."""
         self.workers.cancel_group(self, "typed")
         self._table.focus()
 
     def on_prompts_searched(self, message: "Prompts.Searched") -> None:
-        """Narrow the table while the person types."""
+        """Filter the table while the user types."""
         self._view = replace(self._view, search=message.text)
         self._sort_rows()
 
@@ -470,7 +470,7 @@ class BrowserScreen(BaseScreen):
 
     @work(exclusive=True, group="typed")
     async def _open_typed(self, path: str) -> None:
-        """Open a directory as soon as the file system has resolved its path; it may never."""
+        """Open a directory once the file system has resolved its path, which may never happen."""
         try:
             path = await in_daemon_thread(partial(canonical_directory, path))
         except TuiFsError as error:
@@ -498,7 +498,7 @@ class BrowserScreen(BaseScreen):
         self.refresh_rows()
 
     def action_mark_named(self) -> None:
-        """Ask the survey for all directories named as the highlighted one, to mark them."""
+        """Query the survey for all directories with the highlighted name, to mark them."""
         child = self._highlighted_directory()
         if child is None:
             self.notify("Put the cursor on a directory whose name is meant.", markup=False)
@@ -508,7 +508,7 @@ class BrowserScreen(BaseScreen):
             self.client.find_named(child.name)
 
     def _mark_named(self, update: Update) -> None:
-        """Mark the directories of the name that was asked for, here or beside."""
+        """Mark the directories with the requested name, and report their number."""
         number = len(update.paths_named)
         marked = self.marks.add_all(update.paths_named, _size_of_named(update))
         words = "directory is" if marked == 1 else "directories are"
@@ -523,7 +523,7 @@ class BrowserScreen(BaseScreen):
     # Other screens
 
     def action_findings(self) -> None:
-        """List everything unusual."""
+        """List the findings."""
         self._open_beside(FindingsScreen)
 
     def action_ranking(self) -> None:
@@ -536,7 +536,7 @@ class BrowserScreen(BaseScreen):
             self.app.push_screen(self._side_screen)
 
     def action_maintenance(self) -> None:
-        """Show what else can be done with the highlighted directory."""
+        """Show the maintenance of the highlighted directory."""
         child = self._highlighted_directory()
         if self.imported is not None or child is None:
             self.notify("Highlight a directory of this machine.", markup=False)
@@ -545,7 +545,7 @@ class BrowserScreen(BaseScreen):
         self.app.push_screen(self._maintenance)
 
     def action_delete(self) -> None:
-        """Show what deleting the marked directories, or the highlighted one, would cost."""
+        """Preview the deletion of the marked directories, or of the highlighted one."""
         if self.marks.refusal:
             self.notify(self.marks.refusal, markup=False)
             return
@@ -561,7 +561,7 @@ class BrowserScreen(BaseScreen):
                 return
             paths = (self._path_of(child),)
         if self.client.is_counting and not self.client.is_paused:
-            self.client.toggle_pause()  # two surveys would count at half the speed each
+            self.client.toggle_pause()  # two surveys would each run at half speed
             self._is_paused_for_preview = True
         self.app.push_screen(PreviewScreen(paths, self.settings))
 
@@ -579,7 +579,7 @@ def _removed(marks: Sequence[PathStr]) -> list[PathStr]:
 
 
 def _size_of_named(update: Update) -> Size | None:
-    """Return what all directories of the name hold, if the survey has reported it."""
+    """Return the total size of all directories of the name, if the survey has reported it."""
     for group in update.survey.groups:
         if group.name == update.named and group.directories == len(update.paths_named):
             return Size(group.totals.entries, group.totals.allocated_bytes, is_whole=True)
@@ -592,21 +592,21 @@ class Prompts(Widget):
     BINDINGS = [Binding("escape", "end_search", tooltip="End the search")]
 
     class Searched(Message):
-        """The person types a part of a name."""
+        """The search text has changed."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class PathTyped(Message):
-        """The person has typed a path, absolute or from the directory shown; any text may come."""
+        """The user has entered an unchecked path, absolute or relative to the shown directory."""
 
         def __init__(self, path: str) -> None:
             super().__init__()
             self.path = path
 
     class Closed(Message):
-        """The person has finished typing."""
+        """The user has closed the field."""
 
     def compose(self) -> ComposeResult:
         """Lay out both fields."""
@@ -618,11 +618,11 @@ class Prompts(Widget):
         yield search
 
     def ask_for_search(self, text: str) -> None:
-        """Show the field for a search, which begins with the present one."""
+        """Show the search field with the present search."""
         self._open_field("#search-input", text)
 
     def ask_for_path(self, path: str) -> None:
-        """Show the field for a path, which begins with as much of this one as can be typed."""
+        """Show the path field with the longest typable part of this path."""
         typable = next(part for part in upwards(path) if is_shown_as_it_is(part))
         self._open_field("#path-input", typable.rstrip("/") + "/")
 
@@ -637,7 +637,7 @@ class Prompts(Widget):
         field.remove_class("hidden")
         field.value = value
         field.cursor_position = len(value)
-        # At once: what is typed next must not be taken for keys of the list.
+        # Immediately: the next keys must reach the field, not the list.
         self.screen.set_focus(field)
 
     def on_input_changed(self, message: Input.Changed) -> None:

@@ -1,4 +1,4 @@
-"""The screens beside the browser: all findings of the survey, and all directories ranked."""
+"""The screens over the browser: all findings of the survey, and all directories ranked."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -25,12 +25,12 @@ from widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 
 class SideScreen(BaseScreen):
-    """A screen over the browser, which goes on counting.
+    """A screen over the browser, whose survey continues.
 
     Args:
-        client: the browser's survey, which has been updated at least once.
-        marks: the browser's.
-        jump_to: shows a place in the browser.
+        client: the browser's survey, which has at least one update.
+        marks: the browser's marks.
+        jump_to: shows a path in the browser.
     """
 
     BINDINGS = [
@@ -54,13 +54,13 @@ class SideScreen(BaseScreen):
 
     def on_survey_update(self) -> None:
         """Show the client's last update; the browser calls this."""
-        # Before it is mounted it will show the update itself; once closed it has no widgets left.
+        # Before mounting, on_mount shows the update. After closing, there are no widgets left.
         if self.is_mounted and self in self.app.screen_stack:
             self.show_update()
 
     def show_update(self) -> None:
         """Show survey and marks; extended by every screen."""
-        # After a recount nothing is known yet, and the former counts stay.
+        # A recount has no counts at first; the former ones stay.
         self.shown = self.client.last_update or self.shown
         line = marks_line(self.marks, hint="u unmarks")
         self.query_one("#marks", Static).update(line)
@@ -86,20 +86,20 @@ FINDING_COLUMNS = (
 
 
 def finding_rows(findings: Sequence[Finding], root: str) -> list[BarRow]:
-    """Return a row for each finding, in the order given, its place from the surveyed directory."""
+    """Return a row for each finding, in the same order, with a path relative to the root."""
     return [_finding_row(finding, root) for finding in findings]
 
 
 def finding_key(finding: Finding) -> str:
-    """Return the identity of a finding, also after the findings are detected again."""
+    """Return the identity of a finding, which is stable when the finding is detected again."""
     return "\0".join((finding.kind, finding.path, *finding.numbers))
 
 
 def finding_in_full(finding: Finding, *, may_mark: bool) -> Text:
-    """Return place, meaning, numbers and advice.
+    """Return path, meaning, numbers and advice.
 
     Args:
-        may_mark: directories may be marked here.
+        may_mark: whether the user may mark directories.
     """
     severity = SEVERITY_WORDS[finding.severity]
     text = Text(f"{displayable(finding.path)}\n", style="bold")
@@ -118,7 +118,7 @@ def finding_in_full(finding: Finding, *, may_mark: bool) -> Text:
 
 
 def group_name(finding: Finding, groups: Sequence[NamedGroup]) -> str | None:
-    """Return the name that a group's directories have; None if it is another finding."""
+    """Return the common name of a group's directories; None for any other finding."""
     if not _type(finding).is_group:
         return None
     for group in groups:
@@ -164,7 +164,7 @@ def _number_label(finding: Finding, key: str) -> str:
 
 
 class FindingsScreen(SideScreen):
-    """Findings, the gravest first, and the highlighted one in full."""
+    """The findings, the gravest first, and the full text of the highlighted one."""
 
     KEYS: ClassVar = (
         ("enter", "go there"),
@@ -188,7 +188,7 @@ class FindingsScreen(SideScreen):
         yield Static(Text(""), id="marks")
 
     def on_mount(self) -> None:
-        """Show what is known so far."""
+        """Show the findings so far."""
         self.query_one(BarTable).focus()
         self.show_update()
 
@@ -270,13 +270,13 @@ _UPWARDS = Ranking.NEWEST
 
 
 def next_ranking(by: Ranking) -> Ranking:
-    """Return the next criterion, in a circle."""
+    """Return the next criterion; the first one follows the last."""
     rankings = list(Ranking)
     return rankings[(rankings.index(by) + 1) % len(rankings)]
 
 
 def ranking_columns(by: Ranking) -> tuple[Column, ...]:
-    """Return the columns; the arrow is at what is ranked by."""
+    """Return the columns; an arrow marks the criterion."""
     arrow = " ▲" if by is _UPWARDS else " ▼"
     return (
         *(
@@ -298,8 +298,8 @@ def ranking_rows(
     """Return the rows.
 
     Args:
-        root: the surveyed directory; paths are shown from there.
-        now_s: the moment that ages refer to, in seconds since the epoch.
+        root: the surveyed directory; the shown paths are relative to it.
+        now_s: the reference time of ages, in seconds since the epoch.
     """
     largest = max((_amount(directory, by, now_s) for directory in ranking), default=0.0)
 
@@ -354,7 +354,7 @@ def _place(directory: LargeDirectory, root: str) -> str:
 
 
 class RankingScreen(SideScreen):
-    """Up to a thousand directories, whatever depth they are at."""
+    """The first thousand directories of a ranking, at any depth."""
 
     KEYS: ClassVar = (
         ("enter", "go there"),
@@ -387,7 +387,7 @@ class RankingScreen(SideScreen):
         self._has_moved = False
 
     def compose_body(self) -> ComposeResult:
-        """Lay out what is ranked, and the list."""
+        """Lay out the criterion and the list."""
         yield Static(Text(""), id="totals")
         yield BarTable(ranking_columns(self._by), empty_text="reading…", id="ranking")
         yield Static(Text(""), id="marks")
@@ -427,7 +427,7 @@ class RankingScreen(SideScreen):
         return line
 
     def on_bar_table_highlighted(self) -> None:
-        """From now on the cursor stays on its directory when the order changes."""
+        """Keep the cursor on its directory from now on, also when the order changes."""
         self._has_moved = True
 
     def action_next(self) -> None:
@@ -442,7 +442,7 @@ class RankingScreen(SideScreen):
         self.jump_to(PathStr(message.row.key))
 
     def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
-        """Mark a directory; all that is known of it is that it holds at least what is in it."""
+        """Toggle a mark; the known size is a lower bound, as it excludes the subdirectories."""
         shown = self.shown.ranking
         directory = next((large for large in shown if large.path == message.row.key), None)
         if directory is not None:

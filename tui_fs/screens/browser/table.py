@@ -1,4 +1,4 @@
-"""The browser's table: a listing as rows, in the order that the person wants."""
+"""The browser's table: a listing as rows, in the order that the user has chosen."""
 
 import enum
 import heapq
@@ -16,16 +16,16 @@ from tui_fs.survey.findings.registry import FINDING_TYPES
 from widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 MAX_ROWS = 20_000
-"""Nobody scrolls further; sorting 100,000 takes a third of a second."""
+"""More rows would not be read; sorting 100,000 takes a third of a second."""
 
 READING = "reading…"
 
 MORE_KEY = "/more"
-"""No name can be this: it holds a slash."""
+"""Not the name of any entry, because it contains a slash."""
 
 
 class Sorting(enum.StrEnum):
-    """What the list is sorted by."""
+    """The criterion by which the list is sorted."""
 
     ENTRIES = "entries"
     INODES = "inodes"
@@ -36,18 +36,18 @@ class Sorting(enum.StrEnum):
 
     @property
     def following(self) -> "Sorting":
-        """The next one, in a circle."""
+        """The next criterion; the first one follows the last."""
         sortings = list(Sorting)
         return sortings[(sortings.index(self) + 1) % len(sortings)]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How the person wants to see a directory.
+    """The user's view of a directory.
 
     Attributes:
-        is_reversed: the other way round than is usual for the sorting.
-        search: only names that contain this, whatever the case.
+        is_reversed: reverse the default direction of the criterion.
+        search: show only names that contain this, ignoring case.
     """
 
     sorting: Sorting = Sorting.ENTRIES
@@ -60,11 +60,11 @@ class Arranged:
     """A sorted listing.
 
     Attributes:
-        children: those that have a row.
-        more: how many have none, and those among them that are directories.
-        flags: severity and words about children by their names.
-        is_growing: numbers that are not complete still grow.
-        now_s: the moment that ages refer to, in seconds since the epoch.
+        children: the children with a row.
+        more: the number of children without a row, and of the directories among them.
+        flags: severity and text about children, by name.
+        is_growing: incomplete numbers still grow.
+        now_s: the reference time of ages, in seconds since the epoch.
     """
 
     listing: Listing
@@ -86,7 +86,7 @@ class Arranged:
         return self.children[index] if index < len(self.children) else None
 
     def rows(self, marked: Collection[str]) -> LazyRows:
-        """Return the rows, those of some names marked."""
+        """Return the rows; those with a name in `marked` are marked."""
         return LazyRows(self.keys, lambda index: self._row(index, marked))
 
     def _row(self, index: int, marked: Collection[str]) -> BarRow:
@@ -167,11 +167,11 @@ _WIDTHS = {
     Sorting.NEWEST: 9,
 }
 _GROWING = (Sorting.NEWEST, Sorting.NAME)
-"""What is sorted upwards as a rule: the youngest, and A, come first."""
+"""The criteria with ascending default: the youngest, or A, comes first."""
 
 
 def columns_of(view: View) -> tuple[Column, ...]:
-    """Return the columns; an arrow in a title shows the sorting."""
+    """Return the columns; an arrow in a title marks the criterion."""
     upwards = (view.sorting in _GROWING) is not view.is_reversed
     arrow = " ▲" if upwards else " ▼"
 
@@ -201,7 +201,7 @@ def arrange(
     """Sort a listing; takes a third of a second for 100,000 entries.
 
     Args:
-        required: a name that gets a row even if it comes after `MAX_ROWS` others.
+        required: a name that gets a row even after `MAX_ROWS` others.
     """
     matching = _matching(listing.children, view.search)
     children = _sorted(matching, view)
@@ -228,7 +228,7 @@ def arrange(
 
 
 def sizes_of(listing: Listing, marked: Collection[str]) -> list[tuple[PathStr, Size]]:
-    """Return path and size of some directories of a listing."""
+    """Return paths and sizes of the marked directories of a listing."""
     base = listing.path.rstrip("/")
     return [
         (PathStr(f"{base}/{child.name}"), size_of(child))
@@ -238,15 +238,15 @@ def sizes_of(listing: Listing, marked: Collection[str]) -> list[tuple[PathStr, S
 
 
 def size_of(child: Child) -> Size:
-    """Return what is known of a directory."""
+    """Return the known size of a directory."""
     return Size(child.totals.entries, child.totals.allocated_bytes, child.complete)
 
 
 def _matching(children: Sequence[Child], search: str) -> Sequence[Child]:
     if not search:
         return children
-    wanted = search.casefold()
-    return [c for c in children if wanted in displayable(c.name).casefold()]
+    pattern = search.casefold()
+    return [c for c in children if pattern in displayable(c.name).casefold()]
 
 
 def _sorted(children: Sequence[Child], view: View) -> list[Child]:
@@ -261,7 +261,7 @@ def _sorted(children: Sequence[Child], view: View) -> list[Child]:
 
 
 def _key(sorting: Sorting) -> tuple[Callable[[Child], tuple[int | str, ...]], bool]:
-    """Return what to sort by, and whether that is a date, which some have not."""
+    """Return the sort key, and whether it is a date, which some entries lack."""
     match sorting:
         case Sorting.ENTRIES:
             return lambda c: (-c.totals.entries, -c.totals.allocated_bytes, c.name), False
@@ -287,7 +287,7 @@ def _name(child: Child) -> str:
 
 
 def _flags(path: str, findings: Sequence[Finding]) -> dict[str, tuple[Severity, str]]:
-    """Return the gravest finding at or below each child; `findings` has the gravest first."""
+    """Return the gravest finding at or below each child; `findings` is sorted by gravity."""
     flags: dict[str, tuple[Severity, str]] = {}
     base = path.rstrip("/")
     for finding in findings:
@@ -306,7 +306,7 @@ def _flags(path: str, findings: Sequence[Finding]) -> dict[str, tuple[Severity, 
 class EntryTable(BarTable):
     """The entries of one directory.
 
-    The cursor is on the first row until the person moves it; then it stays on its entry.
+    The cursor is on the first row until the user moves it; then it stays on its entry.
     """
 
     def __init__(self) -> None:
@@ -329,14 +329,14 @@ class EntryTable(BarTable):
         """Show no rows.
 
         Args:
-            sought: the name that the cursor goes to as soon as it has a row.
+            sought: the name for the cursor, once it has a row.
         """
         self.arranged, self.sought, self._is_cursor_kept = None, sought, False
         self.empty_text = empty_text
         self.set_rows((), keep_cursor=False)
 
     def show(self, arranged: Arranged, marked: Collection[str], empty_text: str) -> None:
-        """Show a listing, the directories of some names marked."""
+        """Show a listing; the directories with a name in `marked` are marked."""
         self.arranged = arranged
         self.set_columns(columns_of(arranged.view))
         self.empty_text = empty_text

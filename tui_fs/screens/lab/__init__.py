@@ -1,1 +1,1 @@
-"""The screens of the lab: experiments and their runs, a run at work, its result."""
+"""The screens of the lab: experiments and their runs, a running experiment, a result."""

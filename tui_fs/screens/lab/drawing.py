@@ -1,6 +1,6 @@
-"""Bars, system calls and flames of a run, drawn the same on screens and command line.
+"""Bars, system calls and flames of a run, drawn alike by the screens and the command line.
 
-Nothing here loads textual.
+This module does not load textual.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from widgets.cell_drawing import eighth_blocks, fit_cells
 from widgets.figure_layout import Line, layout_bars, layout_pair
 
 _SHORT_CALL_COLUMNS = ("call", "calls", "err.", "time", "publ.", "err.")
-"""Calls, errors, share of the time, calls and errors as published."""
+"""Calls, errors, share of the time, published calls and errors."""
 _CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "errors")
 _DROPPED_FIRST = (5, 3, 2, 4)
 _WIDE_CELLS = 110
@@ -21,7 +21,7 @@ _FLAME_BAR = 16
 
 
 def bar_title(bars: Bars) -> str:
-    """Return the title, which names a logarithmic scale."""
+    """Return the title, which states if the scale is logarithmic."""
     return f"{bars.title} (logarithmic)" if bars.is_log else bars.title
 
 
@@ -36,7 +36,7 @@ def pair_lines(pair: Sequence[CallsOf], width: int, *, has_choice: bool = False)
     """Draw the tables of one or two steps side by side.
 
     Args:
-        has_choice: other steps can be chosen; the titles name the keys.
+        has_choice: the user can choose other steps; the titles name the keys.
     """
     columns = _SHORT_CALL_COLUMNS if width < _WIDE_CELLS else _CALL_COLUMNS
     if has_choice:
@@ -47,7 +47,7 @@ def pair_lines(pair: Sequence[CallsOf], width: int, *, has_choice: bool = False)
 
 
 def pair_remarks(pair: Sequence[CallsOf]) -> str:
-    """Return who has counted, and of what the published figures are."""
+    """Return the call source, and the origin of the published figures."""
     titles: dict[str, list[str]] = {}
     for table in pair:
         titles.setdefault(table.remark, []).append(table.title)
@@ -59,7 +59,7 @@ def pair_remarks(pair: Sequence[CallsOf]) -> str:
 
 
 def flame_lines(flames: Flames, width: int) -> list[Line]:
-    """Draw functions, indented by their depth, with the share of the time in them."""
+    """Draw functions, indented by their depth, with their share of the time."""
     lines: list[Line] = []
     if flames.rows:
         head = f"{'total':>7}  {'own':>7}  {'':{_FLAME_BAR}}  function"

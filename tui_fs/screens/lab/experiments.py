@@ -1,4 +1,4 @@
-"""The lab: experiments with the question each answers, and their runs, two of which compare."""
+"""The lab: experiments with their questions, their runs, and the comparison of two runs."""
 
 import os
 import time
@@ -53,7 +53,7 @@ RUN_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """A run with how many of the experiment's claims hold in it, do not, and stay open."""
+    """A run with the numbers of claims that hold, do not hold and stay untested in it."""
 
     run: StoredRun
     verdicts: Counter[Verdict]
@@ -78,7 +78,7 @@ def judge(experiment: Experiment, run: StoredRun) -> Judgements | None:
 
 
 class RunsJudged(Message):
-    """The runs that are kept, the newest first."""
+    """The stored runs, the newest first."""
 
     def __init__(self, runs: list[Judgements]) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class RunsJudged(Message):
 
 
 class RunPrepared(Message):
-    """What a run would do, or why there can be none."""
+    """The description of a run before its start, or why it is impossible."""
 
     def __init__(self, name: str, scale: Scale, prepared: Prepared | None, why_not: str) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ def experiment_rows(
 
 
 def run_rows(runs: Sequence[Judgements], marked: Sequence[str]) -> list[BarRow]:
-    """Return a row for each run, those in some folders marked."""
+    """Return a row for each run; those with a folder in `marked` are marked."""
     return [
         BarRow(
             judged.run.folder,
@@ -130,7 +130,7 @@ def run_rows(runs: Sequence[Judgements], marked: Sequence[str]) -> list[BarRow]:
 
 
 def in_full(experiment: Experiment, judged: Judgements | None, target: str) -> Group:
-    """Return the question, who has published it, what it needs, and what the last run found."""
+    """Return the question, its publication, its requirements, and the result of the last run."""
     copies = ""
     if experiment.takes_target:
         copies = "the shape of the directory it is opened from"
@@ -168,8 +168,7 @@ class LabScreen(BaseScreen):
     """A list of experiments.
 
     Args:
-        target: the directory the browser shows, whose shape an experiment may copy; empty for
-            none.
+        target: the browser's directory, whose shape an experiment may copy; empty for none.
     """
 
     KEYS: ClassVar = (
@@ -188,7 +187,7 @@ class LabScreen(BaseScreen):
 
     BINDINGS = [
         Binding("p", "ask('published')", tooltip="Run at the published scale (asks first)"),
-        # With priority, since the list would open a row, which runs it.
+        # With priority, because the list would open the row, which runs the experiment.
         Binding("o,right,l", "result", tooltip="Show the last result", priority=True),
         Binding("v", "runs", tooltip="List the older runs; compare two of them"),
         Binding("escape", "refuse", tooltip="Do not run; go back"),
@@ -203,7 +202,7 @@ class LabScreen(BaseScreen):
         self._is_ready = False
 
     def compose_body(self) -> ComposeResult:
-        """Lay out the list above the chosen experiment in full."""
+        """Lay out the list above the full text of the chosen experiment."""
         yield BarTable(EXPERIMENT_COLUMNS, id="experiments")
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="experiment-in-full")
@@ -215,7 +214,7 @@ class LabScreen(BaseScreen):
         self._show()
 
     def on_screen_resume(self) -> None:
-        """There may be another run now."""
+        """List the runs again: there may be a new one."""
         self._withdraw()
         self._read_runs()
 
@@ -223,7 +222,7 @@ class LabScreen(BaseScreen):
     def _read_runs(self) -> None:
         known = {entry.name: entry for entry in experiments()}
         last: dict[str, Judgements] = {}
-        # The newest one that is done; where there is none, the newest one that has ended.
+        # The newest completed run; without one, the newest ended run.
         for run in sorted(stored_runs(), key=lambda run: run.ending is not Ending.DONE):
             if run.experiment in known and run.ending is not None and run.experiment not in last:
                 judged = judge(known[run.experiment], run)
@@ -253,13 +252,13 @@ class LabScreen(BaseScreen):
         return None if row is None else experiment(row.key)
 
     def on_bar_table_highlighted(self) -> None:
-        """Show the experiment under the cursor, and run none that was asked for before."""
+        """Show the experiment under the cursor, and drop an open question."""
         self._withdraw()
         self._show_chosen()
         self.query_one("#body").scroll_home(animate=False)
 
     def on_bar_table_opened(self) -> None:
-        """Ask whether to run it, or run what was asked for."""
+        """Ask whether to run the experiment, or run it if the question is open."""
         if self._asked is None:
             self.action_ask(Scale.SMALL)
         elif self._is_ready:
@@ -269,7 +268,7 @@ class LabScreen(BaseScreen):
             self.app.push_screen(LabRunScreen(chosen, scale, target, self.settings))
 
     def action_ask(self, scale: str) -> None:
-        """Ask for a run, with what it would do and need."""
+        """Ask whether to run the experiment; show its actions and requirements."""
         chosen = self._chosen()
         if chosen is None:
             return
@@ -291,7 +290,7 @@ class LabScreen(BaseScreen):
         self.post_message(RunPrepared(chosen.name, scale, prepared, ""))
 
     def on_run_prepared(self, message: RunPrepared) -> None:
-        """Show the question, or why there can be no run."""
+        """Show the question, or why a run is impossible."""
         if self._asked != (message.name, message.scale):
             return
         prepared = message.prepared
@@ -314,7 +313,7 @@ class LabScreen(BaseScreen):
         self._show_question(Text(""))
 
     def action_refuse(self) -> None:
-        """Do not run what was asked for; without a question, go back."""
+        """Drop the open question; without one, go back."""
         if self._asked is None:
             self.app.pop_screen()
         else:
@@ -330,7 +329,7 @@ class LabScreen(BaseScreen):
         self.app.push_screen(LabResultScreen(chosen, judged.run.folder, self.settings))
 
     def action_runs(self) -> None:
-        """List the runs that are kept."""
+        """List the stored runs."""
         chosen = self._chosen()
         if chosen is not None:
             self.app.push_screen(LabRunsScreen(chosen, self.settings))
@@ -378,7 +377,7 @@ class LabRunsScreen(BaseScreen):
         self.post_message(RunsJudged([run for run in judged if run is not None]))
 
     def on_runs_judged(self, message: RunsJudged) -> None:
-        """Show them."""
+        """Show the runs."""
         self._runs = message.runs
         self._show()
 
@@ -426,5 +425,5 @@ class LabRunsScreen(BaseScreen):
         self.app.call_from_thread(self.app.push_screen, screen)
 
     def on_failed(self, message: Failed) -> None:
-        """Report why they cannot be compared."""
+        """Report why the runs cannot be compared."""
         self.notify(str(message.error), severity="warning", markup=False)

@@ -104,7 +104,7 @@ def run_words(results: Results) -> str:
 
 
 def summary(experiment: Experiment, results: Results, claims: Sequence[Judged]) -> Text:
-    """Return the question, the claims in numbers, and what a person should know of the run."""
+    """Return the question, the numbers of the claims, and the notes on the run."""
     text = Text(experiment.question, "bold")
     verdicts = Counter(claim.verdict for claim in claims)
     if verdicts:
@@ -134,7 +134,7 @@ def verdict_words(verdicts: Counter[Verdict]) -> str:
 
 
 def ending_words(ending: Ending | None) -> str:
-    """Return how a run has ended; one without an end was killed, or is still at work."""
+    """Return how a run has ended; without an end it was killed, or is still running."""
     return "unfinished" if ending is None else ending.value
 
 
@@ -144,7 +144,7 @@ def verdict_text(verdict: Verdict) -> Text:
 
 
 def claim_text(claim: Judged) -> Group:
-    """Return a claim above what was published, what was found here, and why."""
+    """Return a claim above the published figures, those of this run, and the reason."""
     grid = Grid.grid(padding=(0, 2, 0, 0))
     for label, words in (("published", claim.published), ("here", claim.here), ("why", claim.why)):
         if words:
@@ -153,7 +153,7 @@ def claim_text(claim: Judged) -> Group:
 
 
 def machine_text(results: Results, folder: str) -> Group:
-    """Return what the run was measured on, and the exact commands."""
+    """Return the machine of the run, and the exact commands."""
     began, machine, ended = results.began, results.began.machine, results.ended
     about_machine = {
         "kernel": machine.kernel,
@@ -202,7 +202,7 @@ _PAGES = 9
 
 
 class CurvePlot(Widget):
-    """Curves in the size of the widget."""
+    """A plot of curves in the size of the widget."""
 
     def __init__(self, curves: Curves) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ class CurvePlot(Widget):
 
 
 class ResultRead(Message):
-    """What a run shows."""
+    """The results of a run are loaded."""
 
     def __init__(self, results: Results, exhibits: tuple[Exhibit, ...]) -> None:
         super().__init__()
@@ -227,9 +227,9 @@ class LabResultScreen(BaseScreen):
     """The result of a run, page by page.
 
     Args:
-        folder: of the run.
-        shown: results and exhibits to show instead of all that the run has, such as how it
-            compares with another one.
+        folder: the folder of the run.
+        shown: results and exhibits to show instead of those of the run, such as a comparison with
+            another run.
     """
 
     KEYS: ClassVar = (
@@ -333,7 +333,7 @@ class LabResultScreen(BaseScreen):
         self._show_page(next(iter(self._pages)))
 
     def on_failed(self, message: Failed) -> None:
-        """Show what went wrong."""
+        """Show the error."""
         if self._results is None:
             self.query_one("#headline", Static).update(Text(str(message.error), "bold"))
         else:
@@ -362,7 +362,7 @@ class LabResultScreen(BaseScreen):
                     lay_out = partial(flame_lines, exhibit)
                     yield from _titled(exhibit.title, FittedLines(lay_out), exhibit.remark)
                 case Calls():
-                    pass  # two tables of all are on the page, whichever exhibit they belong to
+                    pass  # the page shows two of all tables, independent of their exhibit
 
     def _claims(self, claims: Claims, results: Results) -> Iterator[Widget]:
         yield Static(summary(self._experiment, results, claims.claims), classes="summary")
@@ -395,7 +395,7 @@ class LabResultScreen(BaseScreen):
         self.query_one("#pair-remarks", Static).update(muted(f"\n{pair_remarks(self._pair())}"))
 
     def action_choose(self, side: int, direction: int) -> None:
-        """Put another table at a side of the page of system calls."""
+        """Select another table for one side of the page of system calls."""
         if self._page != "calls" or len(self._calls) < 3:
             return
         index = self._chosen[side]
@@ -405,7 +405,7 @@ class LabResultScreen(BaseScreen):
         self._show_pair()
 
     def action_turn(self, direction: int) -> None:
-        """Show the page beside."""
+        """Show the next or the previous page."""
         names = list(self._pages)
         if names:
             index = names.index(self._page) + direction
@@ -418,7 +418,7 @@ class LabResultScreen(BaseScreen):
             self._show_page(names[number - 1])
 
     def action_machine(self) -> None:
-        """Show what it was measured on."""
+        """Show the page of the machine."""
         if self._pages:
             self._show_page("machine")
 
@@ -436,7 +436,7 @@ class LabResultScreen(BaseScreen):
                 shown.scroll_home(animate=False)
 
     def action_report(self) -> None:
-        """Write the report as a page for the browser."""
+        """Write the report as an HTML page."""
         if self._results is not None:
             self._write(self._results)
 

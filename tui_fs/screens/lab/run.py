@@ -1,4 +1,4 @@
-"""An experiment at work: progress, what is going on, the figures so far."""
+"""A running experiment: progress, the present step, the figures so far."""
 
 import contextlib
 import statistics
@@ -44,10 +44,10 @@ STEP_COLUMNS = (
 
 
 class RunOver(Message):
-    """A run has ended and is cleared away.
+    """A run has ended and its files are removed.
 
     Attributes:
-        folder: empty if it never began.
+        folder: empty if the run never started.
     """
 
     def __init__(self, folder: str, results: Results | None, reason: str = "") -> None:
@@ -82,7 +82,7 @@ def _step_row(step: Measured) -> BarRow:
 
 
 def step_in_full(step: Measured) -> Text:
-    """Return a step's commands, or why it cannot be done."""
+    """Return a step's commands, or why it is impossible."""
     text = Text()
     if step.why_not:
         text.append(safe(step.why_not))
@@ -95,10 +95,10 @@ def step_in_full(step: Measured) -> Text:
 
 
 class LabRunScreen(BaseScreen):
-    """A run of an experiment; leaving it ends the run, and clears away.
+    """A run of an experiment; leaving the screen ends the run and removes its files.
 
     Args:
-        target: the directory whose shape it copies; empty for none.
+        target: the directory whose shape the run copies; empty for none.
     """
 
     KEYS: ClassVar = (("c", "cancel…"), ("↑↓", "look at a step"))
@@ -136,7 +136,7 @@ class LabRunScreen(BaseScreen):
         yield Static(Text(""), id="step")
 
     def on_mount(self) -> None:
-        """Begin."""
+        """Start the run."""
         self.query_one(BarTable).focus()
         self.show_place("running", self._experiment.name, f"{self._scale} scale")
         self._began_s = time.monotonic()
@@ -144,7 +144,7 @@ class LabRunScreen(BaseScreen):
         self._follow()
 
     def on_unmount(self) -> None:
-        """End the run with the screen; the worker waits until all is cleared away."""
+        """End the run; the worker waits until its files are removed."""
         self._cancel()
 
     @work(thread=True, exclusive=True, group="lab-run")
@@ -166,7 +166,7 @@ class LabRunScreen(BaseScreen):
         self.post_message(RunOver(folder, self._latest, reason))
 
     def _draw(self) -> None:
-        """Show what has come since."""
+        """Draw the latest state of the run."""
         results = self._latest
         elapsed = Figure("elapsed", clock(time.monotonic() - self._began_s), label_first=True)
         figures = [elapsed]
@@ -188,7 +188,7 @@ class LabRunScreen(BaseScreen):
         self._show_step()
 
     def on_bar_table_highlighted(self) -> None:
-        """From now on the cursor stays where the person has put it."""
+        """Keep the cursor on its step from now on."""
         self._is_followed = False
         self._show_step()
 
@@ -221,7 +221,7 @@ class LabRunScreen(BaseScreen):
     def _cancel(self) -> None:
         self._is_cancelled = True
         if self._run is not None:
-            # Its process may be gone already.
+            # The process may have exited already.
             with contextlib.suppress(OSError):
                 self._run.cancel()
 
@@ -232,7 +232,7 @@ class LabRunScreen(BaseScreen):
             self._leave()
 
     def on_screen_resume(self) -> None:
-        """The run may have ended behind another screen."""
+        """Show the result if the run ended behind another screen."""
         self._leave()
 
     def _leave(self) -> None:
