@@ -22,7 +22,7 @@ pub fn close(descriptor: RawFd) {
 
 const KCMP_FS: libc::c_int = 3;
 
-/// Gives the calling thread a private current directory. It must not be the first thread.
+/// Unshares the current directory of the calling thread, which must not be the first thread.
 ///
 /// Container runtimes forbid the call together with the creation of namespaces. An emulated kernel
 /// may report success without effect, so kcmp(2) must confirm that the first thread's current

@@ -176,8 +176,8 @@ impl Syscalls {
         })
     }
 
-    /// Opens an ancestor by `..`, so many levels up. Fails with ESTALE if it is another directory than
-    /// expected, because a directory on the way was moved.
+    /// Opens the ancestor `levels` levels up by `..`. Fails with ESTALE if its identity is not the
+    /// expected one, because a directory in between was moved.
     ///
     /// `identify` returns the identity of the ancestor.
     pub fn open_ancestor<Identity: PartialEq>(
@@ -234,7 +234,7 @@ impl Syscalls {
             }
         }
         let path = format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd());
-        // An error of proc must not look like ENOENT of the directory.
+        // An error of proc must not be taken for ENOENT of the directory.
         let text =
             std::fs::read_to_string(path).map_err(|error| match Errno::from_io_error(&error) {
                 Some(error @ (Errno::MFILE | Errno::NFILE)) => error,

@@ -1,4 +1,4 @@
-//! How many workers are active: the requested number, or what is known of the file system.
+//! The number of active workers: the requested one, or one that suits the file system.
 //!
 //! Where several workers are known to be faster, lock contention reduces them to one for a while.
 
@@ -24,12 +24,12 @@ pub struct Concurrency {
     polls: u32,
 }
 
-/// What is known of several workers in different directories of the targets.
+/// The measured effect of several workers in different directories of the targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaling {
     Faster,
     Slower,
-    /// They may be faster though they sleep, for example while a server answers.
+    /// Several workers may be faster although they sleep, for example while a server answers.
     Unknown,
 }
 

@@ -1,8 +1,8 @@
 //! The directories from the start of a worker's walk down to its current one.
 //!
-//! A level takes 40 bytes and its name. Only the lowest levels have open descriptors. The way back up
-//! is `..`, and the identity is compared with that on the way down, so a tree of any depth needs a
-//! bounded number of descriptors.
+//! A level takes 40 bytes and its name. Only the lowest levels have open descriptors. The worker
+//! ascends by `..` and compares the identity with the one recorded on descent, so a tree of any
+//! depth needs a bounded number of descriptors.
 
 use std::ffi::CStr;
 use std::sync::Arc;

@@ -7,13 +7,13 @@ use super::concurrency::Scaling;
 use crate::identity::DirIdentity;
 use crate::syscalls::Syscalls;
 
-/// What is known of a file system, as measured with Linux 6.18.
+/// The properties of a file system, measured with Linux 6.18.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FileSystem {
     magic: u64,
     /// Names in mountinfo (proc(5)).
     pub names: &'static [&'static str],
-    /// What several workers in different directories gain.
+    /// The effect of several workers in different directories.
     pub scaling_across_dirs: Scaling,
     /// Several workers in one directory are faster than one.
     pub scales_within_dir: bool,

@@ -171,7 +171,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// Returns what is known of several workers on the file systems of all targets.
+/// Returns the effect of several workers on the file systems of all targets.
 fn common_scaling(tasks: &[Task]) -> Scaling {
     all_equal(tasks.iter().map(|task| match task {
         Task::Tree(target, _) => target.target().file_system.scaling_across_dirs,

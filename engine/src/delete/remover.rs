@@ -85,8 +85,8 @@ pub struct Remover<'run> {
 pub struct CwdToken(Option<(u64, RawFd)>);
 
 impl<'run> Remover<'run> {
-    /// Must be called in the thread that uses it, because it gives this thread a private current
-    /// directory.
+    /// Must be called in the thread that uses it, because it unshares the current directory of this
+    /// thread.
     pub fn new(throttle: &'run Throttle, filters: &'run Filters, tally: &'run Tally) -> Self {
         Self {
             throttle,
@@ -121,9 +121,9 @@ impl<'run> Remover<'run> {
 
     /// Leaves a removed current directory before the next directory is removed.
     ///
-    /// The current directory is removed if this is the second call since the last fchdir. It holds
-    /// all removed directories above it, and the kernel would visit each of them for each further
-    /// rmdir (`shrink_dcache_parent`), which is most of its work in a deep chain.
+    /// The current directory is removed if this is the second call since the last fchdir. It pins
+    /// the dentries of all removed directories above it, and the kernel would visit each of them
+    /// for each further rmdir (`shrink_dcache_parent`), which is most of its work in a deep chain.
     pub fn leave_removed_dir(&mut self) {
         if std::mem::replace(&mut self.is_cwd_removed, self.is_inside) {
             self.leave_dir();

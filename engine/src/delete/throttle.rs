@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The bucket holds the tokens of this time at most, so that no burst follows a pause.
+/// The bucket has at most the tokens of this time, so that no burst follows a pause.
 const MAX_BURST_S: f64 = 0.25;
 
 struct State {
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn rate_limit_is_limiting_only_when_reached() {
-        // at four per second the bucket holds one token
+        // at four per second the bucket has one token
         for (rate_per_s, is_limiting) in [(1_000_000, false), (4, true)] {
             let throttle = Throttle::new(1, Some(rate_per_s), false);
             let mut slot = Slot::default();

@@ -1,5 +1,5 @@
 //! A worker: empties directories, shares pending work with idle workers, and removes empty
-//! directories on the way up.
+//! directories while ascending.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -747,7 +747,7 @@ fn join_path(mut path: Vec<u8>, name: &CStr) -> Vec<u8> {
     path
 }
 
-/// Fails with ENOTEMPTY if a directory has entries. A kept directory has no rmdir that would fail.
+/// Fails with ENOTEMPTY if a directory has entries. For a kept directory no rmdir detects them.
 fn check_empty(calls: &Syscalls, directory: BorrowedFd<'_>) -> Result<()> {
     let mut buffer = [MaybeUninit::uninit(); CHECK_BUFFER_BYTES];
     let mut has_names = false;

@@ -53,8 +53,8 @@ const STACK_BYTES: usize = 256 << 10;
 /// Standard streams, and descriptors that may have been inherited.
 const RESERVED_FDS: usize = 16;
 
-/// Descriptors of a walker besides its stack: the directory being read, two on the way up, and those
-/// of the jobs that it has shared.
+/// Descriptors of a walker outside its stack: the directory being read, two while ascending, and
+/// those of the jobs that it has shared.
 const WORK_FDS_PER_WALKER: usize = 6;
 
 /// Sizes and intervals of a walker.

@@ -57,7 +57,7 @@ impl Level {
 
     /// Opens the directory again; `None` if it cannot be reached.
     ///
-    /// The way is `..` from a descendant, which may have been moved elsewhere.
+    /// Ascends by `..` from a descendant, which may have been moved elsewhere.
     pub fn reopen(
         &self,
         calls: &Syscalls,
@@ -86,7 +86,7 @@ impl Level {
     }
 }
 
-/// The levels, the highest of which may be closed, and all pending names.
+/// The levels, with the highest ones possibly closed, and all pending names.
 ///
 /// The names of a level follow those of the levels above it in the tree, each with its NUL. The names
 /// after those of the top level belong to the directory that is being read.

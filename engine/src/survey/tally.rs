@@ -27,7 +27,7 @@ const MIN_BIG_FILE_BYTES: u64 = 64 << 20;
 /// struct linux_dirent64 before the name, and the name's closing NUL; padded to 8.
 const DIRENT_HEADER_BYTES: usize = 19 + 1;
 
-/// Of st_blocks, whatever the file system's own (stat(2)).
+/// The unit of st_blocks, independent of the file system's block size (stat(2)).
 const BLOCK_BYTES: u64 = 512;
 
 pub fn kind_of(status: &Statx) -> FileType {

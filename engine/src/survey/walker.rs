@@ -1,8 +1,8 @@
 //! Walks a tree by directory descriptors. Follows no symbolic link and enters no mount.
 //!
 //! Only directories with unread subdirectories stay on the stack, and only some of them keep an open
-//! descriptor. The way back up is `..`, compared by device and inode. So a tree of any depth needs a
-//! bounded number of descriptors, and a chain needs no memory.
+//! descriptor. The walker ascends by `..` and compares device and inode. So a tree of any depth
+//! needs a bounded number of descriptors, and a chain needs no memory.
 
 use std::ffi::CStr;
 use std::mem;
