@@ -109,9 +109,9 @@ class Finished:
 
     def expect(self, code: int) -> "Finished":
         """Fail unless it ended with this code, and without a traceback."""
-        told = f"{self}\nstdout: {self.stdout[-2000:]!r}\nstderr: {self.stderr[-2000:]}"
-        assert self.code == code, f"exit {self.code}, expected {code}: {told}"
-        assert "Traceback" not in self.stderr, told
+        message = f"{self}\nstdout: {self.stdout[-2000:]!r}\nstderr: {self.stderr[-2000:]}"
+        assert self.code == code, f"exit {self.code}, expected {code}: {message}"
+        assert "Traceback" not in self.stderr, message
         return self
 
     def object(self) -> Json:
@@ -237,7 +237,7 @@ class Cli:
         return next(str(listed["state"]) for listed in self.jobs() if listed["id"] == job)
 
     def only_job(self) -> str:
-        """Wait for the one job of this test, and give its id."""
+        """Wait for the one job of this test, and return its id."""
         wait_until(self.jobs_directory.exists, "a directory of jobs")
         wait_until(lambda: bool(os.listdir(self.jobs_directory)), "a job that is kept")
         wait_until(lambda: bool(self.jobs()), "a job that is listed")
@@ -250,7 +250,7 @@ class Cli:
         return [json.loads(line) for line in text.split("\n")[:-1]]
 
     def supervisor_of(self, job: str) -> int:
-        """Wait for the job's supervisor, and give its process id."""
+        """Wait for the job's supervisor, and return its process id."""
         journal = self.jobs_directory / job / "events.jsonl"
         wait_until(lambda: journal.exists() and bool(self.journal(job)), f"a journal of {job}")
         return int(self.journal(job)[0]["supervisor_pid"])
@@ -264,8 +264,8 @@ class Cli:
             return view.state == state
 
         wait_until(seems_so, f"job {job} being {state}", deadline_s)
-        what = f"job {job} being listed as {state}"
-        wait_until(lambda: self.state_of(job) == state, what, deadline_s)
+        condition = f"job {job} being listed as {state}"
+        wait_until(lambda: self.state_of(job) == state, condition, deadline_s)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -309,7 +309,7 @@ def orphans_go_to_init() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def preloaded() -> Iterator[Preloaded]:
-    """Give the program in a process that has loaded it."""
+    """Yield the program in a process that has loaded it."""
     program = Preloaded()
     yield program
     program.close()
@@ -317,7 +317,7 @@ def preloaded() -> Iterator[Preloaded]:
 
 @pytest.fixture
 def cli(state_home: Path, preloaded: Preloaded) -> Cli:
-    """Give the installed program."""
+    """Return the installed program."""
     beside_python = Path(sysconfig.get_path("scripts")) / "tui-fs"
     program = str(beside_python) if beside_python.exists() else shutil.which("tui-fs")
     if program is None:
@@ -327,7 +327,7 @@ def cli(state_home: Path, preloaded: Preloaded) -> Cli:
 
 @pytest.fixture(params=("rm", "find", "xargs", "rsync", "rmtree", "parallel"))
 def strategy(request: pytest.FixtureRequest) -> str:
-    """Give each strategy in turn."""
+    """Return each strategy in turn."""
     if request.param == "parallel":
         needs_engine()
     return str(request.param)
@@ -351,13 +351,13 @@ def removed_since(directory: Path) -> Callable[[], int]:
 def processes_with(argument: Argument) -> list[tuple[int, Sequence[bytes]]]:
     """List the living processes that have this text in an argument."""
     wanted = os.fsencode(argument)
-    found: list[tuple[int, Sequence[bytes]]] = []
+    processes: list[tuple[int, Sequence[bytes]]] = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
             words = Path("/proc", name, "cmdline").read_bytes().split(b"\0")
             if int(name) != os.getpid() and any(wanted in word for word in words):
-                found.append((int(name), words))
-    return found
+                processes.append((int(name), words))
+    return processes
 
 
 def default_signals() -> None:

@@ -88,7 +88,7 @@ def remove_tree(directory: Path) -> None:
 
 @pytest.fixture(scope="session")
 def mount_root() -> Iterator[Path]:
-    """Give the directory below which this session mounts."""
+    """Yield the directory below which this session mounts."""
     _take_down_leftovers()
     root = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     yield root
@@ -136,7 +136,7 @@ def tmpfs_root(mount_root: Path) -> Iterator[Path]:
 
 @pytest.fixture(params=FILESYSTEMS)
 def filesystem(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """Give an empty directory on each file system in turn."""
+    """Yield an empty directory on each file system in turn."""
     root = request.getfixturevalue(f"{request.param}_root")
     assert isinstance(root, Path)
     yield from _own_directory(root)
@@ -144,7 +144,7 @@ def filesystem(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 @pytest.fixture
 def ext4(ext4_root: Path) -> Iterator[Path]:
-    """Give an empty directory on ext4."""
+    """Yield an empty directory on ext4."""
     yield from _own_directory(ext4_root)
 
 
@@ -162,7 +162,7 @@ def crowded_image(mount_root: Path) -> Path:
 
 @pytest.fixture
 def crowded(crowded_image: Path, mount_root: Path) -> Iterator[Path]:
-    """Give an ext4 of its own that holds the directory `target` of 120,000 files."""
+    """Yield an ext4 of its own that holds the directory `target` of 120,000 files."""
     image = mount_root / "copy.image"
     subprocess.run(["cp", "--sparse=always", crowded_image, image], check=True)
     point = mount(mount_root / "copy", str(image), "ext4", _EXT4_OPTIONS)
@@ -173,25 +173,25 @@ def crowded(crowded_image: Path, mount_root: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def tmpfs(tmpfs_root: Path) -> Iterator[Path]:
-    """Give an empty directory on tmpfs."""
+    """Yield an empty directory on tmpfs."""
     yield from _own_directory(tmpfs_root)
 
 
 @pytest.fixture
 def xfs(xfs_root: Path) -> Iterator[Path]:
-    """Give an empty directory on xfs."""
+    """Yield an empty directory on xfs."""
     yield from _own_directory(xfs_root)
 
 
 @pytest.fixture
 def btrfs(btrfs_root: Path) -> Iterator[Path]:
-    """Give an empty directory on btrfs."""
+    """Yield an empty directory on btrfs."""
     yield from _own_directory(btrfs_root)
 
 
 @pytest.fixture
 def ramfs(ramfs_root: Path) -> Iterator[Path]:
-    """Give an empty directory on ramfs."""
+    """Yield an empty directory on ramfs."""
     yield from _own_directory(ramfs_root)
 
 

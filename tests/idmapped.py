@@ -37,7 +37,9 @@ def mount_idmapped(source: Path, point: Path, owner: int, shown_as: int) -> None
 
 
 def _call(number: int, *arguments: int | bytes) -> int:
-    words = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    words = [
+        ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
+    ]
     result = int(_LIBC.syscall(ctypes.c_long(number), *words))
     if result < 0:
         code = ctypes.get_errno()

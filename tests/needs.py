@@ -43,10 +43,10 @@ def needs_root(what_for: str = "this test") -> None:
 
 def needs_tool(name: str, package: str) -> str:
     """Require a program, and return its absolute path."""
-    found = shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
-    if found is None:
+    path = shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
+    if path is None:
         lacks(f"{name} is not installed; enable it with: apt-get install {package}")
-    return found
+    return path
 
 
 def needs_engine() -> None:

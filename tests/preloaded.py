@@ -81,13 +81,13 @@ class Preloaded:
                     os.close(descriptor)
             pid = self._answer(time.monotonic() + _BEGINS_WITHIN_S)
             try:
-                told = _read_all(stdout, stderr, deadline)
+                output = _read_all(stdout, stderr, deadline)
                 code = self._answer(deadline)
             except TimeoutError:
                 os.kill(pid, signal.SIGKILL)
                 self._answer(time.monotonic() + _BEGINS_WITHIN_S)  # of its end
                 raise subprocess.TimeoutExpired(command, timeout_s) from None
-        return subprocess.CompletedProcess(command, code, *told)
+        return subprocess.CompletedProcess(command, code, *output)
 
     def _answer(self, deadline: float) -> int:
         self._connection.settimeout(max(0.001, deadline - time.monotonic()))
@@ -96,9 +96,9 @@ class Preloaded:
 
 
 def _read_all(stdout: BinaryIO, stderr: BinaryIO, deadline: float) -> tuple[bytes, bytes]:
-    told = {stdout: bytearray(), stderr: bytearray()}
+    output = {stdout: bytearray(), stderr: bytearray()}
     with selectors.DefaultSelector() as selector:
-        for stream in told:
+        for stream in output:
             selector.register(stream, selectors.EVENT_READ, stream)
         while selector.get_map():
             ready = selector.select(max(0.0, deadline - time.monotonic()))
@@ -106,10 +106,10 @@ def _read_all(stdout: BinaryIO, stderr: BinaryIO, deadline: float) -> tuple[byte
                 raise TimeoutError
             for key, _ in ready:
                 chunk = os.read(key.fd, 1 << 16)
-                told[key.data] += chunk
+                output[key.data] += chunk
                 if not chunk:
                     selector.unregister(key.fileobj)
-    return bytes(told[stdout]), bytes(told[stderr])
+    return bytes(output[stdout]), bytes(output[stderr])
 
 
 def serve(connection: socket.socket) -> None:

@@ -195,9 +195,9 @@ def attacking(place: Path, orders: dict[str, object]) -> Iterator[Attacker]:
     ledger, written = place / "ledger", place / "orders.json"
     ledger.write_bytes(b"")
     written.write_text(json.dumps(orders), encoding="utf-8")
-    with ExitStack() as held:
+    with ExitStack() as stack:
         # Open at both ends: nobody waits for the other one to open its own.
-        bell, answer = (held.enter_context(_pipe(place / name)) for name in ("bell", "answer"))
+        bell, answer = (stack.enter_context(_pipe(place / name)) for name in ("bell", "answer"))
         command = [sys.executable, "-I", swapper.__file__, str(written), str(ledger)]
         process = subprocess.Popen(command, cwd=place, stdin=bell, stdout=answer)
         try:

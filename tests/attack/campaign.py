@@ -94,7 +94,7 @@ def exchanged(swaps: int) -> Callable[[Toll], bool]:
 
 
 def has_lost(toll: Toll) -> bool:
-    """Tell whether a sentinel has fallen."""
+    """Return whether a sentinel has fallen."""
     return bool(toll.lost)
 
 

@@ -167,7 +167,7 @@ def attack_all_the_time(
 
 
 def with_waiting_tools(cli: Cli, place: Path) -> Cli:
-    """Give the program with tools of which the first one rings, and waits for the answer.
+    """Return the program with tools of which the first one rings, and waits for the answer.
 
     A busy machine does the same: it lets a process wait as long as it likes before execve(2).
     """

@@ -37,7 +37,7 @@ JOBS_ALL_THE_TIME = 8
 
 @pytest.fixture(params=VARIANTS, ids="".join)
 def variant(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Give each strategy that promises to withstand, with options."""
+    """Return each strategy that promises to withstand, with options."""
     words: tuple[str, ...] = request.param
     needs_tools_of(words[0])
     return words
@@ -45,7 +45,7 @@ def variant(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 @pytest.fixture
 def place(tmpfs: Path) -> Path:
-    """Give an empty directory that everybody may enter, in memory: many trees are built."""
+    """Return an empty directory that everybody may enter, in memory: many trees are built."""
     needs_root("an attack by another user")
     if platform.machine() not in RENAMEAT2:
         lacks(f"renameat2 is not known for {platform.machine()}; run on x86-64 or arm64")

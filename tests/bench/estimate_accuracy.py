@@ -146,11 +146,11 @@ def _print_table(cases: list[Case]) -> None:
     by_key = {(case.filesystem, case.shape, case.strategy): case for case in cases}
     for filesystem in dict.fromkeys(case.filesystem for case in cases):
         for shape in SHAPES:
-            found = [by_key.get((filesystem, shape, strategy)) for strategy in STRATEGIES]
-            if any(found):
+            row_cases = [by_key.get((filesystem, shape, strategy)) for strategy in STRATEGIES]
+            if any(row_cases):
                 cells = (
-                    f"{one.seconds:.2f} s · {one.predicted_s / one.seconds:.2f}" if one else "–"
-                    for one in found
+                    f"{item.seconds:.2f} s · {item.predicted_s / item.seconds:.2f}" if item else "–"
+                    for item in row_cases
                 )
                 print(f"| {filesystem} {shape} | " + " | ".join(cells) + " |")
 
@@ -219,7 +219,7 @@ def _wait_for_supervisors(place: str) -> None:
 
 
 def _command_lines() -> list[list[str]]:
-    return [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
+    return [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
 
 
 def _case(
@@ -231,7 +231,7 @@ def _case(
     stolen: float,
 ) -> Case:
     predicted, expected = report["predicted"], report["expected"]
-    counted = {name: one["calls"] for name, one in report["syscalls"].items()}
+    counted = {name: count["calls"] for name, count in report["syscalls"].items()}
     foretold = predicted["syscalls"]
     calls = {name: counted.get(name, 0) for name in {*foretold, *(TELLING_CALLS & counted.keys())}}
     if report["strategy"] == "parallel":  # what it opens besides directories is not predicted
@@ -303,7 +303,7 @@ def _conclude(cases: list[Case]) -> None:
     print(f"others held over {MOST_STOLEN:.0%} of the processors in {disturbed} of {len(cases)}")
     wrong = collections.Counter(case.worst_call.split(" ")[0] for case in cases if case.worst_call)
     print(f"the call that is furthest off, where one is: {dict(wrong)}")
-    for what, right in (
+    for label, right in (
         ("removing calls exact", [case.removing_are_exact for case in cases]),
         ("all calls together within 3 % or 20", [case.sum_is_right for case in cases]),
         ("every call within 3 % or 20", [not case.worst_call for case in cases]),
@@ -311,7 +311,7 @@ def _conclude(cases: list[Case]) -> None:
         ("memory within a half or 5 MB", [case.memory_is_right for case in cases]),
         ("freed bytes within the bounds", [case.freed_is_right for case in cases]),
     ):
-        print(f"{what}: {sum(right)} of {len(cases)}")
+        print(f"{label}: {sum(right)} of {len(cases)}")
     apart = [case.freed_bytes_max - case.freed_bytes_min for case in cases]
     shares = [gap / max(1, case.freed_bytes) for gap, case in zip(apart, cases, strict=True)]
     together = sum(gap == 0 for gap in apart)

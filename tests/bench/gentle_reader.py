@@ -108,7 +108,7 @@ def cold() -> None:
 def filled_disk(
     directory: Path, files: int, read_bytes: int
 ) -> Iterator[tuple[Path, Callable[[float], None]]]:
-    """Mount a fresh ext4 with a file to read; give where, and what sets the disk's speed."""
+    """Mount a fresh ext4 with a file to read; yield where, and what sets the disk's speed."""
     with tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=directory) as name:
         place, point = Path(name), Path(name) / "mounted"
         point.mkdir()

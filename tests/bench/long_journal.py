@@ -38,7 +38,7 @@ _CALLS = (
 
 
 def sampled(at_s: float) -> Sampled:
-    """Give a sample of the usual size, all of whose figures have changed."""
+    """Return a sample of the usual size, all of whose figures have changed."""
     number = int(at_s * 1_000) + 1
     return Sampled(
         at_s=round(at_s, 4),

@@ -55,7 +55,9 @@ def _remove(root: int, directories: list[str], files: list[str], gate: int) -> N
         for name in directories:
             opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=root)
             with os.scandir(opened) as entries:
-                names = [name for _, name in sorted((one.inode(), one.name) for one in entries)]
+                names = [
+                    name for _, name in sorted((entry.inode(), entry.name) for entry in entries)
+                ]
             below.append((opened, name, names))
         os.read(gate, 1)
         for name in files:

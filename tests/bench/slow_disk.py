@@ -58,7 +58,7 @@ class _OneFile(MemoryTree):
 
 @contextmanager
 def slow_disk(place: Path, size_bytes: int) -> Iterator[tuple[str, Callable[[float], None]]]:
-    """Give a block device of one head, and what sets its requests a second (0: no limit).
+    """Yield a block device of one head, and what sets its requests a second (0: no limit).
 
     Args:
         place: a directory for its backing file and its mount point.

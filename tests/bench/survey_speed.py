@@ -123,7 +123,7 @@ def _peak_bytes(command: list[str]) -> int:
     while running.poll() is None:
         try:
             every = [root, *root.children(recursive=True)]
-            peak = max(peak, sum(one.memory_info().rss for one in every))
+            peak = max(peak, sum(process.memory_info().rss for process in every))
         except psutil.Error:
             continue  # one of them has ended between two questions
         time.sleep(0.005)

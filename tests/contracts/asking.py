@@ -42,7 +42,7 @@ class Terminal:
         os.write(self._ours, text)
 
     def wait(self) -> int:
-        """Wait for the program's end, and give its exit code."""
+        """Wait for the program's end, and return its exit code."""
         wait_until(lambda: self._has_ended(), "the program's end")
         return self._process.returncode
 

@@ -34,7 +34,7 @@ class Comparable:
     names_of_links: int
 
 
-def told_by(
+def survey_by(
     backend: Backend,
     *paths: Path,
     filters: Filters | None = None,
@@ -64,12 +64,12 @@ def assert_same(
     *paths: Path, filters: Filters | None = None, threads: Sequence[int | None] = (None,)
 ) -> Comparable:
     """Fail unless both ways tell the same of some directories."""
-    expected = told_by("scandir", *paths, filters=filters)
+    expected = survey_by("scandir", *paths, filters=filters)
     for number in threads:
-        told = told_by("engine", *paths, filters=filters, threads=number)
-        assert told.survey == expected.survey
-        assert told.rows == expected.rows
-        assert told == expected
+        by_engine = survey_by("engine", *paths, filters=filters, threads=number)
+        assert by_engine.survey == expected.survey
+        assert by_engine.rows == expected.rows
+        assert by_engine == expected
     return expected
 
 

@@ -25,7 +25,7 @@ _SHORTLY = (
 
 @pytest.fixture
 def above(tmpfs: Path) -> Path:
-    """Give a directory in memory that holds a target."""
+    """Return a directory in memory that holds a target."""
     above = tmpfs / "above"
     above.mkdir()
     many_directories(above / "target", 2, 3)
@@ -54,13 +54,13 @@ class Measurement:
 
     def processes(self) -> list[int]:
         """List what lives in its session, ended processes that nobody waits for left out."""
-        found: list[int] = []
+        pids: list[int] = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
                 fields = Path("/proc", name, "stat").read_bytes().rpartition(b") ")[2].split()
                 if int(fields[3]) == self.pid and fields[0] not in (b"Z", b"X"):
-                    found.append(int(name))
-        return found
+                    pids.append(int(name))
+        return pids
 
     def child(self) -> int:
         """Return the process that measures, which the first one has forked."""
@@ -68,11 +68,11 @@ class Measurement:
         return int(children[0])
 
     def is_over(self) -> bool:
-        """Tell whether the first process has ended."""
+        """Return whether the first process has ended."""
         return self._process.poll() is not None
 
     def ended(self) -> tuple[int, Json, str]:
-        """Wait for all its processes; give its code, what it told and what it complained of."""
+        """Wait for all its processes; return its code, what it told and what it complained of."""
         out, complaint = self._process.communicate(timeout=60)
         wait_until(lambda: not self.processes(), "the end of the last process")
         return self._process.returncode, json.loads(out or b"{}"), complaint.decode()
@@ -80,15 +80,15 @@ class Measurement:
 
 def run(command: Sequence[str], environment: dict[str, str] | None = None) -> Json:
     """Measure to the end; fail unless it tells something, without a traceback."""
-    code, told, complaint = Measurement(command, environment).ended()
+    code, output, complaint = Measurement(command, environment).ended()
     assert (code, complaint) == (0, "")
-    assert told
-    return told
+    assert output
+    return output
 
 
-def without_itself(found: Manifest) -> Manifest:
+def without_itself(entries: Manifest) -> Manifest:
     """Leave out the directory itself, whose time changes when something is made in it."""
-    return {name: fact for name, fact in found.items() if name != b"."}
+    return {name: fact for name, fact in entries.items() if name != b"."}
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def scratches(above: Path | bytes) -> list[bytes]:
 
 
 def started(target: Path | bytes, environment: dict[str, str] | None = None) -> Measurement:
-    """Start measuring for longer than any test waits; give it once a tree is being deleted."""
+    """Start measuring for longer than any test waits; return it once a tree is being deleted."""
     above = os.path.dirname(os.fsencode(target))
     measurement = Measurement(command_for(target, 30.0), environment)
 

@@ -9,7 +9,7 @@ from tests.conftest import Cli, Finished, Json
 
 @pytest.fixture
 def spool(tmpfs: Path) -> Path:
-    """Give an empty directory."""
+    """Return an empty directory."""
     spool = tmpfs / "spool"
     spool.mkdir(mode=0o750)
     return spool
@@ -17,7 +17,7 @@ def spool(tmpfs: Path) -> Path:
 
 @pytest.fixture
 def full(spool: Path) -> Path:
-    """Give a directory of three files."""
+    """Return a directory of three files."""
     for name in ("a", "b", "c"):
         (spool / name).touch()
     return spool

@@ -58,8 +58,8 @@ def delete(
             places.append(os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
             stack.callback(os.close, places[-1])
         launcher = Launcher(
-            tuple(one.step for one in steps),
-            tuple(places[one.is_inside] for one in steps),
+            tuple(step.step for step in steps),
+            tuple(places[step.is_inside] for step in steps),
             0,
             IoPriority.NORMAL,
         )
@@ -71,13 +71,13 @@ def delete(
             ends.append(_ended(launcher))
             counters.step_ended()
         read = counters.read().calls
-    calls = {name: one.calls for name, one in read.items()}
+    calls = {name: count.calls for name, count in read.items()}
     assert all(status == 0 for end in ends for status in end.statuses), ends
     assert target.exists() is options.keep_root
     forked = calls.get("clone", 0) + calls.get("vfork", 0) + calls.get("clone3", 0)
     if strategy == StrategyName("parallel"):
         forked = 0  # these are its threads
-    return Deleted(survey, calls, forked + sum(len(one.step) for one in steps), tuple(ends))
+    return Deleted(survey, calls, forked + sum(len(step.step) for step in steps), tuple(ends))
 
 
 def prepared_steps(

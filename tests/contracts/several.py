@@ -25,13 +25,13 @@ def start(cli: Cli, strategy: str, targets: list[Path], *options: str) -> str:
 
 
 def finish(cli: Cli, job: str, code: int) -> Json:
-    """Let a job go as fast as it can, and give its report."""
+    """Let a job go as fast as it can, and return its report."""
     cli.run("rate", job, "off")
     return cli.run("attach", job, "--json").expect(code).report()
 
 
 def gone(report: Json) -> list[bool]:
-    """Tell which targets are gone, as a report says it."""
+    """Return which targets are gone, as a report says it."""
     return [target["gone"] for target in report["targets"]]
 
 

@@ -18,17 +18,17 @@ __all__ = ["full", "spool"]
 def test_putting_aside_and_back(cli: Cli, full: Path) -> None:
     """Given a full directory, it is gone from its place at once, recorded, and comes back."""
     inode = full.stat().st_ino
-    told = put_aside(cli, full)
-    aside = Path(told["aside"])
+    record = put_aside(cli, full)
+    aside = Path(record["aside"])
     assert re.fullmatch(r"\.spool\.tui-fs-aside-[0-9a-f]{8}", aside.name)
     assert (aside.parent, aside.stat().st_ino) == (full.parent, inode)
     assert not full.exists()
-    assert told["delete_command"] == [
+    assert record["delete_command"] == [
         ["tui-fs", "delete", str(aside), "--strategy", "rm", "--gentle"]
     ]
     (listed,) = cli.run("aside", "--list", "--json").expect(0).array()
-    assert (listed["id"], listed["state"], listed["path"]) == (told["id"], "aside", str(full))
-    cli.run(*told["undo_command"][1:], "--yes").expect(0)
+    assert (listed["id"], listed["state"], listed["path"]) == (record["id"], "aside", str(full))
+    cli.run(*record["undo_command"][1:], "--yes").expect(0)
     assert full.stat().st_ino == inode
     assert os.listdir(full.parent) == ["spool"]
     assert cli.run("aside", "--list", "--json").expect(0).array() == []
@@ -38,12 +38,12 @@ def test_a_twin_takes_the_place(cli: Cli, full: Path) -> None:
     """Given --twin, an empty directory of the same kind stands there, and goes at the undo."""
     inode, mode = full.stat().st_ino, full.stat().st_mode
 
-    told = put_aside(cli, full, "--twin")
+    record = put_aside(cli, full, "--twin")
 
-    assert told["twin"] is True
+    assert record["twin"] is True
     assert (os.listdir(full), full.stat().st_mode) == ([], mode)
-    assert set(os.listdir(full.parent)) == {"spool", Path(told["aside"]).name}
-    cli.run("aside", "--undo", told["id"], "--yes").expect(0)
+    assert set(os.listdir(full.parent)) == {"spool", Path(record["aside"]).name}
+    cli.run("aside", "--undo", record["id"], "--yes").expect(0)
     assert full.stat().st_ino == inode
     assert os.listdir(full.parent) == ["spool"]
 
@@ -64,13 +64,13 @@ def test_what_is_printed_can_be_pasted(cli: Cli, tmpfs: Path) -> None:
 
 def test_the_printed_command_deletes_it(cli: Cli, full: Path) -> None:
     """Given the printed command, it deletes what was put aside, and then nothing is left."""
-    told = put_aside(cli, full)
+    record = put_aside(cli, full)
 
-    cli.run(*told["delete_command"][0][1:], "--yes").expect(0)
+    cli.run(*record["delete_command"][0][1:], "--yes").expect(0)
 
     (listed,) = cli.run("aside", "--list", "--json").expect(0).array()
     assert listed["state"] == "gone"
-    order = ("aside", "--undo", told["id"], "--yes")
+    order = ("aside", "--undo", record["id"], "--yes")
     assert "Nothing is left" in refused(cli.run(*order))
     assert "Nothing was put aside" in refused(cli.run(*order), 2)
 
@@ -78,28 +78,28 @@ def test_the_printed_command_deletes_it(cli: Cli, full: Path) -> None:
 @pytest.mark.parametrize("instead", ["file", "empty", "full", "link"])
 def test_what_stands_in_the_way_stays(cli: Cli, full: Path, instead: str) -> None:
     """Given something else at the old place, it is not replaced, and what to do is told."""
-    told = put_aside(cli, full)
+    record = put_aside(cli, full)
     if instead == "file":
         full.touch()
     elif instead == "link":
-        full.symlink_to(Path(told["aside"]).name)
+        full.symlink_to(Path(record["aside"]).name)
     else:
         full.mkdir()
         if instead == "full":
             (full / "new").touch()
 
-    sentence = refused(cli.run("aside", "--undo", told["id"], "--yes"))
+    sentence = refused(cli.run("aside", "--undo", record["id"], "--yes"))
 
     assert "Something else stands" in sentence
     assert f"mv -T {shlex.quote(str(full))}" in sentence
-    assert sorted(os.listdir(told["aside"])) == ["a", "b", "c"]
-    assert set(os.listdir(full.parent)) == {"spool", Path(told["aside"]).name}
+    assert sorted(os.listdir(record["aside"])) == ["a", "b", "c"]
+    assert set(os.listdir(full.parent)) == {"spool", Path(record["aside"]).name}
 
 
 @pytest.mark.parametrize("change", ["entry", "mode", "occupant"])
 def test_a_twin_in_use_stays(cli: Cli, full: Path, start_python: StartPython, change: str) -> None:
     """Given a twin that was written into, changed or entered, it is not removed."""
-    told = put_aside(cli, full, "--twin")
+    record = put_aside(cli, full, "--twin")
     twin = full.stat().st_ino
     if change == "entry":
         (full / "new").touch()
@@ -108,10 +108,10 @@ def test_a_twin_in_use_stays(cli: Cli, full: Path, start_python: StartPython, ch
     else:
         start_python("", cwd=full)
 
-    refused(cli.run("aside", "--undo", told["id"], "--yes"))
+    refused(cli.run("aside", "--undo", record["id"], "--yes"))
 
     assert full.stat().st_ino == twin
-    assert sorted(os.listdir(told["aside"])) == ["a", "b", "c"]
+    assert sorted(os.listdir(record["aside"])) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_a_long_name_can_be_put_aside(cli: Cli, tmpfs: Path) -> None:
     name = b"\xff" * 255
     os.mkdir(os.path.join(os.fsencode(tmpfs), name))
 
-    told = put_aside(cli, Path(os.fsdecode(os.path.join(os.fsencode(tmpfs), name))))
+    record = put_aside(cli, Path(os.fsdecode(os.path.join(os.fsencode(tmpfs), name))))
 
     assert len(os.listdir(os.fsencode(tmpfs))[0]) <= 255
-    assert "path_b64" in told
-    cli.run("aside", "--undo", told["id"], "--yes").expect(0)
+    assert "path_b64" in record
+    cli.run("aside", "--undo", record["id"], "--yes").expect(0)
     assert os.listdir(os.fsencode(tmpfs)) == [name]

@@ -60,10 +60,10 @@ def test_a_read_only_state_directory_needs_another_place(
             assert "record" in refused(cli.run("aside", full, "--yes"))
             Path(os.environ["XDG_RUNTIME_DIR"]).mkdir(mode=0o700, exist_ok=True)
 
-            told = put_aside(cli, full)
+            record = put_aside(cli, full)
 
             assert not full.exists()
-            cli.run("aside", "--undo", told["id"], "--yes").expect(0)
+            cli.run("aside", "--undo", record["id"], "--yes").expect(0)
             assert full.exists()
             shutil.rmtree(os.environ["XDG_RUNTIME_DIR"])
     finally:
@@ -72,26 +72,26 @@ def test_a_read_only_state_directory_needs_another_place(
 
 def test_a_damaged_record_is_listed_as_such(cli: Cli, full: Path, state_home: Path) -> None:
     """Given one damaged record, it is told, and the other one is there."""
-    told = put_aside(cli, full)
+    record = put_aside(cli, full)
     (state_home / "tui-fs" / "aside" / "0badbad0.json").write_text("{")
 
     listed = cli.run("aside", "--list", "--json").expect(0).array()
     printed = cli.run("aside", "--list").expect(0)
 
-    assert [(one["id"], one["state"]) for one in listed] == [
-        (told["id"], "aside"),
+    assert [(row["id"], row["state"]) for row in listed] == [
+        (record["id"], "aside"),
         ("0badbad0", "damaged"),
     ]
     assert "0badbad0 is damaged" in printed.stderr
-    cli.run("aside", "--undo", told["id"], "--yes").expect(0)
+    cli.run("aside", "--undo", record["id"], "--yes").expect(0)
 
 
 def test_the_record_is_private(cli: Cli, full: Path, state_home: Path) -> None:
     """Given a record, only its owner can read it."""
-    told = put_aside(cli, full)
+    record = put_aside(cli, full)
 
     place = state_home / "tui-fs" / "aside"
-    file = place / f"{told['id']}.json"
+    file = place / f"{record['id']}.json"
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert '"action": "aside"' in file.read_text()
@@ -108,11 +108,11 @@ def test_a_full_state_directory_needs_another_place(cli: Cli, full: Path, state_
         assert full.exists()
 
         Path(os.environ["XDG_RUNTIME_DIR"]).mkdir(mode=0o700)
-        told = put_aside(cli, full)
+        record = put_aside(cli, full)
 
         (listed,) = cli.run("aside", "--list", "--json").expect(0).array()
-        assert listed["id"] == told["id"]
-        cli.run("aside", "--undo", told["id"], "--yes").expect(0)
+        assert listed["id"] == record["id"]
+        cli.run("aside", "--undo", record["id"], "--yes").expect(0)
         assert full.exists()
     finally:
         unmount_below(state_home)
@@ -128,8 +128,8 @@ def test_the_line_for_the_systems_log(full: Path, monkeypatch: pytest.MonkeyPatc
     assert maintenance.log_maintenance("aside", path, record.aside, "refused")
 
     (line,) = lines
-    found = {key: value.strip('"') for key, value in re.findall(r'(\w+)=("[^"]*"|[^ "]*)', line)}
-    assert (found["action"], found["result"], found["uid"]) == ("aside", "refused", "0")
-    assert found["path"].startswith("/srv/a\\x22 result\\x3d")
+    fields = {key: value.strip('"') for key, value in re.findall(r'(\w+)=("[^"]*"|[^ "]*)', line)}
+    assert (fields["action"], fields["result"], fields["uid"]) == ("aside", "refused", "0")
+    assert fields["path"].startswith("/srv/a\\x22 result\\x3d")
     assert "\n" not in line
     assert len(line.encode()) < 1024

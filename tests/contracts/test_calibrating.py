@@ -54,13 +54,13 @@ def test_what_is_measured_is_whole_and_holds_from_then_on(above: Path, records: 
     assert needs_measuring(target, MEASURED_FROM_ENTRIES)
     assert not needs_measuring(target, MEASURED_FROM_ENTRIES - 1)
     with left_as_it_was(above, records):
-        found = calibrate(target)
-    assert set(found.prices) == set(STRATEGIES)
-    assert all(price.start_s > 0 and price.name_s > 0 for price in found.prices.values())
-    assert all(price.directory_s > 0 for price in found.prices.values())
-    assert (found.kind, found.kernel) == ("tmpfs", os.uname().release)
+        calibration = calibrate(target)
+    assert set(calibration.prices) == set(STRATEGIES)
+    assert all(price.start_s > 0 and price.name_s > 0 for price in calibration.prices.values())
+    assert all(price.directory_s > 0 for price in calibration.prices.values())
+    assert (calibration.kind, calibration.kernel) == ("tmpfs", os.uname().release)
     known = load_calibration(file_system_of(target))
-    assert (known.calibration, known.is_of_this, known.is_fresh) == (found, True, True)
+    assert (known.calibration, known.is_of_this, known.is_fresh) == (calibration, True, True)
     assert not needs_measuring(target, 10 * MEASURED_FROM_ENTRIES)
 
 
@@ -72,17 +72,17 @@ def test_any_name_will_do(tmpfs: Path, records: Path, name: bytes) -> None:
     with left_as_it_was(above, records):
         kill_all(started(target))
         assert len(scratches(above)) == 1
-        told = run(command_for(target))
-    assert "problem" not in told or "slow" in told["problem"]
+        output = run(command_for(target))
+    assert "problem" not in output or "slow" in output["problem"]
 
 
 def test_two_at_once_leave_nothing(above: Path, records: Path) -> None:
     with left_as_it_was(above, records):
         both = [Measurement(command_for(above / "target")) for _ in range(2)]
-        for one in both:
-            code, told, complaint = one.ended()
+        for measurement in both:
+            code, output, complaint = measurement.ended()
             assert (code, complaint) == (0, "")
-            assert told
+            assert output
 
 
 _MEDDLER = """

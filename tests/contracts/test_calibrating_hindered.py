@@ -35,10 +35,10 @@ def untouched(above: Path, records: Path) -> Iterator[None]:
 
 
 def refused(target: Path) -> str:
-    """Measure where that cannot be done; give the sentence."""
-    with pytest.raises(TuiFsError) as why:
+    """Measure where that cannot be done; return the sentence."""
+    with pytest.raises(TuiFsError) as error:
         calibrate(str(target))
-    sentence = why.value.sentence
+    sentence = error.value.sentence
     assert sentence.endswith(".")
     assert len(sentence.split()) > 2, sentence
     return sentence
@@ -109,8 +109,8 @@ def test_an_ordinary_user_measures_where_they_may_write(
     give_away(above)
     give_away(state_home)
     with left_as_it_was(above, records):
-        told = run([*ordinary_user(above, state_home), *command_for(above / "target", 2.0)])
-    assert decode(Calibration, told).kind == "tmpfs"
+        output = run([*ordinary_user(above, state_home), *command_for(above / "target", 2.0)])
+    assert decode(Calibration, output).kind == "tmpfs"
 
 
 @pytest.mark.root
@@ -122,15 +122,15 @@ def test_an_ordinary_user_makes_nothing_where_they_may_not_write(
     above.chmod(0o755)
     give_away(state_home)
     with untouched(above, records):
-        told = run([*ordinary_user(above, state_home), *command_for(above / "target")])
-    assert len(told["problem"].split()) > 3
+        output = run([*ordinary_user(above, state_home), *command_for(above / "target")])
+    assert len(output["problem"].split()) > 3
 
 
 def tools_without(missing: str, directory: Path) -> str:
     """Return a PATH in which one tool is not to be found."""
     directory.mkdir()
     for name in {"rm", "rmdir", "find", "xargs", "rsync"} - {missing}:
-        found = next(
+        tool_path = next(
             (
                 path
                 for place in os.get_exec_path()
@@ -138,8 +138,8 @@ def tools_without(missing: str, directory: Path) -> str:
             ),
             None,
         )
-        if found is not None:
-            (directory / name).symlink_to(os.path.realpath(found))
+        if tool_path is not None:
+            (directory / name).symlink_to(os.path.realpath(tool_path))
     return str(directory)
 
 
@@ -149,10 +149,10 @@ def test_what_is_not_installed_is_not_measured(
 ) -> None:
     path = tools_without(missing, tmp_path / "tools")
     with left_as_it_was(above, records):
-        told = run(command_for(above / "target", 2.0), {"PATH": path})
-    found = decode(Calibration, told)
-    assert found.prices[missing].name_s > 0
-    assert set(found.prices) == set(STRATEGIES)
+        output = run(command_for(above / "target", 2.0), {"PATH": path})
+    calibration = decode(Calibration, output)
+    assert calibration.prices[missing].name_s > 0
+    assert set(calibration.prices) == set(STRATEGIES)
 
 
 @pytest.mark.parametrize("missing", ("rm", "find"))
@@ -162,8 +162,8 @@ def test_without_rm_a_sentence_says_so(
     # A machine where rm cannot run, beside which all is measured (it needs find)
     path = tools_without(missing, tmp_path / "tools")
     with left_as_it_was(above, records):
-        told = run(command_for(above / "target"), {"PATH": path})
-    assert missing in told["problem"].split()
+        output = run(command_for(above / "target"), {"PATH": path})
+    assert missing in output["problem"].split()
 
 
 def test_a_target_that_is_gone_is_a_sentence(above: Path, records: Path) -> None:

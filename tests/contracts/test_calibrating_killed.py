@@ -52,9 +52,9 @@ def test_the_measuring_process_killed_leaves_nothing(
         measurement = started(above / "target")
         wait_for_trees(measurement, above, random.Random(moment).randrange(2 + 4 * moment))
         os.kill(measurement.child(), signal.SIGKILL)
-        code, told, complaint = measurement.ended()
+        code, output, complaint = measurement.ended()
     assert (code, complaint) == (0, "")
-    assert "measuring was ended" in told["problem"].lower()
+    assert "measuring was ended" in output["problem"].lower()
 
 
 @pytest.mark.parametrize("moment", range(4))
@@ -75,9 +75,9 @@ def test_a_tool_or_its_launcher_killed_leaves_nothing(above: Path, records: Path
             for pid in set(measurement.processes()) - family:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        code, told, _ = measurement.ended()
+        code, output, _ = measurement.ended()
     assert code == 0
-    assert told["problem"]
+    assert output["problem"]
 
 
 @pytest.mark.parametrize("moment", range(2))

@@ -37,14 +37,16 @@ def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> No
         samples = list(trees.samples())
     finally:
         os.close(descriptor)
-    times = Counter((one.strategy, one.shape) for one in samples)
+    times = Counter((sample.strategy, sample.shape) for sample in samples)
     assert times[StrategyName("rm"), Shape.FLAT] == times[StrategyName("find"), Shape.FOREST] == 3
     assert (
         times[StrategyName("parallel"), Shape.BESIDE] == times[StrategyName("rm"), Shape.LARGE] == 3
     )
     assert [path.name for path in scratch.iterdir()] == ["empty"]
     # And each tells how many processes xargs has started: others start none
-    batches = {(one.strategy, one.shape): one.batches for one in samples if one.batches}
+    batches = {
+        (sample.strategy, sample.shape): sample.batches for sample in samples if sample.batches
+    }
     assert {strategy for strategy, _ in batches} == {StrategyName("xargs")}
     assert batches[StrategyName("xargs"), Shape.FLAT] == 1
     assert batches[StrategyName("xargs"), Shape.BATCHES] == 100

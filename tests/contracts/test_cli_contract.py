@@ -91,13 +91,13 @@ def test_jobs_shape(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_doctor_shape(cli: Cli) -> None:
-    told = cli.run("doctor", "--json").expect(0).object()
-    assert {"schema", "tools", "tracing", "privileges", "engine", "terminal"} <= told.keys()
-    tools = {tool["name"]: tool for tool in told["tools"]}
+    diagnosis = cli.run("doctor", "--json").expect(0).object()
+    assert {"schema", "tools", "tracing", "privileges", "engine", "terminal"} <= diagnosis.keys()
+    tools = {tool["name"]: tool for tool in diagnosis["tools"]}
     for name in STRATEGIES:
         assert tools[name]["path"] == shutil.which(name)
         assert tools[name]["version"]
-    assert told["privileges"]["is_root"] is (os.geteuid() == 0)
+    assert diagnosis["privileges"]["is_root"] is (os.geteuid() == 0)
 
 
 def test_a_path_that_is_not_utf_8_is_told_twice(cli: Cli, tmpfs: Path, strategy: str) -> None:
@@ -107,13 +107,15 @@ def test_a_path_that_is_not_utf_8_is_told_twice(cli: Cli, tmpfs: Path, strategy:
     os.makedirs(inside)
     with open(os.path.join(inside, b"file"), "wb"):
         pass
-    told = cli.run("survey", "--json", target).expect(0).object()
+    counted_json = cli.run("survey", "--json", target).expect(0).object()
     estimate = cli.run("estimate", "--json", target).expect(0).object()
     report = cli.delete(target, strategy).expect(0).report()
-    for place, key in ((told, "path"), (estimate, "target"), (report, "target")):
+    for place, key in ((counted_json, "path"), (estimate, "target"), (report, "target")):
         assert base64.b64decode(place[f"{key}_b64"]) == target, key
         assert place[key].isprintable(), key
-    deep = {base64.b64decode(row["path_b64"]) for row in told["largest"] if "path_b64" in row}
+    deep = {
+        base64.b64decode(row["path_b64"]) for row in counted_json["largest"] if "path_b64" in row
+    }
     assert deep == {target, inside}
     (job,) = cli.jobs()
     assert base64.b64decode(job["target_b64"]) == target

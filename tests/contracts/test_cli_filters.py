@@ -85,8 +85,8 @@ def test_a_filtered_deletion_does_not_claim_that_all_is_gone(cli: Cli, tmpfs: Pa
         # The report does not say in words what is not so
         assert (tmpfs / "target" / "size-0").exists()
         assert "nothing of it is left" not in report["explanation"].lower()
-        (said,) = report["targets"]
-        assert (said["gone"], said["done"]) == (False, True)
+        (target,) = report["targets"]
+        assert (target["gone"], target["done"]) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ DU_WITH_DIRECTORIES = (9, 1)
 
 
 def shell_output(*command: str | Path) -> str:
-    """Run a naive tool, and give what it prints."""
+    """Run a naive tool, and return what it prints."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -37,24 +37,24 @@ def survey(cli: Cli, path: Path) -> dict[str, Any]:
 
 def assert_survey_equals_the_naive_tools(cli: Cli, root: Path) -> None:
     """Compare the totals with find and du."""
-    told = survey(cli, root)
-    assert told["schema"] == 1
-    assert told["complete"] is True
-    assert told["entries"] == found(root)
-    assert told["files"] == found(root, "-type", "f")
-    assert told["directories"] == found(root, "-type", "d")
-    assert told["symlinks"] == found(root, "-type", "l")
-    assert told["other"] == found(root, "!", "-type", "f", "!", "-type", "d", "!", "-type", "l")
+    report = survey(cli, root)
+    assert report["schema"] == 1
+    assert report["complete"] is True
+    assert report["entries"] == found(root)
+    assert report["files"] == found(root, "-type", "f")
+    assert report["directories"] == found(root, "-type", "d")
+    assert report["symlinks"] == found(root, "-type", "l")
+    assert report["other"] == found(root, "!", "-type", "f", "!", "-type", "d", "!", "-type", "l")
     depths = shell_output("find", root, "-printf", "%d ").split()
-    assert told["max_depth"] == max(map(int, depths))
-    assert told["allocated_bytes"] == int(shell_output("du", "-s", "-B1", root).split()[0])
+    assert report["max_depth"] == max(map(int, depths))
+    assert report["allocated_bytes"] == int(shell_output("du", "-s", "-B1", root).split()[0])
     inodes = shell_output("find", root, "-printf", "%i %s\\n").split("\n")
-    assert told["apparent_bytes"] == sum(int(line.split()[1]) for line in set(inodes) if line)
+    assert report["apparent_bytes"] == sum(int(line.split()[1]) for line in set(inodes) if line)
     version = re.search(r"(\d+)\.(\d+)", shell_output("du", "--version"))
     assert version is not None
     if (int(version[1]), int(version[2])) <= DU_WITH_DIRECTORIES:
         apparent = shell_output("du", "-s", "--apparent-size", "-B1", root).split()[0]
-        assert told["apparent_bytes"] == int(apparent)
+        assert report["apparent_bytes"] == int(apparent)
 
 
 def test_survey_equals_find_and_du(cli: Cli, filesystem: Path) -> None:
@@ -90,28 +90,28 @@ def test_survey_bounds_what_hard_links_free(cli: Cli, ext4: Path) -> None:
     os.link(root / "shared", ext4 / "outside")
     os.sync()
     shared_bytes = (root / "shared").stat().st_blocks * 512
-    told = survey(cli, root)
+    report = survey(cli, root)
     # Only the second one is uncertain
-    assert told["freed_bytes_max"] == told["allocated_bytes"]
-    assert told["freed_bytes_max"] - told["freed_bytes_min"] == shared_bytes > 0
+    assert report["freed_bytes_max"] == report["allocated_bytes"]
+    assert report["freed_bytes_max"] - report["freed_bytes_min"] == shared_bytes > 0
 
 
 def test_survey_is_certain_where_no_link_leaves_the_tree(cli: Cli, ext4: Path) -> None:
     many_directories(ext4 / "root", 3, 3)
     os.link(ext4 / "root/directory-00000/file-0000000", ext4 / "root/again")
-    told = survey(cli, ext4 / "root")
-    assert told["freed_bytes_min"] == told["freed_bytes_max"] == told["allocated_bytes"]
+    report = survey(cli, ext4 / "root")
+    assert report["freed_bytes_min"] == report["freed_bytes_max"] == report["allocated_bytes"]
 
 
 def test_survey_shape(cli: Cli, tmpfs: Path) -> None:
     many_directories(tmpfs / "root", 3, 5)
-    told = survey(cli, tmpfs / "root")
+    report = survey(cli, tmpfs / "root")
     promised = """schema entries files directories symlinks other apparent_bytes allocated_bytes
         freed_bytes_min freed_bytes_max max_depth max_entries_in_directory pathologies elapsed_s
         complete backend"""
-    assert set(promised.split()) <= told.keys()
-    assert told["max_entries_in_directory"] == 5
-    assert told["pathologies"] == []
+    assert set(promised.split()) <= report.keys()
+    assert report["max_entries_in_directory"] == 5
+    assert report["pathologies"] == []
 
 
 @pytest.mark.parametrize("command", ("survey", "estimate", "delete --dry-run --strategy rm"))

@@ -64,7 +64,7 @@ def test_a_rate_that_nobody_can_keep_any_more_ends_the_job(cli: Cli, crowded: Pa
     target = crowded / "target"
     job = start(cli, target, "rm", "--trace", "bpf", "--rate", "500")
     supervisor = psutil.Process(cli.supervisor_of(job))
-    (counting,) = [one for one in supervisor.children() if one.name() == "bpftrace"]
+    (counting,) = [process for process in supervisor.children() if process.name() == "bpftrace"]
     counting.kill()
     cli.wait_for_state(job, "cancelled")
     report = cli.run("attach", "--json", job).report()
@@ -77,7 +77,7 @@ def test_a_rate_that_nobody_can_keep_any_more_ends_the_job(cli: Cli, crowded: Pa
 
 
 def of_type(events: list[Json], name: str) -> list[Json]:
-    """Give the events of one type."""
+    """Return the events of one type."""
     return [event for event in events if event["type"] == name]
 
 
@@ -113,7 +113,7 @@ def test_every_strategy_keeps_to_its_rate(cli: Cli, ext4: Path) -> None:
     for name, run in runs.items():
         stdout, stderr = run.communicate()
         assert run.returncode == 0, stderr
-        (job,) = (one["id"] for one in cli.jobs() if one["strategy"] == name)
+        (job,) = (summary["id"] for summary in cli.jobs() if summary["strategy"] == name)
         events = cli.journal(job)
         began = of_type(events, "StepStarted")[0]["at_s"]
         ended = of_type(events, "StepFinished")[-1]["at_s"]
@@ -223,14 +223,14 @@ def assert_cancelled_in_time(events: list[Json]) -> None:
 def tools_of(cli: Cli, job: str) -> list[int]:
     """List the living processes of the step's group."""
     leader = of_type(cli.journal(job), "StepStarted")[-1]["pids"][0]
-    found: list[int] = []
+    pids: list[int] = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.getpgid(int(name)) == leader:
-                found.append(int(name))
+                pids.append(int(name))
         except ProcessLookupError:
             continue
-    return found
+    return pids
 
 
 def niceness_of(pid: int) -> int:

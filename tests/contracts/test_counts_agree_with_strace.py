@@ -92,17 +92,17 @@ def test_the_report_counts_what_strace_counts(
     ]
     calls, errors = strace_counts(commands, tmp_path)
     assert not target.exists()
-    told = report["syscalls"]
+    reported = report["syscalls"]
     for name in REMOVALS:
-        counted = told.get(name, {"calls": 0, "errors": 0})
+        counted = reported.get(name, {"calls": 0, "errors": 0})
         assert (counted["calls"], counted["errors"]) == (calls[name], errors[name]), name
     # (two threads that ask for memory at once ask how many processors there are, too, and how far
     # one is ahead of the other decides which names it opens)
     by_chance = 2 if strategy == "parallel" else 0
     differing = {
-        name: (told.get(name, {"calls": 0})["calls"], calls[name])
+        name: (reported.get(name, {"calls": 0})["calls"], calls[name])
         for name in set(OTHERS) - ({"openat"} if strategy == "parallel" else set())
-        if abs(told.get(name, {"calls": 0})["calls"] - calls[name])
+        if abs(reported.get(name, {"calls": 0})["calls"] - calls[name])
         > TOLERANCE * calls[name] + by_chance
     }
     assert differing == {}, "report and strace differ"

@@ -67,7 +67,7 @@ def test_deletes_the_tree_and_nothing_beside_it(
 
 
 def inodes_given_back(directory: Path, counted: Census) -> int:
-    """Tell how many inodes statvfs counts for a tree.
+    """Return how many inodes statvfs counts for a tree.
 
     tmpfs counts every name, as a hard link pins a directory entry in memory (shmem_link).
     """

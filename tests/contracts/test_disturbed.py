@@ -53,7 +53,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """Give a tree of 50 files."""
+    """Return a tree of 50 files."""
     many_directories(tmp_path / "t", 5, 10)
     return tmp_path / "t"
 
@@ -74,8 +74,8 @@ def test_a_signal_while_a_job_is_starting_deletes_nothing(
         check=False,
     )
     # It says that nothing was deleted, and the job never begins
-    told = "tui-fs: Interrupted before the job began; nothing was deleted.\n"
-    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", told)
+    message = "tui-fs: Interrupted before the job began; nothing was deleted.\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", message)
     cli.wait_for_state(cli.only_job(), "refused")
     assert entries_in(target) == before
 

@@ -37,7 +37,7 @@ def test_its_own_counts_have_times_and_are_what_was_predicted(cli: Cli, tmpfs: P
     assert report["deleted_files"] == DIRECTORIES * FILES_EACH
     assert report["deleted_directories"] == DIRECTORIES + 1
     calls = report["syscalls"]
-    assert all(one["seconds"] > 0 for one in calls.values())
+    assert all(count["seconds"] > 0 for count in calls.values())
     for name in EXACT:
         assert calls[name]["calls"] == predicted[name], name
         assert calls[name]["errors"] == 0
@@ -127,11 +127,11 @@ def test_only_it_counts_itself(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_doctor_tells_where_the_engine_is(cli: Cli) -> None:
-    told = cli.run("doctor", "--json").expect(0).object()["engine"]
-    assert told["is_present"] is True
-    assert told["path"] == find_engine()
-    assert told["version"].startswith("tui-fs-engine 0.")
-    assert told["path"] in cli.run("doctor").expect(0).stdout.decode()
+    diagnosis = cli.run("doctor", "--json").expect(0).object()["engine"]
+    assert diagnosis["is_present"] is True
+    assert diagnosis["path"] == find_engine()
+    assert diagnosis["version"].startswith("tui-fs-engine 0.")
+    assert diagnosis["path"] in cli.run("doctor").expect(0).stdout.decode()
 
 
 def test_without_the_engine_everything_else_works(cli: Cli, tmpfs: Path) -> None:
@@ -140,11 +140,11 @@ def test_without_the_engine_everything_else_works(cli: Cli, tmpfs: Path) -> None
     assert engine is not None
     hide = f"mount --bind /dev/null {shlex.quote(engine)}"
     without = cli.wrapped(in_mount_namespace(hide))
-    told = without.run("doctor", "--json").expect(0).object()["engine"]
+    diagnosis = without.run("doctor", "--json").expect(0).object()["engine"]
     many_directories(tmpfs / "t", 2, 3)
     rows = without.run("estimate", "--json", tmpfs / "t").expect(0).object()["strategies"]
-    assert told["is_present"] is False
-    assert "install cargo" in told["note"]
+    assert diagnosis["is_present"] is False
+    assert "install cargo" in diagnosis["note"]
     (row,) = (row for row in rows if row["strategy"] == "parallel")
     assert row["feasible"] is False
     assert len(row["reasons"]) == 1 and "install cargo" in row["reasons"][0]

@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def above(tmpfs: Path) -> Path:
-    """Give the directory that holds a target."""
+    """Return the directory that holds a target."""
     above = tmpfs / "above"
     above.mkdir()
     return above
@@ -28,7 +28,7 @@ def above(tmpfs: Path) -> Path:
 
 @pytest.fixture
 def small(above: Path) -> Path:
-    """Give a tree of 9 entries, one of them a file of a MiB."""
+    """Return a tree of 9 entries, one of them a file of a MiB."""
     target = above / "target"
     many_directories(target, 2, 3)
     (target / "directory-00000" / "file-0000000").write_bytes(bytes(MIB))
@@ -37,20 +37,20 @@ def small(above: Path) -> Path:
 
 @pytest.fixture
 def large(above: Path) -> Path:
-    """Give a tree that is just large enough to be measured for."""
+    """Return a tree that is just large enough to be measured for."""
     target = above / "target"
     flat(target, MEASURED_FROM_ENTRIES - 1)
     return target
 
 
 def estimate(cli: Cli, *words: str | Path) -> Json:
-    """Estimate, and give what was told."""
+    """Estimate, and return what was told."""
     return cli.run("estimate", "--json", *words).expect(0).object()
 
 
-def rests_on(told: Json) -> str:
+def rests_on(report: Json) -> str:
     """Return what the times rest on, which is the same for all strategies."""
-    (words,) = {str(row["rests_on"]) for row in told["strategies"]}
+    (words,) = {str(row["rests_on"]) for row in report["strategies"]}
     return words
 
 
@@ -68,10 +68,10 @@ def holding(*files: Path) -> Iterator[None]:
         holder.wait()
 
 
-def freed(told: Json) -> tuple[int, int, int, int]:
+def freed(report: Json) -> tuple[int, int, int, int]:
     """Return bytes and inodes, the fewest and the most of each."""
     keys = ("freed_bytes_min", "freed_bytes_max", "freed_inodes_min", "freed_inodes_max")
-    low, high, few, many = (int(told[key]) for key in keys)
+    low, high, few, many = (int(report[key]) for key in keys)
     assert 0 <= low <= high
     assert 0 <= few <= many
     return low, high, few, many
@@ -87,11 +87,11 @@ def test_a_file_held_open_may_not_come_back(cli: Cli, small: Path) -> None:
     before = freed(estimate(cli, small))
     file = small / "directory-00000" / "file-0000000"
     with holding(file):
-        held = freed(estimate(cli, small))
+        freeable = freed(estimate(cli, small))
         with holding(file, file):
             held_by_two = freed(estimate(cli, small))
-    assert held == held_by_two
-    assert held == (before[0] - MIB, before[1], before[2] - 1, before[3])
+    assert freeable == held_by_two
+    assert freeable == (before[0] - MIB, before[1], before[2] - 1, before[3])
     # And when nobody holds it any more, it does
     assert freed(estimate(cli, small)) == before
 
@@ -107,9 +107,9 @@ def test_a_file_that_is_both_is_left_out_once(cli: Cli, small: Path) -> None:
     file = small / "directory-00000" / "file-0000000"
     os.link(file, small.parent / "outside")
     with holding(file):
-        found = freed(estimate(cli, small))
+        freeable = freed(estimate(cli, small))
     # One MiB and one inode may stay, not two
-    assert found == (before[0] - MIB, before[1], before[2] - 1, before[3])
+    assert freeable == (before[0] - MIB, before[1], before[2] - 1, before[3])
 
 
 def test_a_file_held_open_outside_does_not_matter(cli: Cli, small: Path) -> None:
@@ -126,15 +126,15 @@ def test_a_name_twice_inside_is_one_inode(cli: Cli, small: Path) -> None:
 
 
 def test_each_strategy_has_a_sentence(cli: Cli, small: Path) -> None:
-    told = estimate(cli, small)
+    report = estimate(cli, small)
     text = cli.run("estimate", small).expect(0).stdout.decode()
-    rows = {row["strategy"]: row["advice"] for row in told["strategies"]}
-    assert told["recommended"] in rows
+    rows = {row["strategy"]: row["advice"] for row in report["strategies"]}
+    assert report["recommended"] in rows
     for name, sentence in rows.items():
         assert sentence[0].isupper(), name
         assert sentence.endswith("."), name
         assert f"{name}: {sentence}" in text.splitlines()
-    assert f"Times rest on {rests_on(told)}." in text.splitlines()
+    assert f"Times rest on {rests_on(report)}." in text.splitlines()
 
 
 def test_a_small_tree_is_not_measured_for(cli: Cli, small: Path) -> None:
@@ -185,11 +185,11 @@ def _small(large: Path, _: pytest.MonkeyPatch) -> str:
 def test_where_it_cannot_be_measured_it_is_estimated_and_says_why(
     cli: Cli, large: Path, monkeypatch: pytest.MonkeyPatch, hinder: Callable[..., str]
 ) -> None:
-    why = hinder(large, monkeypatch)
+    reason = hinder(large, monkeypatch)
     before = manifest(large.parent)
-    told = estimate(cli, large)
-    assert rests_on(told).startswith("typical figures for tmpfs")
-    assert why.lower() in rests_on(told).lower()
+    report = estimate(cli, large)
+    assert rests_on(report).startswith("typical figures for tmpfs")
+    assert reason.lower() in rests_on(report).lower()
     assert manifest(large.parent) == before
 
 
@@ -210,9 +210,9 @@ def test_a_report_tells_what_was_predicted(cli: Cli, above: Path, strategy: str)
 def test_what_would_be_refused_is_said_and_nothing_is_recommended(
     cli: Cli, small: Path, how: str
 ) -> None:
-    told = estimate(cli, how, "/srv")
-    assert told["recommended"] is None
-    assert "the system itself needs" in str(told["refused"])
+    report = estimate(cli, how, "/srv")
+    assert report["recommended"] is None
+    assert "the system itself needs" in str(report["refused"])
     assert b"would refuse to delete it" in cli.run("estimate", how, "/srv").expect(0).stdout
     # And an ordinary one is recommended for
     ordinary = estimate(cli, how, small)
@@ -249,8 +249,8 @@ def test_a_quick_estimate_of_nothing_is_bad_input(cli: Cli, above: Path) -> None
 
 def test_times_of_a_tree_that_is_not_in_memory(cli: Cli, large: Path) -> None:
     needs_root("dropping caches")
-    told = estimate(cli, "--cold", large)
-    assert rests_on(told).endswith("with cold caches")
+    report = estimate(cli, "--cold", large)
+    assert rests_on(report).endswith("with cold caches")
     assert scratches(large.parent) == []
     # And another estimate does not need it again, nor says so
     assert not rests_on(estimate(cli, large)).endswith("with cold caches")

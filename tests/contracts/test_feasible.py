@@ -39,7 +39,7 @@ def agrees(target: Path, strategy: StrategyName, *, is_inside: bool) -> bool:
     survey = surveyed(target)
     place = RunConditions(versions=installed_versions(), is_inside=is_inside)
     work = Work(survey, is_inside=is_inside)
-    said = check_preflight(STRATEGIES[strategy], work, 1, place).hindrances
+    hindrances = check_preflight(STRATEGIES[strategy], work, 1, place).hindrances
     empty = target.parent / "empty"
     empty.mkdir(exist_ok=True)
     for prepared in prepared_steps(target, strategy, Options(), empty, is_inside=is_inside):
@@ -56,8 +56,8 @@ def agrees(target: Path, strategy: StrategyName, *, is_inside: bool) -> bool:
             )
             source = process.stdout
         process.wait()
-    assert target.exists() is bool(said), (strategy, is_inside, said)
-    return not said
+    assert target.exists() is bool(hindrances), (strategy, is_inside, hindrances)
+    return not hindrances
 
 
 @pytest.mark.parametrize("is_inside", [False, True])

@@ -20,13 +20,13 @@ FILES, DIRECTORIES = 4, 2
 
 @pytest.fixture(params=ERRORS)
 def error(request: pytest.FixtureRequest) -> str:
-    """Give each errno of the lookup in turn."""
+    """Return each errno of the lookup in turn."""
     return str(request.param)
 
 
 @pytest.fixture
 def tree(mount_root: Path, error: str) -> Iterator[Path]:
-    """Give a directory that lists such a name."""
+    """Yield a directory that lists such a name."""
     with ghost_tree(mount_root / "ghost", getattr(errno, error)) as mount:
         yield mount.tree
 
@@ -37,7 +37,7 @@ def test_survey_is_incomplete_and_names_it(tree: Path, error: str, backend: Back
     *_, survey = SurveyRunner([str(tree)], backend=backend).run()
     assert (survey.totals.files, survey.totals.directories) == (FILES, DIRECTORIES)
     assert survey.complete is False
-    (named,) = [one for one in survey.findings if one.kind == "listed-only"]
+    (named,) = [finding for finding in survey.findings if finding.kind == "listed-only"]
     assert named.path == str(tree / GHOST)
     assert os.strerror(getattr(errno, error)) in named.meaning
 
@@ -48,8 +48,8 @@ def test_commands_name_it(cli: Cli, tree: Path) -> None:
     assert "1 name is listed but cannot be examined" in finished.stderr
     estimate = cli.run("estimate", "--json", tree).expect(0).object()
     assert estimate["complete"] is False
-    for one in estimate["strategies"]:
-        assert any(str(tree / GHOST) in reason for reason in one["reasons"]), one
+    for strategy in estimate["strategies"]:
+        assert any(str(tree / GHOST) in reason for reason in strategy["reasons"]), strategy
 
 
 def test_report_of_every_strategy_names_it(cli: Cli, tree: Path, strategy: str, error: str) -> None:
@@ -79,4 +79,4 @@ def test_names_that_vanish_while_counting_are_not_called_so(tmp_path: Path) -> N
     survey.collector.vanished = 1
     *_, last = survey.run()
     assert last.complete is True
-    assert not [one for one in last.findings if one.kind == "listed-only"]
+    assert not [finding for finding in last.findings if finding.kind == "listed-only"]

@@ -13,7 +13,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\nroot ok \u202egnp.exe\u2066\x9b31m\x7f"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Give an environment whose every value is hostile, with tools that answer so."""
+    """Return an environment whose every value is hostile, with tools that answer so."""
     tools = tmp_path / f"bin-{HOSTILE}"
     tools.mkdir()
     for name in ("rm", "find", "xargs", "rsync", "strace", "bpftrace", "rmdir"):
@@ -76,8 +76,8 @@ def test_what_is_printed_can_be_shown(
     for line in (finished.stdout.decode() + finished.stderr).split("\n"):
         assert line.isprintable(), ascii(line)
     if "--json" in arguments:
-        told = json.loads(finished.stdout)
-        assert told["terminal"]["term"] == HOSTILE
+        report = json.loads(finished.stdout)
+        assert report["terminal"]["term"] == HOSTILE
 
 
 def test_a_job_audits_and_reports_printable_text(
@@ -90,8 +90,8 @@ def test_a_job_audits_and_reports_printable_text(
     finished = cli.run(*words, environment=environment).expect(0)
     listed = cli.run("jobs", environment=environment).expect(0)
     attached = cli.run("attach", cli.only_job(), environment=environment).expect(0)
-    for one in (finished, listed, attached):
-        for line in (one.stdout.decode() + one.stderr).split("\n"):
+    for process in (finished, listed, attached):
+        for line in (process.stdout.decode() + process.stderr).split("\n"):
             assert line.isprintable(), ascii(line)
     lines = [event["line"] for event in cli.journal(cli.only_job()) if event["type"] == "Audited"]
     assert lines

@@ -131,7 +131,7 @@ def test_maintenance_that_was_confirmed_for_another_directory_is_refused(
 
 @pytest.fixture
 def covered(tmpfs: Path) -> Iterator[Path]:
-    """Give a directory `work` with a target; a process sees another target through the same path.
+    """Yield a directory `work` with a target; a process sees another target through the same path.
 
     Its mount namespace has a tmpfs over `work`, with a `work/target` that holds other files.
     """
@@ -179,7 +179,7 @@ def test_path_through_the_own_root_is_the_directory_itself(cli: Cli, tmpfs: Path
 
 @pytest.fixture
 def mounted_over(tmpfs: Path) -> Iterator[tuple[Path, int]]:
-    """Give a directory that another one covers, and a descriptor of what lies below that mount."""
+    """Yield a directory that another one covers, and a descriptor of what lies below that mount."""
     needs_root("mounting")
     work = tmpfs / "work"
     work.mkdir()

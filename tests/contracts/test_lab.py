@@ -33,7 +33,7 @@ chain lies in another group of blocks, and reading their bitmaps is most of the 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Give a directory that is this user's alone, to work in."""
+    """Return a directory that is this user's alone, to work in."""
     place = tmp_path / "place"
     place.mkdir(mode=0o700)
     return place
@@ -52,10 +52,10 @@ def loop_files() -> str:
 
 def test_the_list_names_all_experiments_with_the_fields_others_rely_on(cli: Cli) -> None:
     listed = cli.run("lab", "list", "--json").expect(0).array()
-    assert [one["name"] for one in listed] == list(NAMES)
-    for one in listed:
-        assert {"name", "title", "scales", "needs"} <= set(one)
-        assert one["scales"] == ["small", "published"]
+    assert [row["name"] for row in listed] == list(NAMES)
+    for row in listed:
+        assert {"name", "title", "scales", "needs"} <= set(row)
+        assert row["scales"] == ["small", "published"]
     words = cli.run("lab", "list").expect(0).stdout.decode()
     assert all(name in words for name in NAMES)
 
@@ -78,17 +78,19 @@ def test_each_runs_at_its_small_scale(
     words = ["--target", str(target)] if name == "race-your-strategies" else []
     command = ["lab", "run", name, "--scale", "small", "--dir", str(place), "--json"]
     command += ["--max-rounds", "1"]  # noise is no matter of this test
-    told = cli.run(*command, "--report", str(page), *words).expect(0).object()
+    report = cli.run(*command, "--report", str(page), *words).expect(0).object()
     # Every step was measured, or says why not
-    assert (told["schema"], told["experiment"], told["scale"]) == (1, name, "small")
-    assert told["ending"] == "done", told
-    not_done = {one["key"]: one["why_not"] for one in told["steps"] if not one["runs"]}
-    for key, why in not_done.items():
+    assert (report["schema"], report["experiment"], report["scale"]) == (1, name, "small")
+    assert report["ending"] == "done", report
+    not_done = {step["key"]: step["why_not"] for step in report["steps"] if not step["runs"]}
+    for key, reason in not_done.items():
         # Not every rm can delete a chain: that is one of the claims.
-        assert "was not found in PATH" in why or (key.startswith("chain-") and "status" in why), why
-    assert len(not_done) < len(told["steps"]) / 2, not_done
+        assert "was not found in PATH" in reason or (
+            key.startswith("chain-") and "status" in reason
+        ), reason
+    assert len(not_done) < len(report["steps"]) / 2, not_done
     # And every claim has a verdict with a figure, or says why it has none
-    for claim in told["claims"]:
+    for claim in report["claims"]:
         assert claim["verdict"] in _VERDICTS
         assert claim["here"] if claim["verdict"] != "cannot be tested here" else claim["why"]
     # And nothing is left there, the page is whole, and the run is kept
@@ -102,9 +104,9 @@ def test_each_runs_at_its_small_scale(
     if name != "rivals":  # the shortest one
         return
     (kept,) = cli.run("lab", "runs", "--json").expect(0).array()
-    assert kept["run"] == told["run"]
-    shown = cli.run("lab", "show", str(told["run"]), "--json").expect(0).object()
-    assert shown["steps"] == told["steps"]
+    assert kept["run"] == report["run"]
+    shown = cli.run("lab", "show", str(report["run"]), "--json").expect(0).object()
+    assert shown["steps"] == report["steps"]
 
 
 def start(cli: Cli, place: Path, name: str) -> subprocess.Popen[bytes]:
@@ -140,7 +142,7 @@ def _is_for(word: bytes, place: Path) -> bool:
 
 
 def under_way(place: Path) -> bool:
-    """Tell whether the run has begun to make something."""
+    """Return whether the run has begun to make something."""
     return bool(os.listdir(place)) and process_of(place) is not None
 
 
@@ -151,10 +153,10 @@ def test_a_cancelled_run_clears_away_and_says_so(
     with start(cli, place, "rsync-vs-rm") as run:
         wait_until(lambda: under_way(place), "the run begins")
         run.send_signal(number)
-        told, _ = run.communicate(timeout=_LONGEST_S)
+        output, _ = run.communicate(timeout=_LONGEST_S)
     assert run.returncode == code
     assert os.listdir(place) == [] and process_of(place) is None
-    assert json.loads(told)["ending"] == "cancelled"
+    assert json.loads(output)["ending"] == "cancelled"
 
 
 _SIGNALLED_WHILE_IT_STARTS = """

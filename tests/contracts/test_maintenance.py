@@ -38,13 +38,13 @@ def test_a_read_only_policy_forbids_it(cli: Cli, spool: Path, command: str) -> N
 
 def test_a_read_only_policy_forbids_undoing(cli: Cli, full: Path) -> None:
     """Given that deleting is switched off, what was put aside stays there."""
-    told = put_aside(cli, full)
-    order = ("aside", "--undo", told["id"], "--yes")
+    record = put_aside(cli, full)
+    order = ("aside", "--undo", record["id"], "--yes")
 
     finished = cli.run(*order, environment={"TUI_FS_READ_ONLY": "1"})
 
     assert "read-only" in refused(finished)
-    assert Path(told["aside"]).exists()
+    assert Path(record["aside"]).exists()
 
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
@@ -69,14 +69,14 @@ def test_a_subvolume_is_refused(cli: Cli, btrfs: Path, command: str) -> None:
 def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> None:
     """Given something mounted on the twin in another namespace, undoing is refused."""
     needs_root("a mount namespace")
-    told = put_aside(cli, full, "--twin")
+    record = put_aside(cli, full, "--twin")
     with other_namespace('mount -t tmpfs none "$1"', full) as pid:
-        sentence = refused(cli.run("aside", "--undo", told["id"], "--yes"))
+        sentence = refused(cli.run("aside", "--undo", record["id"], "--yes"))
         table = Path(f"/proc/{pid}/mountinfo").read_text()
 
     assert "has a file system mounted on" in sentence
     assert f" {full} " in table
-    assert Path(told["aside"]).exists()
+    assert Path(record["aside"]).exists()
 
 
 def test_a_job_under_another_name_is_seen(cli: Cli, tmpfs: Path) -> None:
@@ -102,10 +102,10 @@ def test_a_begun_deletion_is_not_undone(cli: Cli, tmpfs: Path) -> None:
     """Given a job on what was put aside, running or ended, putting it back is refused."""
     spool = tmpfs / "spool"
     flat(spool, 20_000)
-    told = put_aside(cli, spool)
-    job = start_slowly(cli, Path(told["aside"]))
+    record = put_aside(cli, spool)
+    job = start_slowly(cli, Path(record["aside"]))
 
-    order = ("aside", "--undo", told["id"], "--yes")
+    order = ("aside", "--undo", record["id"], "--yes")
     assert f"Job {job} is at work" in refused(cli.run(*order))
     cancel(cli, job)
     assert f"deletion has begun: job {job}" in refused(cli.run(*order))

@@ -30,13 +30,13 @@ def test_what_comes_back_lies_within_the_range(
         flat(target, 20_000)
     else:
         many_directories(target, 300, 60)
-    told = cli.run("survey", "--json", target).expect(0).object()
-    said = cli.run("survey", target).expect(0).stdout
+    report = cli.run("survey", "--json", target).expect(0).object()
+    output = cli.run("survey", target).expect(0).stdout
     before = free_bytes(place)
     shutil.rmtree(target)
     freed = free_bytes(place) - before
-    least, most = told["freed_bytes_min"], told["freed_bytes_max"]
-    assert least <= freed <= most + told["metadata_bytes_max"]
+    least, most = report["freed_bytes_min"], report["freed_bytes_max"]
+    assert least <= freed <= most + report["metadata_bytes_max"]
     has_chunks = kind == "xfs"
-    assert (told["metadata_bytes_max"] > 0) is has_chunks
-    assert (b"metadata comes back by chunks" in said) is has_chunks
+    assert (report["metadata_bytes_max"] > 0) is has_chunks
+    assert (b"metadata comes back by chunks" in output) is has_chunks

@@ -26,7 +26,7 @@ FILES, DIRECTORIES = 6, 4
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """Give a tree."""
+    """Return a tree."""
     many_directories(tmp_path / "target", 3, 2)
     return tmp_path / "target"
 
@@ -113,7 +113,7 @@ def test_an_ordinary_user_counts_the_same_under_a_filter(
     counted = wrapped.run("survey", "--json", str(target)).expect(0).object()
     assert (counted["files"], counted["directories"]) == (FILES, DIRECTORIES)
     assert counted["complete"] is True
-    assert not {one["kind"] for one in counted["pathologies"]} - {"deleted-but-open"}
+    assert not {finding["kind"] for finding in counted["pathologies"]} - {"deleted-but-open"}
     arguments = ("delete", "--strategy", "parallel", "--yes", "--json", str(target))
     assert wrapped.run(*arguments).expect(0).report()["outcome"] == "done"
 
@@ -219,8 +219,8 @@ def test_without_renameat2_nothing_is_renamed_and_the_call_is_named(
     wrapped = cli.wrapped(under_filter(error, "renameat2"))
     finished = wrapped.run(*command, "--yes", str(place)).expect(4)
     assert "renameat2" in finished.stderr
-    assert sorted(one for one in target.parent.rglob("*") if "state" not in str(one)) == [
-        one for one in before if "state" not in str(one)
+    assert sorted(path for path in target.parent.rglob("*") if "state" not in str(path)) == [
+        path for path in before if "state" not in str(path)
     ]
 
 
@@ -359,12 +359,12 @@ def test_root_of_a_user_namespace_claims_no_more_than_it_may(cli: Cli) -> None:
     wrapper = ["unshare", "--user", "--map-root-user"]
     if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode != 0:
         lacks("user namespaces are switched off; enable them with: sysctl user.max_user_namespaces")
-    told = cli.wrapped(wrapper).run("doctor", "--json").expect(0).object()
-    privileges = told["privileges"]
+    diagnosis = cli.wrapped(wrapper).run("doctor", "--json").expect(0).object()
+    privileges = diagnosis["privileges"]
     assert privileges["uid"] == 0 and privileges["is_root"] is False
     assert "user namespace" in privileges["note"]
     assert str(os.geteuid()) in privileges["note"]
-    usable = {one["kind"] for one in told["tracing"]["sources"] if one["usable"]}
+    usable = {source["kind"] for source in diagnosis["tracing"]["sources"] if source["usable"]}
     assert not usable & {"perf", "bpf"}
 
 
@@ -373,10 +373,10 @@ def test_root_without_capabilities_claims_no_more_than_it_may(cli: Cli) -> None:
     needs_root("dropping capabilities")
     needs_tool("setpriv", "util-linux")
     wrapped = cli.wrapped(["setpriv", "--bounding-set=-all", "--inh-caps=-all"])
-    told = wrapped.run("doctor", "--json").expect(0).object()
-    assert told["privileges"]["is_root"] is False
-    assert "CAP_DAC_OVERRIDE" in told["privileges"]["note"]
-    usable = {one["kind"] for one in told["tracing"]["sources"] if one["usable"]}
+    diagnosis = wrapped.run("doctor", "--json").expect(0).object()
+    assert diagnosis["privileges"]["is_root"] is False
+    assert "CAP_DAC_OVERRIDE" in diagnosis["privileges"]["note"]
+    usable = {source["kind"] for source in diagnosis["tracing"]["sources"] if source["usable"]}
     assert not usable & {"perf", "bpf"}
 
 
@@ -389,6 +389,6 @@ def test_too_few_descriptors_are_not_blamed_on_a_tool(cli: Cli, target: Path) ->
         assert "ulimit -n" in finished.stderr and "nstall" not in finished.stderr
     wrapped = cli.wrapped(after_shell("ulimit -n 10"))
     # And the doctor does not call a tool missing or another build
-    told = wrapped.run("doctor").expect(0).stdout.decode()
-    assert "rm --version could not be started: Too many open files" in told
-    assert "GNU build" not in told and "coreutils" not in told
+    diagnosis = wrapped.run("doctor").expect(0).stdout.decode()
+    assert "rm --version could not be started: Too many open files" in diagnosis
+    assert "GNU build" not in diagnosis and "coreutils" not in diagnosis

@@ -21,7 +21,7 @@ LONG_ENOUGH_S = 4.0
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """Give a file of root's that nothing may touch."""
+    """Return a file of root's that nothing may touch."""
     (tmp_path / "precious").mkdir(mode=0o700)
     victim = tmp_path / "precious" / VICTIM
     victim.write_text("precious")
@@ -30,10 +30,10 @@ def victim(tmp_path: Path) -> Path:
 
 def test_a_server_that_lies_to_rm_leads_measuring_nowhere(tmpfs: Path, victim: Path) -> None:
     with user_server(tmpfs / "served", UID, lead=victim.parent) as target:
-        told = run(command_for(target, LONG_ENOUGH_S))
+        output = run(command_for(target, LONG_ENOUGH_S))
         assert victim.exists()
         # And it is measured, and nothing is left beside the target
-        assert "prices" in told, told
+        assert "prices" in output, output
         assert os.listdir(target.parent) == ["target"]
 
 
@@ -62,9 +62,9 @@ def test_a_link_that_a_users_server_shows_is_refused(cli: Cli, tmpfs: Path) -> N
 
 def test_a_tool_that_a_users_server_shows_is_not_run(tmpfs: Path) -> None:
     with user_server(tmpfs / "served", UID) as target:
-        why = why_untrusted(str(target / "file"))
-        assert why is not None
-        assert f"serves the file system at {tmpfs / 'served'}" in why
+        reason = why_untrusted(str(target / "file"))
+        assert reason is not None
+        assert f"serves the file system at {tmpfs / 'served'}" in reason
     # But it is where root's own program shows it
     with user_server(tmpfs / "roots", 0) as target:
         assert why_untrusted(str(target / "file")) is None

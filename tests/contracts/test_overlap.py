@@ -23,7 +23,7 @@ SLOWLY = ("--rate", "300")
 
 @pytest.fixture
 def tree(tmpfs: Path) -> Path:
-    """Give a tree that takes minutes at the rate SLOWLY, and some time until that is kept."""
+    """Return a tree that takes minutes at the rate SLOWLY, and some time until that is kept."""
     tree = tmpfs / "tree"
     many_directories(tree, 3, 30_000)
     return tree
@@ -38,7 +38,7 @@ def start_slowly(cli: Cli, target: Path, strategy: str = "rm", *further: str) ->
 
 
 def removed_by(cli: Cli, job: str) -> int:
-    """Tell how many entries the journal says were removed."""
+    """Return how many entries the journal says were removed."""
     samples = [event for event in cli.journal(job) if event["type"] == "Sampled"]
     return int(samples[-1]["removed"]["entries"]) if samples else 0
 
@@ -148,7 +148,7 @@ def test_of_jobs_started_at_the_same_moment_at_most_one_runs(cli: Cli, tree: Pat
     for supervisor in supervisors:
         assert supervisor.stdin is not None
         _tell(supervisor.stdin.fileno())
-    wait_until(lambda: all(one["state"] != "running" for one in cli.jobs()), "the jobs' ends")
+    wait_until(lambda: all(job["state"] != "running" for job in cli.jobs()), "the jobs' ends")
     journals = [cli.journal(folder.job_id) for folder in folders]
     began = [any(event["type"] == "StepStarted" for event in journal) for journal in journals]
     assert sum(began) <= 1, "two jobs ran in one tree"
@@ -170,7 +170,7 @@ def _start_supervisor(folder: JobFolder) -> "subprocess.Popen[bytes]":
 
 
 def _tell(descriptor: int) -> None:
-    """Give a supervisor the word; one that has refused does not listen."""
+    """Return a supervisor the word; one that has refused does not listen."""
     try:
         os.write(descriptor, GO)
     except BrokenPipeError:

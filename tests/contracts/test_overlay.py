@@ -63,7 +63,9 @@ def test_files_of_a_lower_layer_may_free_nothing(
 
     surveyed = cli.run("survey", "--json", target).expect(0).object()
     assert (surveyed["freed_bytes_min"], surveyed["freed_bytes_max"]) == (0, 3 * MIB)
-    (finding,) = [one for one in surveyed["pathologies"] if one["kind"] == "lower-layer"]
+    (finding,) = [
+        pathology for pathology in surveyed["pathologies"] if pathology["kind"] == "lower-layer"
+    ]
     assert "lower layer" in finding["meaning"]
     text = cli.run("survey", target).expect(0).stdout.decode()
     assert "0 B to 3.0 MiB (files of a lower layer free nothing)" in text
@@ -81,7 +83,7 @@ def test_files_of_a_lower_layer_may_free_nothing(
     report = cli.delete(target, "rm").expect(0).report()
     expected = report["expected"]
     assert (expected["freed_bytes_min"], expected["freed_bytes_max"]) == (0, 3 * MIB)
-    causes = [(one["kind"], one["bytes"], one["inodes"]) for one in report["space_causes"]]
+    causes = [(cause["kind"], cause["bytes"], cause["inodes"]) for cause in report["space_causes"]]
     assert causes == [("overlay", 3 * MIB, None)], report["space_causes"]
 
 
@@ -89,7 +91,7 @@ def test_filtered_files_of_a_lower_layer_may_free_nothing(cli: Cli, tmpfs: Path)
     target = mount_overlay(tmpfs, _fill) / "target"
     report = cli.delete(target, "find", "--name", "large").expect(0).report()
     assert report["expected"]["freed_bytes_min"] == 0
-    assert [one["kind"] for one in report["space_causes"]] == ["overlay"]
+    assert [cause["kind"] for cause in report["space_causes"]] == ["overlay"]
 
 
 def test_target_with_one_on_an_overlay_may_free_nothing(cli: Cli, tmpfs: Path) -> None:

@@ -60,7 +60,7 @@ _PAIR = re.compile(r'(\w+)=("[^"]*"|[^ "]*)(?: |\Z)')
 
 @pytest.fixture
 def target(tmpfs: Path) -> Path:
-    """Give a tree of 9 entries in a directory that holds nothing else."""
+    """Return a tree of 9 entries in a directory that holds nothing else."""
     target = tmpfs / "place" / "t"
     target.mkdir(parents=True)
     many_directories(target, 2, 3)
@@ -69,7 +69,7 @@ def target(tmpfs: Path) -> Path:
 
 @pytest.fixture
 def before(target: Path) -> Manifest:
-    """Give what the target is before anything happens."""
+    """Return what the target is before anything happens."""
     return manifest(target)
 
 
@@ -84,13 +84,13 @@ def write_policy(target: Path, text: str | bytes) -> Path:
 
 
 def plan_of(target: Path, strategy: StrategyName = RM) -> Plan:
-    """Give the plan that the program makes of a confirmed target."""
+    """Return the plan that the program makes of a confirmed target."""
     *_, survey = SurveyRunner([str(target)]).run()
     return make_plan(check_targets([str(target)]), survey, strategy, Options())
 
 
 def report_of(plan: Plan) -> Json:
-    """Start the supervisor of a plan without asking anybody else, and give its report."""
+    """Start the supervisor of a plan without asking anybody else, and return its report."""
     folder = start(plan, lambda: True)
     assert folder is not None
     value = json.loads(Path(folder.report).read_text(encoding="utf-8"))
@@ -172,8 +172,8 @@ def test_the_administrators_policy_binds_too(
     for name in ("passwd", "group", "nsswitch.conf", "localtime"):
         if Path("/etc", name).exists():
             shutil.copy(Path("/etc", name), etc)
-    said = text.format(place=target.parent, elsewhere=tmp_path / "x")
-    (etc / "tui-fs" / "policy.toml").write_text(said)
+    message = text.format(place=target.parent, elsewhere=tmp_path / "x")
+    (etc / "tui-fs" / "policy.toml").write_text(message)
     write_policy(target, "allowed = ['/']\nread_only = false\nnever = []")
     setup = f"mount --bind {shlex.quote(str(etc))} /etc"
     there = cli.wrapped(in_mount_namespace(setup))
@@ -304,12 +304,12 @@ def test_start_and_end_are_audited_and_no_name_can_forge_a_line(
         assert "".join(match[0] for match in _PAIR.finditer(line)) == line
         assert len(keys) == len(set(keys))
         assert all(line.count(f"{key}=") == 1 for key in ("event", "job", "strategy", "path"))
-        told = {key: value.strip('"') for key, value in pairs}
-        assert told["event"] == event
-        assert told["uid"] == str(os.getuid())
-        assert (told["job"], told["strategy"]) == (job, strategy)
-        assert told["path"].startswith(f"{tmpfs}/x\\x22")
-        assert told.get("outcome") == (None if event == "start" else "done")
+        fields = {key: value.strip('"') for key, value in pairs}
+        assert fields["event"] == event
+        assert fields["uid"] == str(os.getuid())
+        assert (fields["job"], fields["strategy"]) == (job, strategy)
+        assert fields["path"].startswith(f"{tmpfs}/x\\x22")
+        assert fields.get("outcome") == (None if event == "start" else "done")
 
 
 def test_a_refused_job_is_audited(cli: Cli, target: Path) -> None:
@@ -318,7 +318,11 @@ def test_a_refused_job_is_audited(cli: Cli, target: Path) -> None:
     report_of(plan)
     events = cli.journal(plan.job_id)
     assert [event["type"] for event in events] == ["Audited", "JobRefused"]
-    told = dict(_PAIR.findall(events[0]["line"]))
-    assert (told["event"], told["outcome"]) == ("end", "refused")
-    assert (told["job"], told["strategy"], told["deleted_entries"]) == (plan.job_id, "rm", "0")
-    assert told["path"] == str(target)
+    fields = dict(_PAIR.findall(events[0]["line"]))
+    assert (fields["event"], fields["outcome"]) == ("end", "refused")
+    assert (fields["job"], fields["strategy"], fields["deleted_entries"]) == (
+        plan.job_id,
+        "rm",
+        "0",
+    )
+    assert fields["path"] == str(target)

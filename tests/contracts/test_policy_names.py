@@ -20,7 +20,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture
 def place(tmpfs: Path) -> Iterator[Path]:
-    """Give an empty directory in which something may be mounted."""
+    """Yield an empty directory in which something may be mounted."""
     needs_root("mounting")
     yield tmpfs
     unmount_below(tmpfs)
@@ -98,7 +98,7 @@ def test_a_place_that_does_not_answer_keeps_no_job_from_starting(
     (place / "link").symlink_to("served/link")
     with user_server(place / "served", UID, is_silent=True):
         places = ["served/keep", "link/keep", *(["work"] if key == "allowed" else [])]
-        quoted = ", ".join(f'"{{place}}/{one}"' for one in places)
+        quoted = ", ".join(f'"{{place}}/{name}"' for name in places)
         write_policy(place / "x", f"{key} = [{quoted}]")
         cli.delete(target, "rm").expect(0)
         assert not target.exists()
@@ -110,8 +110,8 @@ def test_nothing_is_measured_in_a_protected_directory_under_another_name(place: 
     write_policy(place / "x", 'never = ["{place}/db"]')
     before = manifest(place)
     for above in (place / "db", place / "alias"):
-        told = run(command_for(above / "target"))
-        assert "The policy protects" in told["problem"]
+        output = run(command_for(above / "target"))
+        assert "The policy protects" in output["problem"]
     assert manifest(place) == before
 
 

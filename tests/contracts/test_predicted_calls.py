@@ -94,11 +94,11 @@ def predicted(
     """Predict calls by name, all others and processes as a plan does."""
     emptying = Options(True, options.batch_size, options.processes) if is_inside else options
     work = Work(deleted.survey, emptying, filesystem, is_inside=is_inside)
-    found, processes = (
+    prediction, processes = (
         STRATEGIES[strategy].predicted_calls(work),
         STRATEGIES[strategy].processes(work),
     )
-    calls, other = dict(found.calls), found.other or 0
+    calls, other = dict(prediction.calls), prediction.other or 0
     if is_inside and not options.keep_root:
         processes += 1
         rmdir = apply(RMDIR_CALLS, {"start": 1})
@@ -108,10 +108,10 @@ def predicted(
     return calls, other, processes
 
 
-def differing(told: dict[str, int], counted: dict[str, int]) -> dict[str, tuple[int, int]]:
+def differing(prediction: dict[str, int], counted: dict[str, int]) -> dict[str, tuple[int, int]]:
     """Return the calls that are further off than promised: what was predicted, and counted."""
-    names = {*told, *(TELLING_CALLS & counted.keys())}
-    pairs = {name: (told.get(name, 0), counted.get(name, 0)) for name in names}
+    names = {*prediction, *(TELLING_CALLS & counted.keys())}
+    pairs = {name: (prediction.get(name, 0), counted.get(name, 0)) for name in names}
     return {
         name: (expected, actual)
         for name, (expected, actual) in pairs.items()
@@ -132,8 +132,8 @@ def test_calls_and_processes_are_as_predicted(filesystem: Path, strategy: str) -
         deleted = delete(target, name, options, empty, is_inside=is_inside)
         if options.keep_root:
             target.rmdir()
-        told, other, processes = predicted(deleted, name, options, kind, is_inside=is_inside)
-        assert of_the_tools(name, differing(told, deleted.calls)) == {}, (shape, options)
+        prediction, other, processes = predicted(deleted, name, options, kind, is_inside=is_inside)
+        assert of_the_tools(name, differing(prediction, deleted.calls)) == {}, (shape, options)
         rest = sum(n for call, n in deleted.calls.items() if call not in TELLING_CALLS)
         assert other / ABOUT <= rest <= other * ABOUT, (shape, options)
         assert processes == deleted.processes, (shape, options)
@@ -172,9 +172,15 @@ def test_memory_is_as_predicted(tmpfs: Path, shape: str, strategies: tuple[str, 
             continue
         crowds[shape](tmpfs / "target")
         deleted = delete(tmpfs / "target", strategy, Options(), tmpfs / "empty")
-        told = STRATEGIES[strategy].peak_memory_bytes(Work(deleted.survey, filesystem="tmpfs"))
+        predicted_bytes = STRATEGIES[strategy].peak_memory_bytes(
+            Work(deleted.survey, filesystem="tmpfs")
+        )
         actual = deleted.peak_memory_bytes
-        assert abs(told - actual) <= max(5_000_000, actual // 2), (strategy, told, actual)
+        assert abs(predicted_bytes - actual) <= max(5_000_000, actual // 2), (
+            strategy,
+            predicted_bytes,
+            actual,
+        )
 
 
 def test_a_small_tool_is_not_as_large_as_the_interpreter_that_forked_it(tmpfs: Path) -> None:

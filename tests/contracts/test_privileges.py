@@ -41,7 +41,7 @@ _CAPABILITIES_V2 = 0x02000000 | 1  # VFS_CAP_REVISION_2, effective: linux/capabi
 
 @pytest.fixture
 def target(tmpfs: Path) -> Path:
-    """Give a tree of 9 entries."""
+    """Return a tree of 9 entries."""
     many_directories(tmpfs / "t", 2, 3)
     return tmpfs / "t"
 
@@ -109,14 +109,14 @@ def test_a_copy_of_python_that_lends_rights_is_refused(
     copy.chmod(0o755)
     lend(copy)
     before = manifest(target)
-    held = os.open(copy, os.O_RDONLY)  # the way to it is root's; the copy is everybody's
-    os.set_inheritable(held, True)
+    copy_fd = os.open(copy, os.O_RDONLY)  # the way to it is root's; the copy is everybody's
+    os.set_inheritable(copy_fd, True)
     entry = "from tui_fs.cli import entry_point; entry_point()"
     words = ["-c", entry, "delete", "--strategy", "rm", "--yes", str(target)]
     start = (
         "import os, sys; os.setgroups([]); "
         f"os.setresgid({NOBODY}, {NOBODY}, {NOBODY}); os.setresuid({NOBODY}, {NOBODY}, {NOBODY}); "
-        f"os.execve({held}, ['python', *sys.argv[1:]], os.environ)"
+        f"os.execve({copy_fd}, ['python', *sys.argv[1:]], os.environ)"
     )
     environment = {
         "PYTHONHOME": f"{sys.base_prefix}:{sys.base_exec_prefix}",
@@ -125,13 +125,13 @@ def test_a_copy_of_python_that_lends_rights_is_refused(
     done = subprocess.run(
         [sys.executable, "-c", start, *words],
         env={**os.environ, **environment},
-        pass_fds=[held],
+        pass_fds=[copy_fd],
         cwd="/",
         capture_output=True,
         timeout=30,
         check=False,
     )
-    os.close(held)
+    os.close(copy_fd)
     finished = Finished((), done.returncode, done.stdout, done.stderr.decode()).expect(3)
     finished.assert_one_sentence()
     assert "borrowed privileges" in finished.stderr
@@ -155,18 +155,18 @@ print(client.makefile().readline())
 
 def ask_as_nobody(folder: Path, order: str) -> "subprocess.CompletedProcess[str]":
     """Send an order from a process of another user that was handed the job's directory."""
-    held = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    folder_fd = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         return subprocess.run(
-            [sys.executable, "-I", "-c", _ASK, str(held), order],
-            pass_fds=[held],
+            [sys.executable, "-I", "-c", _ASK, str(folder_fd), order],
+            pass_fds=[folder_fd],
             capture_output=True,
             text=True,
             timeout=30,
             check=False,
         )
     finally:
-        os.close(held)
+        os.close(folder_fd)
 
 
 def test_another_user_has_no_say_in_a_job(cli: Cli, tmpfs: Path) -> None:
@@ -181,8 +181,8 @@ def test_another_user_has_no_say_in_a_job(cli: Cli, tmpfs: Path) -> None:
     folder.chmod(0o755)
     (folder / "control.sock").chmod(0o666)
     for order in orders:
-        told = ask_as_nobody(folder, order)
-        assert "This job belongs to another user." in told.stdout, told.stderr
+        answer = ask_as_nobody(folder, order)
+        assert "This job belongs to another user." in answer.stdout, answer.stderr
     # And nothing has changed
     events = cli.journal(job)
     assert cli.state_of(job) == "running"
@@ -195,15 +195,15 @@ def test_those_who_say_nothing_do_not_keep_the_owner_from_it(cli: Cli, tmpfs: Pa
     flat(tmpfs / "t", 20_000)
     job = start_slowly(cli, tmpfs / "t")
     cli.run("pause", job).expect(0)
-    held = os.open(cli.jobs_directory / job, os.O_PATH)
+    job_fd = os.open(cli.jobs_directory / job, os.O_PATH)
     silent = [socket.socket(socket.AF_UNIX) for _ in range(5)]
     for client in silent:
-        client.connect(f"/proc/self/fd/{held}/control.sock")
+        client.connect(f"/proc/self/fd/{job_fd}/control.sock")
     cli.run("nice", job, "18").expect(0)
     cli.run("cancel", job).expect(0)
     for client in silent:
         client.close()
-    os.close(held)
+    os.close(job_fd)
     assert cli.run("attach", "--json", job).expect(130).report()["outcome"] == "cancelled"
 
 
@@ -251,7 +251,7 @@ RACIEST = (shared_inside, below_another_users)
 
 @pytest.fixture
 def place(tmpfs: Path) -> Iterator[Path]:
-    """Give a directory that others can reach but not replace, with a sentinel beside it."""
+    """Yield a directory that others can reach but not replace, with a sentinel beside it."""
     needs_root("giving directories away")
     sentinel = Sentinel(tmpfs)
     (tmpfs / "place").mkdir(mode=0o755)
@@ -320,7 +320,7 @@ def test_a_strategy_that_holds_directories_runs_anywhere(
 
 
 def names_of_the_target(report: Json, target: Path) -> set[str]:
-    """Give the words by which the commands name the target, without an end slash."""
+    """Return the words by which the commands name the target, without an end slash."""
     words = {word.rstrip("/") for argv in report["command"] for word in argv}
     assert not any(str(target) in word for word in words - {str(target)})
     return words & {str(target), f"./{target.name}", target.name, "."}

@@ -34,7 +34,7 @@ ALLOWED = ("gentle on", "pause", "cancel")
 
 @pytest.fixture(params=("variable", "policy"))
 def switch_on(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], None]]:
-    """Give what turns read-only mode on, in each way there is but --read-only, which sets the
+    """Yield what turns read-only mode on, in each way there is but --read-only, which sets the
     variable for every process.
     """
     with pytest.MonkeyPatch.context() as patch:
@@ -50,7 +50,7 @@ def switch_on(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
 
 @pytest.fixture
 def slow(cli: Cli, tmpfs: Path) -> tuple[str, Path]:
-    """Give a job that runs for minutes, and its target."""
+    """Return a job that runs for minutes, and its target."""
     target = tmpfs / "target"
     many_directories(target, 20, 2_000)
     removed = removed_since(target)
@@ -133,9 +133,9 @@ def test_an_estimate_measures_nothing(tmpfs: Path, switch_on: Callable[[], None]
     before = tmpfs.stat().st_mtime_ns
     # When it is to be measured beside it in read-only mode
     switch_on()
-    why = measure(str(tmpfs / "target"))
+    reason = measure(str(tmpfs / "target"))
     # It says why it was not, and nothing was made there
-    assert "allows no writing" in why
+    assert "allows no writing" in reason
     assert tmpfs.stat().st_mtime_ns == before
 
 
@@ -146,9 +146,9 @@ def test_a_client_cannot_send_what_read_only_mode_forbids(
     folder = find(slow[0])
     switch_on()
     for line in FORBIDDEN:
-        with pytest.raises(Refused) as why:
+        with pytest.raises(Refused) as error:
             send(folder, read_command(line))
-        assert why.value.rule == "read-only"
+        assert error.value.rule == "read-only"
     for line in ALLOWED:
         send(folder, read_command(line))
     cli.wait_for_state(slow[0], "cancelled")
@@ -164,6 +164,6 @@ def test_a_damaged_policy_lets_jobs_be_ended_only(tmp_path: Path) -> None:
 
 def test_the_option_of_the_screens_is_enough() -> None:
     check_command(Command("resume"))
-    with pytest.raises(Refused) as why:
+    with pytest.raises(Refused) as error:
         check_command(Command("resume"), by_option=True)
-    assert "--read-only" in why.value.sentence
+    assert "--read-only" in error.value.sentence

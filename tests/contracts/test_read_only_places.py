@@ -19,7 +19,7 @@ _EXT4_IOC_SHUTDOWN = 0x8004587D  # fs/ext4/ext4.h
 
 @pytest.fixture
 def own_ext4(mount_root: Path) -> Iterator[Path]:
-    """Give an ext4 that may be damaged."""
+    """Yield an ext4 that may be damaged."""
     options = "loop,noinit_itable,errors=remount-ro"
     point = mount_image(mount_root / "damaged", "ext4", 64 * MIB, options=options)
     yield point
@@ -49,7 +49,7 @@ def test_ext4_that_an_error_has_stopped_is_refused(
     assert "kernel log (dmesg)" in finished.stderr
     estimated = cli.run("estimate", "--json", target).expect(0).object()
     assert "kernel log (dmesg)" in estimated["refused"]
-    assert not any(one["feasible"] for one in estimated["strategies"])
+    assert not any(strategy["feasible"] for strategy in estimated["strategies"])
     assert sorted(target.rglob("*")) == before
 
 
@@ -60,7 +60,7 @@ def _btrfs(*arguments: str | Path) -> None:
 
 @pytest.fixture
 def volume(btrfs: Path) -> Iterator[Path]:
-    """Give a subvolume with a directory in it, and its read-only snapshot beside it."""
+    """Yield a subvolume with a directory in it, and its read-only snapshot beside it."""
     volume = btrfs / "volume"
     _btrfs("subvolume", "create", volume)
     many_directories(volume / "target", 2, 2)
@@ -92,7 +92,7 @@ def test_directory_in_a_read_only_snapshot_is_refused(cli: Cli, volume: Path) ->
     assert advised == f"btrfs property set -ts {snapshot} ro false"
     estimated = cli.run("estimate", "--json", target).expect(0).object()
     assert str(snapshot) in estimated["refused"]
-    assert not any(one["feasible"] for one in estimated["strategies"])
+    assert not any(strategy["feasible"] for strategy in estimated["strategies"])
     assert manifest(target) == before
     subprocess.run(advised.split(), check=True)
     cli.delete(target, "rm").expect(0)

@@ -15,15 +15,19 @@ LOCKED_FILE, LOCKED_DIRECTORY = "a/file", "a/directory"
 
 
 def _causes(report: dict[str, object]) -> dict[str, str]:
-    """Give the causes by the last two parts of each path."""
+    """Return the causes by the last two parts of each path."""
     errors = report["errors"]
     assert isinstance(errors, list)
-    return {"/".join(one["path"].split("/")[-2:]): one["cause"] for one in errors if one["cause"]}
+    return {
+        "/".join(error["path"].split("/")[-2:]): error["cause"]
+        for error in errors
+        if error["cause"]
+    }
 
 
 @pytest.fixture
 def locked(ext4: Path) -> Iterator[Callable[[str], Path]]:
-    """Give a tree in which a file and a directory get an attribute."""
+    """Yield a tree in which a file and a directory get an attribute."""
     needs_root("chattr")
     chattr = needs_tool("chattr", package="e2fsprogs")
     target = ext4 / "target"
@@ -48,9 +52,9 @@ def test_the_attribute_of_the_very_entry_is_reported(
     needs_tools_of(strategy)
     target = locked(letter)
     estimated = cli.run("estimate", "--json", target).expect(0).object()
-    for one in estimated["strategies"]:
-        assert f"a directory is {word}: its direct entries remain" in one["reasons"]
-        assert "immutable or append-only files in 1 directory remain" in one["reasons"]
+    for row in estimated["strategies"]:
+        assert f"a directory is {word}: its direct entries remain" in row["reasons"]
+        assert "immutable or append-only files in 1 directory remain" in row["reasons"]
     report = cli.delete(target, strategy).expect(1).report()
     causes = _causes(report)
     assert causes[LOCKED_FILE] == f"it is {word} (chattr -{letter})"
@@ -60,7 +64,7 @@ def test_the_attribute_of_the_very_entry_is_reported(
     assert not (target / "a/free").exists()
 
 
-@pytest.mark.parametrize("strategy", [one for one in STRATEGIES if one != "rsync"])
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "rsync"])
 def test_a_nested_subvolume_is_called_one(cli: Cli, btrfs: Path, strategy: str) -> None:
     needs_tools_of(strategy)
     program = needs_tool("btrfs", package="btrfs-progs")
@@ -70,7 +74,7 @@ def test_a_nested_subvolume_is_called_one(cli: Cli, btrfs: Path, strategy: str) 
     (volume / "file").touch()
     try:
         estimated = cli.run("estimate", "--json", target).expect(0).object()
-        notes = {one["strategy"]: one["reasons"] for one in estimated["strategies"]}
+        notes = {row["strategy"]: row["reasons"] for row in estimated["strategies"]}
         assert "a btrfs subvolume inside remains" in notes[strategy], notes[strategy]
         report = cli.delete(target, strategy).expect(1).report()
         cause = "it is a btrfs subvolume (btrfs subvolume delete)"
@@ -84,7 +88,9 @@ def test_the_survey_finds_locked_files(cli: Cli, locked: Callable[[str], Path]) 
     needs_engine()
     target = locked("i")
     surveyed = cli.run("survey", "--json", target).expect(0).object()
-    (finding,) = [one for one in surveyed["pathologies"] if one["kind"] == "locked-files"]
+    (finding,) = [
+        pathology for pathology in surveyed["pathologies"] if pathology["kind"] == "locked-files"
+    ]
     assert finding["path"] == str(target / "a")
     listing = subprocess.check_output(["lsattr", "-a", target / "a"], text=True)
     assert f"lsattr -a {target / 'a'}" in finding["advice"]

@@ -21,7 +21,7 @@ INDEXED_FILES = 30_000
 
 @pytest.fixture
 def standing(spool: Path, start_python: StartPython) -> int:
-    """Give a process that stands in the directory."""
+    """Return a process that stands in the directory."""
     return start_python("", cwd=spool)
 
 
@@ -33,11 +33,11 @@ def test_an_emptied_directory_gets_a_small_index(cli: Cli, ext4: Path) -> None:
         os.unlink(entry.path)
     before = spool.stat()
     assert before.st_size > 1 << 19
-    told = cli.run("recreate", spool, "--yes", "--json").expect(0).object()
+    report = cli.run("recreate", spool, "--yes", "--json").expect(0).object()
     after = spool.stat()
-    assert (told["type"], told["path"], told["moved_entries"]) == ("recreate", str(spool), 0)
-    assert told["index_bytes_before"] == before.st_size
-    assert told["index_bytes_after"] == after.st_size == 4096
+    assert (report["type"], report["path"], report["moved_entries"]) == ("recreate", str(spool), 0)
+    assert report["index_bytes_before"] == before.st_size
+    assert report["index_bytes_after"] == after.st_size == 4096
     assert after.st_ino != before.st_ino
     assert os.listdir(ext4) == ["spool"]
     assert cli.run("aside", "--list", "--json").expect(0).array() == []
@@ -71,13 +71,13 @@ def test_who_stands_in_it_is_named(cli: Cli, spool: Path, standing: int) -> None
 
     finished = cli.run("recreate", spool, "--yes", "--json", "--accept-occupants").expect(0)
 
-    assert [one["pid"] for one in finished.object()["occupants"]] == [standing]
+    assert [occupant["pid"] for occupant in finished.object()["occupants"]] == [standing]
     assert str(standing) in finished.stderr
 
 
 @pytest.fixture
 def mounted_on(spool: Path) -> Iterator[int]:
-    """Give a process in another mount namespace that has a file system mounted on it."""
+    """Yield a process in another mount namespace that has a file system mounted on it."""
     needs_root("a mount namespace")
     with other_namespace('mount -t tmpfs none "$1"', spool) as pid:
         yield pid

@@ -24,7 +24,9 @@ def test_a_process_that_holds_a_deleted_file_is_named(cli: Cli, tmp_path: Path) 
     with waiting_process(command) as holder:
         report = cli.delete(target, "rm").expect(0).report()
     assert report["outcome"] == "done"
-    (cause,) = [one for one in report["space_causes"] if one["pid"] == holder.pid]
+    (cause,) = [
+        space_cause for space_cause in report["space_causes"] if space_cause["pid"] == holder.pid
+    ]
     assert (cause["kind"], cause["bytes"]) == ("held-open", BYTES)
     assert cause["command"].startswith("python")
     assert f"/proc/{holder.pid}/fd/" in cause["advice"]

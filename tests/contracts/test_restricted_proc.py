@@ -42,7 +42,7 @@ FOR_ESTIMATE = FOR_SURVEY | {MEMORY}
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """Give a tree."""
+    """Return a tree."""
     needs_root("mounts of its own")
     many_directories(tmp_path / "target", 3, 2)
     return tmp_path / "target"
@@ -54,10 +54,10 @@ def assert_named(missing: object, expected: set[str]) -> None:
     Root may not inspect the first process of some containers, with or without a restriction.
     """
     assert isinstance(missing, list)
-    hidden = [one for one in missing if one["figure"] != NAMESPACES]
-    assert {one["figure"] for one in hidden} == expected
-    for one in hidden:
-        assert "/proc" in one["reason"], one
+    hidden = [figure for figure in missing if figure["figure"] != NAMESPACES]
+    assert {figure["figure"] for figure in hidden} == expected
+    for figure in hidden:
+        assert "/proc" in figure["reason"], figure
 
 
 @pytest.mark.parametrize("kind", RESTRICTIONS)
@@ -120,7 +120,7 @@ def test_texts_name_the_missing_figures(cli: Cli, target: Path) -> None:
 
 def test_a_whole_proc_has_all_figures(cli: Cli) -> None:
     doctor = cli.run("doctor", "--json").expect(0).object()
-    hidden = {one["figure"] for one in doctor["missing_figures"]}
+    hidden = {figure["figure"] for figure in doctor["missing_figures"]}
     assert not hidden & {MEMORY, PROCESSES, SWAP, BOOT}
 
 

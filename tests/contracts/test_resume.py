@@ -15,7 +15,7 @@ FILES = 1500
 
 @pytest.fixture
 def died(cli: Cli, tmpfs: Path) -> tuple[str, Path]:
-    """Give a job whose supervisor was killed in its midst, and its target."""
+    """Return a job whose supervisor was killed in its midst, and its target."""
     target = tmpfs / "place" / "target"
     target.mkdir(parents=True)
     flat(target, FILES)

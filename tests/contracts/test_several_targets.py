@@ -16,7 +16,7 @@ NAMES = (b"-rf", b"new\nline \xff", b"z z'\"*")
 
 
 def named(place: Path, name: bytes) -> Path:
-    """Give a path of any bytes."""
+    """Return a path of any bytes."""
     return Path(os.fsdecode(os.path.join(os.fsencode(place), name)))
 
 
@@ -50,7 +50,7 @@ class Row:
 
 @pytest.fixture(params=("firm", "open"))
 def row(request: pytest.FixtureRequest, tmpfs: Path) -> Row:
-    """Give targets whose paths nobody else can exchange, and such that everybody can."""
+    """Return targets whose paths nobody else can exchange, and such that everybody can."""
     place = tmpfs / "place"
     place.mkdir()
     place.chmod(0o777 if request.param == "open" else 0o755)
@@ -75,11 +75,11 @@ def test_all_are_deleted_and_nothing_between_them(
     assert gone(report) == [not keep_root] * 3
     assert report["target"] == str(row.place)
     assert "path_b64" in report["targets"][1]
-    assert report["deleted_files"] == sum(one.files for one in counted)
+    assert report["deleted_files"] == sum(count.files for count in counted)
     kept = 3 if keep_root else 0
-    assert report["deleted_directories"] == sum(one.directories for one in counted) - kept
+    assert report["deleted_directories"] == sum(count.directories for count in counted) - kept
     expected = report["expected"]["totals"]["directories"]
-    assert expected == sum(one.directories for one in counted) - kept
+    assert expected == sum(count.directories for count in counted) - kept
     # And so does the list
     (listed,) = cli.jobs()
     assert [target["path"] for target in listed["targets"]] == [
@@ -108,7 +108,7 @@ def test_filters_hold_in_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
 
 @pytest.fixture
 def locked(ext4: Path) -> Iterator[Path]:
-    """Give a place with three targets, of which the second holds an entry that must stay."""
+    """Yield a place with three targets, of which the second holds an entry that must stay."""
     needs_root("immutable files")
     chattr = needs_tool("chattr", package="e2fsprogs")
     for name in "abc":

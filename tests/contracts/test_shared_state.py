@@ -38,7 +38,7 @@ def test_a_job_is_listed_once_and_as_running(cli: Cli, tmpfs: Path) -> None:
     many_directories(target, 3, 30_000)
     job = start_slowly(cli, target)
     for _ in range(2):
-        assert [(one["id"], one["state"]) for one in cli.jobs()] == [(job, "running")]
+        assert [(row["id"], row["state"]) for row in cli.jobs()] == [(job, "running")]
     cli.delete(target, "find").expect(3)
     assert cli.state_of(job) == "running"
     cli.run("cancel", job).expect(0)
@@ -50,7 +50,7 @@ def test_a_directory_can_be_put_aside_and_back(cli: Cli, tmpfs: Path) -> None:
     (tmpfs / "spool").mkdir()
     (tmpfs / "spool" / "x").touch()
     record = cli.run("aside", "--yes", "--json", tmpfs / "spool").expect(0).object()
-    assert [one["id"] for one in cli.run("aside", "--list", "--json").expect(0).array()] == [
+    assert [row["id"] for row in cli.run("aside", "--list", "--json").expect(0).array()] == [
         record["id"]
     ]
     cli.run("aside", "--undo", str(record["id"]), "--yes").expect(0)
@@ -60,7 +60,7 @@ def test_a_directory_can_be_put_aside_and_back(cli: Cli, tmpfs: Path) -> None:
 @pytest.mark.usefixtures("one_place")
 def test_a_new_job_is_made_where_it_is_found(cli: Cli) -> None:
     create(plan("abc123"))
-    assert [one["id"] for one in cli.jobs()] == ["abc123"]
+    assert [job["id"] for job in cli.jobs()] == ["abc123"]
 
 
 _NO_LOCKS = """
@@ -85,9 +85,9 @@ def test_without_locks_nothing_is_deleted(
     without_locks = {"PYTHONPATH": str(patched)}
     words = ("delete", "--strategy", "rm", "--yes", *detach)
     finished = cli.run(*words, tmp_path / "t", environment=without_locks).expect(5)
-    said = finished.stderr + finished.stdout.decode()
-    assert "cannot be locked" in said
-    assert "XDG_STATE_HOME" in said
+    output = finished.stderr + finished.stdout.decode()
+    assert "cannot be locked" in output
+    assert "XDG_STATE_HOME" in output
     assert len(os.listdir(tmp_path / "t")) == 20
     # And the list works: the job was never made, or refused, and one that ended needs no lock
     jobs = cli.run("jobs", "--json", environment=without_locks).expect(0).array()

@@ -42,8 +42,8 @@ class Before:
         subprocess.run(["sync", "-f", target], check=True)
         survey = list(SurveyRunner([str(target)]).run())[-1]
         device = target.stat().st_dev
-        held = scan_open_files([str(target)], device, limit_s=_LOOK_LIMIT_S)
-        return cls(target, device, survey, space_of(str(target)), held)
+        scan = scan_open_files([str(target)], device, limit_s=_LOOK_LIMIT_S)
+        return cls(target, device, survey, space_of(str(target)), scan)
 
     def causes(self) -> tuple[Discrepancy, ...]:
         """Delete it, look again, and return the causes."""
@@ -66,7 +66,7 @@ class Before:
 
 @pytest.fixture
 def small_ext4(mount_root: Path) -> Iterator[Path]:
-    """Give an ext4 of 64 MiB, of which half is reserved for root, to each test anew."""
+    """Yield an ext4 of 64 MiB, of which half is reserved for root, to each test anew."""
     reserve, options = ("-m", "50"), "loop,noinit_itable"
     point = mount_image(mount_root / "reserved", "ext4", 64 * MIB, *reserve, options=options)
     yield point
@@ -91,7 +91,7 @@ def test_a_held_file(ext4: Path, start_python: StartPython) -> None:
     blocks_bytes = file.stat().st_blocks * 512
     pid = start_python(_HOLD, file)
     before = Before.of(ext4 / "t")
-    assert [one.path for one in before.held.held] == [str(file)]
+    assert [open_file.path for open_file in before.held.held] == [str(file)]
     (cause,) = before.causes()
     assert (cause.kind, cause.pid, cause.bytes) == (DiscrepancyKind.HELD_OPEN, pid, blocks_bytes)
     assert cause.command == Path(f"/proc/{pid}/comm").read_text().strip()
@@ -113,8 +113,8 @@ def test_another_deleted_file(ext4: Path, start_python: StartPython) -> None:
     old.unlink()
     write(ext4 / "t" / "new", 20)
     new_pid = start_python(_HOLD, ext4 / "t" / "new")
-    found = [(one.kind, one.pid) for one in Before.of(ext4 / "t").causes()]
-    assert found == [
+    discrepancies = [(cause.kind, cause.pid) for cause in Before.of(ext4 / "t").causes()]
+    assert discrepancies == [
         (DiscrepancyKind.HELD_OPEN, new_pid),
         (DiscrepancyKind.HELD_OPEN_ELSEWHERE, old_pid),
     ]

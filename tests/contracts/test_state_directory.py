@@ -31,7 +31,7 @@ _TINY = "size=128k,mode=0755"
 
 @pytest.fixture
 def target(tmpfs: Path) -> Path:
-    """Give a tree that takes forty seconds at the rate SLOWLY."""
+    """Return a tree that takes forty seconds at the rate SLOWLY."""
     target = tmpfs / "t"
     flat(target, FILES)
     return target
@@ -39,7 +39,7 @@ def target(tmpfs: Path) -> Path:
 
 @pytest.fixture
 def small(tmpfs: Path) -> Path:
-    """Give a tree of 9 entries."""
+    """Return a tree of 9 entries."""
     many_directories(tmpfs / "small", 2, 3)
     return tmpfs / "small"
 

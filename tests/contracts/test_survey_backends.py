@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.backends import FLAGS, assert_same, told_by
+from tests.contracts.backends import FLAGS, assert_same, survey_by
 from tests.filesystems import mount_bind, mount_tmpfs
 from tests.matrix.ordinary_user import GID, UID, ordinary_user
 from tests.needs import needs_engine, needs_root, needs_tool
@@ -35,7 +35,7 @@ def engine() -> None:
 
 @pytest.fixture(scope="module")
 def grounds(mount_root: Path) -> Iterator[Grounds]:
-    """Give file systems that are mounted when they are asked for."""
+    """Yield file systems that are mounted when they are asked for."""
     needs_root("mounting file systems")
     place = mount_root / "backends"
     place.mkdir()
@@ -238,13 +238,13 @@ def test_an_ordinary_user(tmpfs: Path) -> None:
     command: list[str | Path] = [*user, sys.executable, "-c", _BOTH, root, repository]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (finished.returncode, finished.stderr) == (0, "")
-    told = dict(line.rsplit(" ", 1) for line in finished.stdout.splitlines())
-    assert int(told["roots-closed"]) == DirectoryFlag.UNREADABLE
-    assert int(told["roots-names-only"]) == DirectoryFlag.UNREADABLE
-    assert int(told["own-no-names"]) == DirectoryFlag.UNREADABLE
-    assert int(told["own-read-only"]) & DirectoryFlag.UNWRITABLE
-    assert int(told["roots-sticky"]) & DirectoryFlag.STICKY
-    assert int(told["own-shared"]) & DirectoryFlag.SHARED
+    counts = dict(line.rsplit(" ", 1) for line in finished.stdout.splitlines())
+    assert int(counts["roots-closed"]) == DirectoryFlag.UNREADABLE
+    assert int(counts["roots-names-only"]) == DirectoryFlag.UNREADABLE
+    assert int(counts["own-no-names"]) == DirectoryFlag.UNREADABLE
+    assert int(counts["own-read-only"]) & DirectoryFlag.UNWRITABLE
+    assert int(counts["roots-sticky"]) & DirectoryFlag.STICKY
+    assert int(counts["own-shared"]) & DirectoryFlag.SHARED
 
 
 def flat_below(path: Path) -> None:
@@ -255,8 +255,8 @@ def flat_below(path: Path) -> None:
 
 @pytest.mark.parametrize("case", SETTLED, ids=lambda case: case.name)
 def test_every_pathology(case: Pathology, grounds: Grounds) -> None:
-    with made(case, case.filesystems[0], grounds) as (_, what):
-        expected = told_by("scandir", what.tree)
-        told = told_by("engine", what.tree)
-        assert told.rows == expected.rows
-        assert told == expected
+    with made(case, case.filesystems[0], grounds) as (_, scene):
+        expected = survey_by("scandir", scene.tree)
+        by_engine = survey_by("engine", scene.tree)
+        assert by_engine.rows == expected.rows
+        assert by_engine == expected

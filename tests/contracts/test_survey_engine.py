@@ -93,13 +93,13 @@ class TestEngine:
 
     @pytest.fixture(autouse=True)
     def engine(self) -> str:
-        """Give its path."""
+        """Return its path."""
         needs_engine()
         return find_engine() or ""
 
     @pytest.fixture
     def many(self, tmp_path: Path) -> Path:
-        """Give a tree of which more is told than a pipe holds."""
+        """Return a tree of which more is told than a pipe holds."""
         root = tmp_path / "many"
         for number in range(2_000):
             (root / f"{number % 20}" / f"directory-{number}").mkdir(parents=True)
@@ -110,8 +110,8 @@ class TestEngine:
         *_, survey = SurveyRunner([str(tmp_path / "t")], checks_surroundings=False).run()
         assert survey.backend == "engine"
         assert_counts(survey, naive(os.fsencode(tmp_path / "t")))
-        told = cli.run("survey", "--json", tmp_path / "t").expect(0).object()
-        assert (told["backend"], told["entries"]) == ("engine", survey.totals.entries)
+        report = cli.run("survey", "--json", tmp_path / "t").expect(0).object()
+        assert (report["backend"], report["entries"]) == ("engine", survey.totals.entries)
 
     def _begun(self, many: Path) -> tuple[Iterator[Survey], int]:
         family = children_of(os.getpid())

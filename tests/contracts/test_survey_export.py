@@ -43,21 +43,21 @@ def sums(exported: bytes) -> dict[str, int]:
     """Add up an export as ncdu does: every inode with several names once."""
     waiting = [json.loads(exported.decode("utf-8", "surrogateescape"))[3]]
     seen: set[int] = set()
-    told = {"entries": 0, "directories": 0, "apparent_bytes": 0, "allocated_bytes": 0}
+    sums_so_far = {"entries": 0, "directories": 0, "apparent_bytes": 0, "allocated_bytes": 0}
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, list):
-            told["directories"] += 1
-            waiting += one[1:]
-            one = one[0]
-        told["entries"] += 1
-        if one.get("hlnkc"):
-            if one["ino"] in seen:
+        node = waiting.pop()
+        if isinstance(node, list):
+            sums_so_far["directories"] += 1
+            waiting += node[1:]
+            node = node[0]
+        sums_so_far["entries"] += 1
+        if node.get("hlnkc"):
+            if node["ino"] in seen:
                 continue
-            seen.add(one["ino"])
-        told["apparent_bytes"] += one.get("asize", 0)
-        told["allocated_bytes"] += one.get("dsize", 0)
-    return told
+            seen.add(node["ino"])
+        sums_so_far["apparent_bytes"] += node.get("asize", 0)
+        sums_so_far["allocated_bytes"] += node.get("dsize", 0)
+    return sums_so_far
 
 
 def test_ncdu_reads_what_is_exported(cli: Cli, tree: Path, tmp_path: Path) -> None:
@@ -68,35 +68,35 @@ def test_ncdu_reads_what_is_exported(cli: Cli, tree: Path, tmp_path: Path) -> No
     own = subprocess.run([ncdu, "-0", "-e", "-x", "-o-", tree], capture_output=True, check=True)
     assert entries_of(again.stdout) == entries_of(own.stdout) == entries_of(file.read_bytes())
     # And the sums are those of the survey
-    told = cli.run("survey", tree, "--json").expect(0).object()
-    assert sums(again.stdout) == {name: told[name] for name in sums(again.stdout)}
+    report = cli.run("survey", tree, "--json").expect(0).object()
+    assert sums(again.stdout) == {name: report[name] for name in sums(again.stdout)}
 
 
 def entries_of(exported: bytes) -> list[tuple[str, list[tuple[str, Any]]]]:
     """Return all entries with their fields, whatever order the directories were read in."""
-    found: list[tuple[str, list[tuple[str, Any]]]] = []
+    directories: list[tuple[str, list[tuple[str, Any]]]] = []
     waiting = [("", json.loads(exported.decode("utf-8", "surrogateescape"))[3])]
     while waiting:
         above, one = waiting.pop()
         item = one[0] if isinstance(one, list) else one
         path = f"{above}/{item['name']}"
-        found.append((path, sorted(item.items())))
+        directories.append((path, sorted(item.items())))
         waiting += [(path, below) for below in one[1:]] if isinstance(one, list) else []
-    return sorted(found)
+    return sorted(directories)
 
 
 def test_ncdu_shows_the_same_totals(cli: Cli, tree: Path, tmp_path: Path) -> None:
     ncdu = needs_tool("ncdu", package="ncdu")
     file = tmp_path / "out.json"
     cli.run("survey", tree, "--export", file).expect(0)
-    told = cli.run("survey", tree, "--json").expect(0).object()
+    report = cli.run("survey", tree, "--json").expect(0).object()
     screen = shown_by(ncdu, "--si", "-f", str(file))
     # They are those of the survey; ncdu does not count the top as an item
     totals = re.search(r"disk usage: ([\d.]+ .?B) .*size: ([\d.]+ .?B) Items: (\d+)", screen)
     assert totals is not None, screen
-    assert totals[1] == si(told["allocated_bytes"])
-    assert totals[2] == si(told["apparent_bytes"])
-    assert int(totals[3]) == told["entries"] - 1
+    assert totals[1] == si(report["allocated_bytes"])
+    assert totals[2] == si(report["apparent_bytes"])
+    assert int(totals[3]) == report["entries"] - 1
 
 
 def si(size_bytes: float) -> str:
@@ -132,29 +132,29 @@ def test_what_ncdu_exports_is_imported(cli: Cli, tree: Path, tmp_path: Path) -> 
     file = tmp_path / "own.json"
     with file.open("wb") as output:
         subprocess.run([ncdu, "-0", "-e", "-x", "-o-", tree], stdout=output, check=True)
-    told = cli.run("survey", tree, "--json").expect(0).object()
+    report = cli.run("survey", tree, "--json").expect(0).object()
     subprocess.run(["gzip", "-k", file], check=True)
     for name in (file, tmp_path / "own.json.gz"):
         imported = cli.run("survey", "--import", name, "--json", "--top", "3").expect(0).object()
         for field in (*COUNTS, "path", "freed_bytes_min", "freed_bytes_max", "complete"):
-            assert imported[field] == told[field], field
+            assert imported[field] == report[field], field
         assert imported["backend"] == "ncdu-import"
         assert len(imported["rankings"]["entries"]) == 3
 
 
 def test_json_says_more(cli: Cli, tree: Path) -> None:
-    told = cli.run("survey", tree, "--json", "--top", "2").expect(0).object()
-    assert told["inodes"] == told["entries"] - 1
-    assert set(told["rankings"]) == {"entries", "inodes", "allocated", "oldest", "newest"}
+    report = cli.run("survey", tree, "--json", "--top", "2").expect(0).object()
+    assert report["inodes"] == report["entries"] - 1
+    assert set(report["rankings"]) == {"entries", "inodes", "allocated", "oldest", "newest"}
     fields = {
         "path", "entries", "inodes", "allocated_bytes", "index_bytes", "oldest_s", "newest_s",
     }  # fmt: skip
-    for ranking in told["rankings"].values():
+    for ranking in report["rankings"].values():
         assert len(ranking) == 2
         assert fields <= ranking[0].keys()
-    assert isinstance(told["groups"], list)
+    assert isinstance(report["groups"], list)
     order = ["critical", "warning", "info"]
-    severities = [order.index(one["severity"]) for one in told["pathologies"]]
+    severities = [order.index(finding["severity"]) for finding in report["pathologies"]]
     assert severities == sorted(severities)
     assert len(severities) >= 2
 
@@ -167,16 +167,16 @@ def test_text_says_the_same(cli: Cli, tree: Path) -> None:
 
 
 def test_csv_and_json_of_all_directories(cli: Cli, tree: Path, tmp_path: Path) -> None:
-    told = cli.run("survey", tree, "--json").expect(0).object()
+    report = cli.run("survey", tree, "--json").expect(0).object()
     cli.run("survey", tree, "--export", tmp_path / "out.csv").expect(0)
     cli.run("survey", tree, "--export", tmp_path / "out.json", "--format", "json").expect(0)
     _, first, *rest = csv.reader(io.StringIO((tmp_path / "out.csv").read_text(), newline=""))
-    assert 1 + len(rest) == told["directories"]
-    assert str(told["entries"]) in first
+    assert 1 + len(rest) == report["directories"]
+    assert str(report["entries"]) in first
     whole = json.loads((tmp_path / "out.json").read_text())
-    assert len(whole["tree"]) == told["directories"]
-    assert whole["tree"][0]["subtree_allocated_bytes"] == told["allocated_bytes"]
-    assert whole["entries"] == told["entries"]
+    assert len(whole["tree"]) == report["directories"]
+    assert whole["tree"][0]["subtree_allocated_bytes"] == report["allocated_bytes"]
+    assert whole["entries"] == report["entries"]
 
 
 def test_an_import_can_be_exported_as_csv(cli: Cli, tree: Path, tmp_path: Path) -> None:
@@ -202,12 +202,12 @@ def test_an_export_is_private_and_replaces_nothing(cli: Cli, tree: Path, tmp_pat
     cli.run("survey", tree, "--export", file).expect(2).assert_one_sentence()
     assert file.read_bytes() == before
     # And with --force it is replaced; --json tells about it
-    told = cli.run("survey", tree, "--export", file, "--force", "--json").expect(0).object()
-    assert told["schema"] == 1
-    assert told["file"] == str(file)
-    assert told["entries"] == before.count(b'"name"')
+    report = cli.run("survey", tree, "--export", file, "--force", "--json").expect(0).object()
+    assert report["schema"] == 1
+    assert report["file"] == str(file)
+    assert report["entries"] == before.count(b'"name"')
     # And no half file is left beside it
-    assert not [one for one in tmp_path.iterdir() if one.name.startswith(".tui")]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".tui")]
 
 
 @pytest.mark.parametrize("kind", ["ncdu", "csv", "json"])
@@ -217,8 +217,8 @@ def test_an_export_into_the_tree_leaves_itself_out(cli: Cli, tree: Path, kind: s
     # The file that is written is not counted
     assert cli.run("survey", tree, *export).expect(0).object()["entries"] == entries
     # And a file that it replaces is counted as it was, but none besides
-    told = cli.run("survey", tree, *export, "--force").expect(0).object()
-    assert told["entries"] == entries + 1
+    report = cli.run("survey", tree, *export, "--force").expect(0).object()
+    assert report["entries"] == entries + 1
 
 
 @pytest.mark.parametrize(

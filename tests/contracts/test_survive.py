@@ -38,14 +38,14 @@ def strategy_processes(cli: Cli, job: str, target: Path) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process has a command line still; a zombie has none."""
+    """Return whether a process has a command line still; a zombie has none."""
     with suppress(OSError):
         return Path("/proc", str(pid), "cmdline").read_bytes() != b""
     return False
 
 
 def has_counted_removals(cli: Cli, job: str) -> bool:
-    """Tell whether the journal says that something was deleted."""
+    """Return whether the journal says that something was deleted."""
     samples = (event for event in cli.journal(job) if event["type"] == "Sampled")
     return any(sample["removed"]["entries"] > 0 for sample in samples)
 

@@ -24,14 +24,14 @@ SOON_S = 15.0
 
 @pytest.fixture
 def hanging(tmp_path: Path) -> Iterator[FuseMount]:
-    """Give a tree in which the directory ``hang`` never answers."""
+    """Yield a tree in which the directory ``hang`` never answers."""
     with fuse_tree(tmp_path / "mount", "hang") as tree:
         yield tree
 
 
 @pytest.fixture
 def dead(tmp_path: Path) -> Iterator[FuseMount]:
-    """Give a tree whose server has stopped."""
+    """Yield a tree whose server has stopped."""
     with fuse_tree(tmp_path / "mount") as tree:
         tree.stop_answering()
         yield tree

@@ -16,7 +16,7 @@ MISSING, DONE = 4, 0
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Give a directory to delete."""
+    """Return a directory to delete."""
     needs_root("tools that another user can replace")
     flat(tmp_path / "tree", 5)
     return tmp_path / "tree"
@@ -24,7 +24,7 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def exposed(tmp_path: Path) -> Path:
-    """Give a directory that everybody may write in, with an rm that must not run."""
+    """Return a directory that everybody may write in, with an rm that must not run."""
     directory = tmp_path / "exposed"
     directory.mkdir()
     tool = directory / "rm"

@@ -20,7 +20,7 @@ from tui_fs.model.paths import harmless
 
 @pytest.fixture(params=USES)
 def used(request: pytest.FixtureRequest, ext4: Path) -> Iterator[tuple[Used, ExitStack]]:
-    """Give a directory in each kind of use, and what ends the use."""
+    """Yield a directory in each kind of use, and what ends the use."""
     needs_root("mounting")
     with ExitStack() as end:
         yield USES[request.param](ext4, end), end
@@ -36,8 +36,8 @@ def test_a_directory_in_use_is_refused_until_the_use_ends(
     cli: Cli, used: tuple[Used, ExitStack]
 ) -> None:
     # A directory that something else uses
-    what, end = used
-    target = what.target
+    scene, end = used
+    target = scene.target
     before = manifest(target)
     for command in (
         ("delete", "--strategy", "rm", "--yes"),
@@ -47,7 +47,7 @@ def test_a_directory_in_use_is_refused_until_the_use_ends(
         ("aside", "--yes", "--twin"),
         ("recreate", "--yes", "--accept-occupants"),
     ):
-        _assert_refused(cli.run(*command, target), what)
+        _assert_refused(cli.run(*command, target), scene)
     # And nothing was touched
     assert manifest(target) == before
     # And when the use has ended, it is deleted; namespaces of other tests may have copied a mount
@@ -58,22 +58,26 @@ def test_a_directory_in_use_is_refused_until_the_use_ends(
 
 def test_an_estimate_reports_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
     # A directory that something else uses
-    what, _ = used
+    scene, _ = used
     # When it is estimated, quickly or not
     for option in ("--no-measuring", "--quick"):
-        told = cli.run("estimate", option, "--json", what.target).expect(0).object()
-        assert told["recommended"] is None
-        for estimate in told["strategies"]:
+        report = cli.run("estimate", option, "--json", scene.target).expect(0).object()
+        assert report["recommended"] is None
+        for estimate in report["strategies"]:
             assert not estimate["feasible"]
-            assert harmless(what.says[0].removeprefix("process ")) in str(estimate["reasons"])
+            assert harmless(scene.says[0].removeprefix("process ")) in str(estimate["reasons"])
 
 
 def test_a_survey_finds_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
-    what, _ = used
-    found = [one for one in survey_with(cli, what.target).findings if one.kind == "used-elsewhere"]
-    assert [one.path for one in found] == [str(what.where)]
-    assert found[0].severity is Severity.CRITICAL
-    assert what.says[0] in found[0].meaning
+    scene, _ = used
+    findings = [
+        finding
+        for finding in survey_with(cli, scene.target).findings
+        if finding.kind == "used-elsewhere"
+    ]
+    assert [finding.path for finding in findings] == [str(scene.where)]
+    assert findings[0].severity is Severity.CRITICAL
+    assert scene.says[0] in findings[0].meaning
 
 
 def test_a_directory_on_an_overlay_is_deleted(cli: Cli, ext4: Path, strategy: str) -> None:

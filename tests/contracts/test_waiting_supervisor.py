@@ -20,7 +20,7 @@ _DEADLINE_S = 30.0
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """Give a directory of five files."""
+    """Return a directory of five files."""
     flat(tmp_path / "target", 5)
     return tmp_path / "target"
 

@@ -15,7 +15,7 @@ Open = Callable[..., Terminal]
 
 @pytest.fixture
 def open_command(tmp_path: Path) -> Iterator[Open]:
-    """Give a function that runs a command in a terminal, which is closed at the end."""
+    """Yield a function that runs a command in a terminal, which is closed at the end."""
     needs_tool("tmux", "tmux")
     opened: list[Terminal] = []
     home = tmp_path / "home"
@@ -33,7 +33,7 @@ def open_command(tmp_path: Path) -> Iterator[Open]:
 
 @pytest.fixture
 def open_on(cli: Cli, open_command: Open) -> Open:
-    """Give a function that opens the screens on a directory."""
+    """Return a function that opens the screens on a directory."""
 
     def open_screens(path: Path, *options: str, columns: int = 80, lines: int = 24) -> Terminal:
         return open_command(cli.program, *options, str(path), columns=columns, lines=lines)
@@ -43,7 +43,7 @@ def open_on(cli: Cli, open_command: Open) -> Open:
 
 @pytest.fixture
 def shell(open_command: Open) -> Terminal:
-    """Give a shell with job control."""
+    """Return a shell with job control."""
     terminal = open_command("bash", "--norc", "--noprofile", "-i", columns=160)
     terminal.wait_for("$" if os.geteuid() else "#")
     return terminal

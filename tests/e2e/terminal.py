@@ -80,7 +80,7 @@ class Terminal:
         self._run("kill-server")
 
     def is_open(self) -> bool:
-        """Tell whether the command still runs."""
+        """Return whether the command still runs."""
         return self._run("has-session").returncode == 0
 
     def _tmux(self, *arguments: str) -> subprocess.CompletedProcess[str]:

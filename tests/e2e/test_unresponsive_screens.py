@@ -17,7 +17,7 @@ NO_ANSWER = "The file system has not answered yet."
 
 @pytest.fixture
 def fuse(tmp_path: Path) -> Iterator[FuseMount]:
-    """Give a tree in which ``hang`` never answers, however it is asked."""
+    """Yield a tree in which ``hang`` never answers, however it is asked."""
     with fuse_tree(tmp_path / "mount", "hang") as fuse:
         yield fuse
 

@@ -25,9 +25,9 @@ Json = dict[str, Any]
 def engine() -> str:
     """Return the engine's path; without one the test cannot be run here."""
     needs_engine()
-    found = find_engine()
-    assert found is not None
-    return found
+    path = find_engine()
+    assert path is not None
+    return path
 
 
 def delete_command(
@@ -112,8 +112,8 @@ class Conversation:
         self, *arguments: str | Path, first: str = "", descriptors: int | None = None
     ) -> None:
         """Start it with at most so many descriptors; the command `first` waits for it already."""
-        heard, said = os.pipe()
-        self._commands = os.fdopen(said, "wb", buffering=0)
+        heard, writer = os.pipe()
+        self._commands = os.fdopen(writer, "wb", buffering=0)
         self._commands.write(first.encode())
         self._process = subprocess.Popen(
             delete_command("--every", "20", *arguments),
@@ -148,9 +148,9 @@ class Conversation:
         self._commands.close()
         out, errors = self._process.communicate(timeout=DEADLINE_S)
         for line in (self._rest + out).splitlines():
-            told = json.loads(line)
-            if told["type"] == "counts":
-                self.counts = told
+            message = json.loads(line)
+            if message["type"] == "counts":
+                self.counts = message
         return Ended(self._process.returncode, self.counts, tuple(errors.decode().splitlines()))
 
     def _until(self, wanted: Any) -> Json:
@@ -160,11 +160,11 @@ class Conversation:
             line, separator, rest = self._rest.partition(b"\n")
             if separator:
                 self._rest = rest
-                told: Json = json.loads(line)
-                if told["type"] == "counts":
-                    self.counts = told
-                if wanted(told):
-                    return told
+                message: Json = json.loads(line)
+                if message["type"] == "counts":
+                    self.counts = message
+                if wanted(message):
+                    return message
                 continue
             left_s = deadline - time.monotonic()
             assert left_s > 0, "it has said nothing in time"

@@ -19,10 +19,10 @@ def cargo() -> str:
     path = working_cargo()
     if path is None:
         pytest.skip("cargo is not installed; enable it with: apt-get install cargo, or rustup")
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-    version = re.search(r"(\d+)\.(\d+)", said)
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"(\d+)\.(\d+)", output)
     if version is None or (int(version[1]), int(version[2])) < OLDEST:
-        pytest.skip(f"{said.strip()} is older than {OLDEST}; enable it with: rustup update")
+        pytest.skip(f"{output.strip()} is older than {OLDEST}; enable it with: rustup update")
     return path
 
 

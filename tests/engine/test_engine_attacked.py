@@ -67,7 +67,7 @@ def test_what_was_changed_while_it_stood_stopped_is_looked_at_again(tmpfs: Path)
 
 
 def _stands(threads: str) -> bool:
-    return all(state_of(f"{threads}/{one}").is_still for one in os.listdir(threads))
+    return all(state_of(f"{threads}/{thread}").is_still for thread in os.listdir(threads))
 
 
 def test_a_run_in_which_nothing_matches_can_be_cancelled(tmpfs: Path) -> None:
@@ -256,7 +256,7 @@ def test_whoever_breaks_its_lease_does_not_kill_it(ext4: Path) -> None:
     with open(target / "large", "wb") as file:
         for step in range(6):  # not sparse, in many extents
             os.posix_fallocate(file.fileno(), step << 29, 300 << 20)
-    held = os.open(target / "large", os.O_PATH)
+    target_fd = os.open(target / "large", os.O_PATH)
     process = subprocess.Popen(
         delete_command("--gentle", "--", target),
         stdin=subprocess.DEVNULL,
@@ -264,9 +264,9 @@ def test_whoever_breaks_its_lease_does_not_kill_it(ext4: Path) -> None:
         stderr=subprocess.PIPE,
     )
     while process.poll() is None:
-        if os.fstat(held).st_nlink == 0:
-            os.close(os.open(f"/proc/self/fd/{held}", os.O_RDONLY))
-    os.close(held)
+        if os.fstat(target_fd).st_nlink == 0:
+            os.close(os.open(f"/proc/self/fd/{target_fd}", os.O_RDONLY))
+    os.close(target_fd)
     assert process.returncode == 0
     assert not target.exists()
 

@@ -99,7 +99,7 @@ def test_deep_chain_of_a_lower_layer_is_removed_though_deleting_changes_birth_ti
 
 @pytest.fixture(params=("tmpfs", "xfs"))
 def either_end(request: pytest.FixtureRequest) -> Path:
-    """Give a place where names are taken from one end, and one where from both."""
+    """Return a place where names are taken from one end, and one where from both."""
     place: Path = request.getfixturevalue(request.param)
     return place
 
@@ -259,8 +259,8 @@ def test_room_for_descriptors_is_made_before_there_are_threads(tmp_path: Path) -
         timeout=DEADLINE_S,
         check=True,
     )
-    told = trace.read_text()
-    before, after = re.split(r" clone3?\(", told, maxsplit=1)
+    traced = trace.read_text()
+    before, after = re.split(r" clone3?\(", traced, maxsplit=1)
     (room,) = re.findall(r" fcntl\(.*F_DUPFD_CLOEXEC, (\d+)\) += \1\n", before)
     opened = [int(number) for number in re.findall(r" openat2.* = (\d+)\n", after)]
     assert 100 < max(opened) <= int(room)

@@ -20,12 +20,12 @@ NOBODY = 65534
 
 def failures(messages: tuple[str, ...]) -> set[tuple[str, str, str]]:
     """Return operation, quoted path and reason of each message."""
-    found = set()
+    paths = set()
     for message in messages:
         match = FAILURE.fullmatch(message)
         assert match is not None, message
-        found.add((match[1], match[2], match[3]))
-    return found
+        paths.add((match[1], match[2], match[3]))
+    return paths
 
 
 @pytest.mark.root
@@ -50,10 +50,10 @@ def test_directories_that_may_not_be_written_keep_what_is_in_them(ext4: Path) ->
     # that could not be read is gone
     assert sorted(os.listdir(target)) == ["directory-00001", "directory-00002"]
     assert len(os.listdir(locked)) == len(os.listdir(hidden)) == 10
-    told = failures(ended.messages)
-    assert len(told) == len(ended.messages) == 11
-    assert ("open", f"./{hidden.name}", "Permission denied") in told
-    assert all(reason == "Permission denied" for _, _, reason in told)
+    failed = failures(ended.messages)
+    assert len(failed) == len(ended.messages) == 11
+    assert ("open", f"./{hidden.name}", "Permission denied") in failed
+    assert all(reason == "Permission denied" for _, _, reason in failed)
     assert ended.counts["removed"] == 2 * 11 + 1
 
 

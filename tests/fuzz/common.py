@@ -74,7 +74,7 @@ TOKENS: tuple[bytes, ...] = (
 
 @st.composite
 def mutated(draw: st.DrawFn, samples: Sequence[bytes], most: int = 4) -> bytes:
-    """Give a sample that was cut, flipped, torn, repeated, or had something put into it."""
+    """Return a sample that was cut, flipped, torn, repeated, or had something put into it."""
     text = draw(st.sampled_from(samples))
     for _ in range(draw(st.integers(0, most))):
         start, end = sorted((_place(draw, text), _place(draw, text)))
@@ -107,7 +107,7 @@ NUMBERS = (
 
 @st.composite
 def filled(draw: st.DrawFn, *templates: bytes) -> bytes:
-    """Give a template with a number of any kind at each ``@``."""
+    """Return a template with a number of any kind at each ``@``."""
     parts = draw(st.sampled_from(templates)).split(b"@")
     numbers = [draw(st.sampled_from(NUMBERS)) for _ in parts[1:]]
     pairs = zip([b"", *numbers], parts, strict=True)
@@ -120,7 +120,7 @@ def _place(draw: st.DrawFn, text: bytes) -> int:
 
 @st.composite
 def pieces(draw: st.DrawFn, text: bytes) -> list[bytes]:
-    """Give a text in pieces that end anywhere."""
+    """Return a text in pieces that end anywhere."""
     cuts = draw(st.lists(st.integers(0, len(text)), max_size=8))
     ends = sorted({*cuts, len(text)})
     return [text[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
@@ -153,7 +153,7 @@ class _Doubled(dict[str, Any]):
 
 @st.composite
 def damaged(draw: st.DrawFn, value: Any, most: int = 3) -> bytes:
-    """Give the JSON text of a value of which some parts were replaced, lost, added or doubled."""
+    """Return the JSON text of a value of which some parts were replaced, lost, added or doubled."""
     whole = json.loads(json.dumps(value))
     for _ in range(draw(st.integers(0, most))):
         whole = _damaged(draw, whole)
@@ -200,7 +200,7 @@ _absolute_paths = _bytes.map(lambda path: PathStr(os.fsdecode(b"/" + path)))
 
 
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
-    """Give values of a type, as far down as it goes."""
+    """Return values of a type, as far down as it goes."""
     if hint in _SCALARS:
         return _SCALARS[hint]
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
@@ -218,7 +218,10 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
         return st.one_of(
-            [st.none() if one is types.NoneType else values_of(one) for one in arguments]
+            [
+                st.none() if argument is types.NoneType else values_of(argument)
+                for argument in arguments
+            ]
         )
     if origin is dict:
         return st.dictionaries(values_of(arguments[0]), values_of(arguments[1]), max_size=3)

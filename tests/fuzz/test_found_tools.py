@@ -180,9 +180,9 @@ def test_a_pattern_with_a_nul_is_refused() -> None:
 def test_impossible_numbers_in_lines_of_strace_break_nothing(line: bytes) -> None:
     parser = StraceParser()
     parser.line(line)
-    for one in parser.counts().calls.values():
-        assert one.seconds is not None
-        assert math.isfinite(one.seconds)
+    for count in parser.counts().calls.values():
+        assert count.seconds is not None
+        assert math.isfinite(count.seconds)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ nasty_values = st.recursive(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a directory that many inputs share."""
+    """Return a directory that many inputs share."""
     return tmp_path_factory.mktemp("fuzz")
 
 
@@ -60,7 +60,7 @@ def event_of(line: bytes) -> Event | None:
 
 
 def report_for(events: list[Event]) -> dict[str, Any]:
-    """Fold events and give the report, as a view does."""
+    """Fold events and return the report, as a view does."""
     snapshot = Snapshot()
     for event in events:
         snapshot = fold(snapshot, event)
@@ -111,7 +111,7 @@ def test_a_damaged_event_that_is_read_stays_what_it_is(line: bytes) -> None:
 def test_a_line_of_damaged_bytes_is_read_or_refused(folder: Path, line: bytes) -> None:
     with tried():
         events, problem = read(folder / "line", line + b"\n")
-    whole = [event_of(one) for one in line.split(b"\n")]
+    whole = [event_of(part) for part in line.split(b"\n")]
     good = whole.index(None) if None in whole else len(whole)
     assert events == whole[:good]
     assert bool(problem) == (good < len(whole))
@@ -129,7 +129,7 @@ def test_a_journal_of_any_lines_can_be_reported(folder: Path, text: bytes) -> No
         report = report_for(events)
         assert_can_be_shown(report)
     # And it says done only if that was written
-    ends = [one.outcome for one in events if isinstance(one, JobFinished)]
+    ends = [event.outcome for event in events if isinstance(event, JobFinished)]
     assert report["outcome"] != "done" or Outcome.DONE in ends
 
 
@@ -211,7 +211,7 @@ def test_json_that_is_nothing_of_ours_is_refused(value: Any) -> None:
     with tried():
         for read_one in (
             event_from_json,
-            lambda one: decode(Plan, one),
+            lambda value: decode(Plan, value),
         ):
             with pytest.raises(BadInput):
                 read_one(value)

@@ -22,7 +22,7 @@ from tui_fs.model.paths import is_within
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a directory that many inputs share."""
+    """Return a directory that many inputs share."""
     return tmp_path_factory.mktemp("fuzz")
 
 
@@ -47,7 +47,7 @@ def test_a_damaged_mount_table_is_read_whole_or_refused(folder: Path, text: byte
     for mount in mounts:
         assert mount_of(mount.mount_point, mounts) is not None
         below = mounts_below(mount.mount_point, mounts)
-        assert all(is_within(one.mount_point, mount.mount_point) for one in below)
+        assert all(is_within(entry.mount_point, mount.mount_point) for entry in below)
 
 
 kernel_path = st.binary(max_size=12).map(lambda name: b"/" + name.replace(b"\0", b"x"))
@@ -75,7 +75,10 @@ def test_a_mount_comes_back_as_the_kernel_escapes_it(
 
 
 def _escaped(name: bytes) -> bytes:
-    return b"".join(b"\\%03o" % one if one in b" \t\n\\#" else bytes([one]) for one in name)
+    return b"".join(
+        b"\\%03o" % character if character in b" \t\n\\#" else bytes([character])
+        for character in name
+    )
 
 
 @given(mutated([PRESSURE]) | filled(*PRESSURE_TEMPLATES))
@@ -120,8 +123,8 @@ def test_a_pattern_selects_what_find_selects(
             capture_output=True,
             check=True,
         )
-        found = set(finished.stdout.split(b"\0")[:-1])
-        assert {name for name in names if matches_glob(pattern, name)} == found
+        selected = set(finished.stdout.split(b"\0")[:-1])
+        assert {name for name in names if matches_glob(pattern, name)} == selected
 
 
 @given(patterns | st.binary(max_size=40), st.binary(max_size=255))

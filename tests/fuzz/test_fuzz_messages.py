@@ -42,15 +42,15 @@ def _short_lines() -> Iterator[None]:
 def test_a_damaged_message_is_read_or_told(name: StrategyName, line: bytes) -> None:
     strategy = STRATEGIES[name]
     with tried():
-        for found in (strategy.parse_error(line), strategy.parse_output(line)):
-            if isinstance(found, Failure):
-                assert 0 <= found.error < 10_000
-                assert found.operation.isascii()
-                os.fsencode(found.path)
-            elif isinstance(found, Totals):
-                assert 0 <= (found.removed.directories or 0) <= found.removed.entries
-            elif found is not None and not isinstance(found, Remark):
-                assert 0 <= found.directories <= found.entries <= 1
+        for failed in (strategy.parse_error(line), strategy.parse_output(line)):
+            if isinstance(failed, Failure):
+                assert 0 <= failed.error < 10_000
+                assert failed.operation.isascii()
+                os.fsencode(failed.path)
+            elif isinstance(failed, Totals):
+                assert 0 <= (failed.removed.directories or 0) <= failed.removed.entries
+            elif failed is not None and not isinstance(failed, Remark):
+                assert 0 <= failed.directories <= failed.entries <= 1
 
 
 def _c_quoted(data: st.DataObject, name: bytes) -> bytes:
@@ -112,14 +112,14 @@ def test_what_several_rm_write_into_one_pipe_makes_up_no_name(
     while queues:
         queue = data.draw(st.sampled_from(queues))
         text += queue.pop(0)
-        queues = [one for one in queues if one]
+        queues = [pending for pending in queues if pending]
     xargs = STRATEGIES[StrategyName("xargs")]
     with tried():
         for line in text.split(b"\n"):
-            found = xargs.parse_error(line)
-            if found is not None:
-                assert os.fsencode(found.path) in {name for _, name, _ in them}
-                assert found.error in {0, *(REASONS[reason] for _, _, reason in them)}
+            failed = xargs.parse_error(line)
+            if failed is not None:
+                assert os.fsencode(failed.path) in {name for _, name, _ in them}
+                assert failed.error in {0, *(REASONS[reason] for _, _, reason in them)}
 
 
 def _quoted_by_rm(name: bytes) -> bytes:
@@ -181,6 +181,10 @@ def test_nothing_that_is_said_gets_lost(name: StrategyName, errors: list[bytes])
     tool_messages = sum(isinstance(event, ToolSaid) for event in events)
     failed = sum(isinstance(event, EntryFailed) for event in events)
     failed += sum(event.number for event in events if isinstance(event, FailuresCounted))
-    more = [one.text for one in events if isinstance(one, ToolSaid) and "more lines" in one.text]
+    more = [
+        said_event.text
+        for said_event in events
+        if isinstance(said_event, ToolSaid) and "more lines" in said_event.text
+    ]
     ignored = int(more[0].split()[0].removeprefix("(")) - 1 if more else 0
     assert tool_messages + ignored + failed == sum(bool(line.strip()) for line in text.split(b"\n"))

@@ -22,15 +22,15 @@ NAMES = {"263": "unlinkat", "84": "rmdir", "87": "unlink", "3": "close"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a directory that many inputs share."""
+    """Return a directory that many inputs share."""
     return tmp_path_factory.mktemp("fuzz")
 
 
 def assert_possible(counts: Counts) -> None:
     """Fail unless the counts could be those of a run."""
-    for one in counts.calls.values():
-        assert 0 <= one.errors <= one.calls
-        assert one.seconds is None or (math.isfinite(one.seconds) and one.seconds >= 0)
+    for count in counts.calls.values():
+        assert 0 <= count.errors <= count.calls
+        assert count.seconds is None or (math.isfinite(count.seconds) and count.seconds >= 0)
     assert counts.removed is not None
     assert counts.removed.entries >= 0
 
@@ -41,16 +41,16 @@ def test_damaged_lines_of_strace_give_possible_counts(lines: list[bytes]) -> Non
     parser = StraceParser()
     with tried(max(1, len(lines))):
         for line in lines:
-            for one in line.split(b"\n"):
-                parser.line(one)
+            for part in line.split(b"\n"):
+                parser.line(part)
         counts = parser.counts()
         twice = add_up([counts, counts])
     assert_possible(counts)
     assert counts.removed is not None
     assert counts.removed.directories is not None
     assert 0 <= counts.removed.directories <= counts.removed.entries
-    assert {name: one.calls * 2 for name, one in counts.calls.items()} == {
-        name: one.calls for name, one in twice.calls.items()
+    assert {name: count.calls * 2 for name, count in counts.calls.items()} == {
+        name: count.calls for name, count in twice.calls.items()
     }
 
 
@@ -99,7 +99,7 @@ def test_calls_that_interrupt_each_other_are_counted_once(
             if not queues[pid]:
                 del queues[pid]
         counts = parser.counts()
-    assert {name: one.calls for name, one in counts.calls.items()} == expected
+    assert {name: count.calls for name, count in counts.calls.items()} == expected
     assert counts.removed is not None
     assert (counts.removed.entries, counts.removed.directories) == (entries, directories)
 
@@ -144,7 +144,7 @@ def test_the_last_sums_of_bpftrace_count(printed: list[tuple[str, dict[str, int]
             parser.line(json.dumps({"type": "map", "data": {name: value}}).encode())
             last[name] = value
         counts = parser.counts()
-    assert {name: one.calls for name, one in counts.calls.items()} == {
+    assert {name: count.calls for name, count in counts.calls.items()} == {
         NAMES.get(number, f"system call {number}"): value
         for number, value in last["@calls"].items()
     }

@@ -99,7 +99,7 @@ def _assert_in_range(parsed: argparse.Namespace, arguments: list[str]) -> None:
     if getattr(parsed, "yes", False):
         assert {"--y", "--ye", "--yes"} & set(before)
     if getattr(parsed, "keep_root", False):
-        assert any(one.startswith("--k") for one in before)
+        assert any(option.startswith("--k") for option in before)
     if hasattr(parsed, "batch_size"):
         options = options_of(parsed)
         assert 1 <= options.batch_size <= 1_000_000
@@ -119,11 +119,11 @@ def _assert_in_range(parsed: argparse.Namespace, arguments: list[str]) -> None:
 def test_any_path_is_a_directory_or_refused(path: str) -> None:
     with tried():
         try:
-            found = directory_argument(path)
+            argument = directory_argument(path)
         except BadInput as refusal:
             assert refusal.sentence.isprintable()
         else:
-            assert os.path.isdir(found)
+            assert os.path.isdir(argument)
             assert path
 
 
@@ -264,7 +264,7 @@ def test_any_base64_is_a_path_or_refused(text: str) -> None:
 def test_any_text_can_be_shown(text: str) -> None:
     with tried():
         assert displayable(text).isprintable()
-        assert is_encodable(text) == all(not _is_half(one) for one in text)
+        assert is_encodable(text) == all(not _is_half(character) for character in text)
 
 
 def _is_half(character: str) -> bool:

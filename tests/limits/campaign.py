@@ -57,14 +57,14 @@ def hits(number: int, strategies: Sequence[str], kinds: Sequence[str], seed: int
     dice = random.Random(seed)
     return [
         Hit(
-            strategy=strategies[one % len(strategies)],
-            kind=kinds[one // len(strategies) % len(kinds)],
+            strategy=strategies[turn % len(strategies)],
+            kind=kinds[turn // len(strategies) % len(kinds)],
             keeps_root=dice.random() < 0.25,
             is_paused=dice.random() < 0.25,
             after_s=dice.uniform(0.0, JOB_S),
             lasts_s=dice.uniform(0.2, LONGEST_LIMIT_S),
         )
-        for one in range(number)
+        for turn in range(number)
     ]
 
 

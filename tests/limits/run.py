@@ -30,7 +30,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dir", help="where to make the trees")
     parsed = parser.parse_args(arguments)
-    kinds = [kind for kind in KINDS if (why := why_not_limited(kind)) is None or _lacks(kind, why)]
+    kinds = [
+        kind for kind in KINDS if (reason := why_not_limited(kind)) is None or _lacks(kind, reason)
+    ]
     with tempfile.TemporaryDirectory(prefix="tui-fs-limits-", dir=parsed.dir) as made:
         base = Path(made)
         os.environ["XDG_STATE_HOME"] = str(base / "state")
@@ -39,7 +41,9 @@ def main(arguments: list[str]) -> int:
         wanted = hits(parsed.jobs, strategies(), kinds, parsed.seed)
         verdicts = run_all(cli, base, wanted, parsed.at_once)
     _print(verdicts)
-    return 0 if len(verdicts) == parsed.jobs and not any(one.faults for one in verdicts) else 1
+    return (
+        0 if len(verdicts) == parsed.jobs and not any(verdict.faults for verdict in verdicts) else 1
+    )
 
 
 def strategies() -> list[str]:
@@ -63,23 +67,27 @@ def run_all(cli: Cli, base: Path, wanted: list[Hit], at_once: int) -> list[Verdi
     return verdicts
 
 
-def _lacks(kind: str, why: str) -> bool:
-    print(f"not limited: {kind}: {why}")
+def _lacks(kind: str, reason: str) -> bool:
+    print(f"not limited: {kind}: {reason}")
     return False
 
 
 def _print(verdicts: list[Verdict]) -> None:
     print(_COLUMNS.format("strategy", "limit", "jobs", "in run", "faulty"))
-    jobs = Counter((one.hit.strategy, one.hit.kind) for one in verdicts)
-    in_run = Counter((one.hit.strategy, one.hit.kind) for one in verdicts if one.was_hit)
-    faulty = Counter((one.hit.strategy, one.hit.kind) for one in verdicts if one.faults)
+    jobs = Counter((verdict.hit.strategy, verdict.hit.kind) for verdict in verdicts)
+    in_run = Counter(
+        (verdict.hit.strategy, verdict.hit.kind) for verdict in verdicts if verdict.was_hit
+    )
+    faulty = Counter(
+        (verdict.hit.strategy, verdict.hit.kind) for verdict in verdicts if verdict.faults
+    )
     for key in sorted(jobs):
         print(_COLUMNS.format(*key, jobs[key], in_run[key], faulty[key]))
     total = "all", "", jobs.total(), in_run.total(), faulty.total()
     print(_COLUMNS.format(*total))
-    for one in verdicts:
-        for fault in one.faults:
-            print(f"{one.hit}: {fault}")
+    for verdict in verdicts:
+        for fault in verdict.faults:
+            print(f"{verdict.hit}: {fault}")
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from tests.needs import lacks
 def test_a_limit_that_is_reached_for_a_moment_ends_no_job(
     cli: Cli, tmp_path: Path, kind: str, keeps_root: bool
 ) -> None:
-    why = why_not_limited(kind)
-    if why is not None:
-        lacks(why)
+    reason = why_not_limited(kind)
+    if reason is not None:
+        lacks(reason)
     for after_s in (0.5, 2.6):
         verdict = run(cli, tmp_path, Hit("rm", kind, keeps_root, False, after_s, 1.5))
         assert verdict.was_hit

@@ -38,7 +38,7 @@ CheckCell = Callable[[Case, str], None]
 
 @pytest.fixture(scope="session")
 def cells(request: pytest.FixtureRequest) -> Iterator[Cells]:
-    """Give the page's cells; write the page anew at the end where that is asked for."""
+    """Yield the page's cells; write the page anew at the end where that is asked for."""
     known = read_page(PAGE.read_text()) if PAGE.exists() else {}
     is_written = WRITE_VARIABLE in os.environ
     assert not (is_written and hasattr(request.config, "workerinput")), f"use {HOW_TO_WRITE}"
@@ -51,7 +51,7 @@ def cells(request: pytest.FixtureRequest) -> Iterator[Cells]:
 def check_cell(
     cli: Cli, ext4: Path, tmp_path: Path, cells: Cells, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[CheckCell]:
-    """Give the check of one cell: observe it, and compare it with the page."""
+    """Yield the check of one cell: observe it, and compare it with the page."""
     needs_root("building trees with owners, devices and mounts")
     runtime = tmp_path / "runtime"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
@@ -82,7 +82,7 @@ def check_cell(
 
 
 def _ordinary(cli: Cli, place: Path) -> Cli:
-    """Give the program as a user without rights runs it, in a place of that user's."""
+    """Return the program as a user without rights runs it, in a place of that user's."""
     state_home = cli.jobs_directory.parent.parent
     for directory in (place, state_home):
         directory.mkdir(exist_ok=True)
@@ -92,7 +92,7 @@ def _ordinary(cli: Cli, place: Path) -> Cli:
 
 
 def _without(tool: str, cli: Cli) -> Cli:
-    """Give the program as it runs where a tool is not to be found."""
+    """Return the program as it runs where a tool is not to be found."""
     paths = {shutil.which(tool, path=directory) for directory in os.get_exec_path()}
     paths |= {find_engine()} if tool == StrategyName("parallel") else set()
     hide = [f"mount --bind /dev/null {shlex.quote(path)}" for path in paths if path]

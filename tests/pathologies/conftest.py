@@ -12,7 +12,7 @@ from tests.pathologies.grounds import Grounds
 
 @pytest.fixture(scope="module")
 def grounds(mount_root: Path) -> Iterator[Grounds]:
-    """Give file systems that are mounted when they are asked for."""
+    """Yield file systems that are mounted when they are asked for."""
     needs_root("mounting file systems")
     mounted = Grounds(Path(tempfile.mkdtemp(dir=mount_root)))
     yield mounted

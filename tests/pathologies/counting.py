@@ -68,7 +68,7 @@ def _apparent_bytes(tree: Path) -> int:
 
 
 def _du_knows_directories() -> bool:
-    """Tell whether du counts the size of a directory itself; it does not from 9.2 on."""
+    """Return whether du counts the size of a directory itself; it does not from 9.2 on."""
     whole = _run("du", "--version").splitlines()[0].split()[-1].decode()
     major, minor = map(int, whole.split(".")[:2])
     return (major, minor) < (9, 2)

@@ -90,7 +90,7 @@ def _is_in(path: str, tree: str) -> bool:
 
 
 def is_as_grave(severity: Severity, limit: Severity) -> bool:
-    """Tell whether a severity is this one or a graver one."""
+    """Return whether a severity is this one or a graver one."""
     return _GRAVITY[severity] >= _GRAVITY[limit]
 
 

@@ -18,7 +18,7 @@ _OF_THE_MACHINE = frozenset({"space-low", "inodes-low", "deleted-but-open"})
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Give a clone of this repository, with its history."""
+    """Return a clone of this repository, with its history."""
     git = needs_tool("git", package="git")
     repository = Path(__file__).parents[2]
     if not (repository / ".git").exists():

@@ -32,7 +32,7 @@ _DISTURBED_S = 3.0
 
 @pytest.fixture
 def tmpfs_place(grounds: Grounds) -> Path:
-    """Give an empty directory on tmpfs."""
+    """Return an empty directory on tmpfs."""
     return grounds.directory_on("tmpfs")
 
 
@@ -164,7 +164,7 @@ class TestDisturbedTree:
 
     @pytest.fixture
     def disturbed(self, grounds: Grounds) -> Iterator[Path]:
-        """Give a tree that a process changes, always of about the same size."""
+        """Yield a tree that a process changes, always of about the same size."""
         scene = Scene(grounds.directory_on("tmpfs"), "tmpfs")
         tree = scene.tree()
         many_directories(tree, _DISTURBED_DIRECTORIES, _DISTURBED_FILES)

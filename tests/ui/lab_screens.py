@@ -36,7 +36,7 @@ def a_quiet_lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.screens.lab.experiments.experiments", lambda: (EXPERIMENT, OWN))
     monkeypatch.setattr(
         "tui_fs.screens.lab.experiments.experiment",
-        {one.name: one for one in (EXPERIMENT, OWN)}.__getitem__,
+        {experiment.name: experiment for experiment in (EXPERIMENT, OWN)}.__getitem__,
     )
     keep(monkeypatch, {})
 
@@ -52,11 +52,11 @@ def keep(monkeypatch: pytest.MonkeyPatch, runs: dict[str, tuple[LabEvent, ...]])
         folder = store(events, name)
         stored.append(StoredRun(name, folder, began.experiment, Scale(began.scale), at, ending))
     monkeypatch.setattr("tui_fs.screens.lab.experiments.stored_runs", lambda: stored)
-    return [one.folder for one in stored]
+    return [run.folder for run in stored]
 
 
 class _Prepared:
-    """Stands for what a run would do."""
+    """Stand-in for what a run would do."""
 
     def __init__(self, experiment: Experiment, scale: Scale) -> None:
         self.experiment, self.scale = experiment, scale

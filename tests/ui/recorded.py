@@ -272,7 +272,7 @@ def record(events: Sequence[Event], *, job_id: str = "7f3a01") -> JobFolder:
 
 
 class SilentSurvey:
-    """Stands for a survey process that has not counted anything yet."""
+    """Stand-in for a survey process that has not counted anything yet."""
 
     def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
         self.paths, self.imported = paths, imported
@@ -292,7 +292,7 @@ class SilentSurvey:
         """Never answer."""
 
     def pause(self) -> None:
-        """Stand still."""
+        """Do nothing."""
         self.is_paused = True
 
     def resume(self) -> None:

@@ -163,7 +163,7 @@ def _counted(tool: str, size: int) -> StepCounted:
     return StepCounted(f"{tool}-{size}", TraceSource.STRACE, calls)
 
 
-_DONE_HERE = tuple((one.series, int(one.x)) for one in _PLANS if not one.why_not)
+_DONE_HERE = tuple((plan.series, int(plan.x)) for plan in _PLANS if not plan.why_not)
 COUNTED = tuple(_counted(tool, size) for tool, size in _DONE_HERE)
 FIRST_ROUND = tuple(_ran(tool, size, 0) for tool, size in _DONE_HERE)
 RUNNING: tuple[LabEvent, ...] = (
@@ -198,7 +198,7 @@ def store(events: tuple[LabEvent, ...], name: str = "rsync-vs-rm-1") -> str:
 
 
 class PlayedRun:
-    """Stands for a run: plays events, then waits until it is told to go on or to end.
+    """Stand-in for a run: plays events, then waits until it is told to go on or to end.
 
     Attributes:
         goes_on: set by a test that wants the end.

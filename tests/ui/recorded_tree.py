@@ -118,7 +118,7 @@ RANKING = (
 
 
 class TreeSurvey:
-    """Stands for a survey process of the spool directory.
+    """Stand-in for a survey process of the spool directory.
 
     Attributes:
         begun: all surveys that were begun.
@@ -178,7 +178,7 @@ class TreeSurvey:
         self._tell()
 
     def pause(self) -> None:
-        """Stand still."""
+        """Do nothing."""
         self.asked.append("pause")
         self.is_paused = True
 

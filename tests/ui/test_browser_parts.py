@@ -41,7 +41,9 @@ def test_no_mark_ever_lies_inside_another(paths: list[PathStr]) -> None:
     marks = Selection()
     for path in paths:
         marks.toggle(path, WHOLE)
-        assert not any(one != other and is_within(one, other) for one in marks for other in marks)
+        assert not any(
+            mark != other and is_within(mark, other) for mark in marks for other in marks
+        )
 
 
 def test_a_second_press_removes_the_mark() -> None:

@@ -43,7 +43,7 @@ def choose(imported: str | None = None) -> BrowserScreen:
     return BrowserScreen(SPOOL, Settings(), imported)
 
 
-def told(update: Update) -> Act:
+def post_update(update: Update) -> Act:
     """Post what a survey tells."""
 
     async def act(pilot: Pilot[None]) -> None:
@@ -58,22 +58,22 @@ def told(update: Update) -> Act:
 
 def other(**changes: object) -> Act:
     """Post a complete survey with some changes."""
-    return told(replace(COMPLETE, **changes))  # type: ignore[arg-type]
+    return post_update(replace(COMPLETE, **changes))  # type: ignore[arg-type]
 
 
 BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
     "nothing counted": (None, SMALL),
-    "counting": (told(COUNTING), SMALL),
-    "paused": (then(told(COUNTING), keys("p"), told(COUNTING)), SMALL),
-    "complete": (told(COMPLETE), SMALL),
-    "complete on a large terminal": (told(COMPLETE), LARGE),
+    "counting": (post_update(COUNTING), SMALL),
+    "paused": (then(post_update(COUNTING), keys("p"), post_update(COUNTING)), SMALL),
+    "complete": (post_update(COMPLETE), SMALL),
+    "complete on a large terminal": (post_update(COMPLETE), LARGE),
     "complete here and counting elsewhere": (
-        told(replace(COUNTING, listing=spool_listing())),
+        post_update(replace(COUNTING, listing=spool_listing())),
         SMALL,
     ),
     "unreadable": (other(survey=found_survey(unreadable=2)), SMALL),
     "empty": (
-        told(
+        post_update(
             Update(
                 Survey(path=SPOOL, finished=True, complete=True),
                 Listing(SPOOL, Totals(0, 1), complete=True),
@@ -81,17 +81,17 @@ BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
         ),
         SMALL,
     ),
-    "searching": (then(told(COMPLETE), keys("slash", "s", "e")), SMALL),
-    "marked": (then(told(COMPLETE), keys("j", "space", "space")), SMALL),
+    "searching": (then(post_update(COMPLETE), keys("slash", "s", "e")), SMALL),
+    "marked": (then(post_update(COMPLETE), keys("j", "space", "space")), SMALL),
     "marked around": (
         then(
-            told(COMPLETE),
+            post_update(COMPLETE),
             keys("j", "space", "k", "enter"),
-            told(Update(found_survey(), SESSIONS_LISTING)),
+            post_update(Update(found_survey(), SESSIONS_LISTING)),
         ),
         SMALL,
     ),
-    "help": (then(told(COMPLETE), keys("question_mark")), SMALL),
+    "help": (then(post_update(COMPLETE), keys("question_mark")), SMALL),
 }
 
 
@@ -104,13 +104,15 @@ async def test_browser(state: str, picture: SnapshotAssertion) -> None:
 async def test_a_directory_that_is_newer_than_the_counts() -> None:
     unknown = Listing(SPOOL)
     assert "not counted; r counts again" in await look(
-        choose(), told(replace(COMPLETE, listing=unknown))
+        choose(), post_update(replace(COMPLETE, listing=unknown))
     )
 
 
 async def test_a_directory_that_cannot_be_listed() -> None:
     closed = Listing(SPOOL, Totals(0, 1), problem="It cannot be read: permission denied.")
-    assert "permission denied" in await look(choose(), told(replace(COMPLETE, listing=closed)))
+    assert "permission denied" in await look(
+        choose(), post_update(replace(COMPLETE, listing=closed))
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ async def test_a_directory_that_cannot_be_listed() -> None:
 async def test_sorted(sorting: str, picture: SnapshotAssertion) -> None:
     order = ["inodes", "allocated", "oldest", "newest", "name", "name reversed"]
     pressed = ["s"] * min(order.index(sorting) + 1, 5) + ["S"] * ("reversed" in sorting)
-    assert await look(choose(), then(told(COMPLETE), keys(*pressed))) == picture
+    assert await look(choose(), then(post_update(COMPLETE), keys(*pressed))) == picture
 
 
 async def test_more_than_is_listed(
@@ -127,11 +129,11 @@ async def test_more_than_is_listed(
 ) -> None:
     monkeypatch.setattr("tui_fs.screens.browser.table.MAX_ROWS", 3)
     listing = replace(spool_listing(), not_listed=198_000)
-    assert await look(choose(), told(replace(COMPLETE, listing=listing))) == picture
+    assert await look(choose(), post_update(replace(COMPLETE, listing=listing))) == picture
 
 
 async def test_imported(picture: SnapshotAssertion) -> None:
-    acts = then(told(Update(found_survey())), told(COMPLETE))
+    acts = then(post_update(Update(found_survey())), post_update(COMPLETE))
     assert await look(choose("export.json"), acts) == picture
 
 

@@ -32,7 +32,7 @@ NOT_PRESSED = {"enter", "escape", "ctrl+q", "ctrl+p"}
 
 @pytest.fixture(autouse=True)
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
-    """Give the plans that are started, instead of starting them."""
+    """Return the plans that are started, instead of starting them."""
     begun: list[Plan] = []
 
     def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder:
@@ -48,7 +48,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 
 @pytest.fixture(params=[None, "it is large"], ids=["no word", "by name"])
 def by_name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Tell whether the name has to be typed."""
+    """Return whether the name has to be typed."""
     monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: request.param)
     return request.param is not None
 

@@ -284,7 +284,7 @@ async def test_the_lab_opens_from_the_browser_and_once() -> None:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))
         await pilot.press("L")
         await until(pilot, lambda: isinstance(app.screen, LabScreen))
-        assert sum(isinstance(one, LabScreen) for one in app.screen_stack) == 1
+        assert sum(isinstance(screen, LabScreen) for screen in app.screen_stack) == 1
 
 
 async def test_help_names_the_keys_that_choose_tables() -> None:

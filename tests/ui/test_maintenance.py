@@ -15,7 +15,7 @@ HELD_ENTER_S = 0.4
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Path:
-    """Give a directory with a file."""
+    """Return a directory with a file."""
     directory = tmp_path / "spool"
     directory.mkdir()
     (directory / "letter").write_bytes(b"x")

@@ -75,8 +75,8 @@ async def test_whoever_leaves_before_it_begins_deletes_nothing(
         # It is not begun, and that is said; or it is shown, above what was there before
         assert preview not in pilot.app.screen_stack
         assert isinstance(pilot.app.screen, RunScreen) == has_begun
-        said = [notice.message for notice in pilot.app._notifications]
-        assert any("nothing was deleted" in one for one in said) != has_begun
+        messages = [notice.message for notice in pilot.app._notifications]
+        assert any("nothing was deleted" in message for message in messages) != has_begun
 
 
 async def test_jobs_that_cannot_be_listed_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ class Silence:
 
 @pytest.fixture
 def silence() -> Iterator[Silence]:
-    """Give such a function, which is released at the end."""
+    """Yield such a function, which is released at the end."""
     silence = Silence()
     yield silence
     silence.released.set()

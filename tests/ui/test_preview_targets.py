@@ -50,8 +50,8 @@ SURVEY = Survey(
 
 
 def test_files_of_a_lower_layer_are_not_promised_to_free_space() -> None:
-    found = Forecast((), None, (), expected_of(SURVEY, Options(), "overlay"))
-    shown = about_targets(SURVEY, found).plain
+    prediction = Forecast((), None, (), expected_of(SURVEY, Options(), "overlay"))
+    shown = about_targets(SURVEY, prediction).plain
     assert "frees 0 B to 3.0 MiB (files of a lower layer free nothing)" in shown
 
 

@@ -29,7 +29,7 @@ TITLE = "Profile tui-fs itself for ten seconds"
 
 
 class Look:
-    """Stands for py-spy: ends when the test lets it."""
+    """Stand-in for py-spy: ends when the test lets it."""
 
     def __init__(self) -> None:
         self.begun, self.done = threading.Event(), threading.Event()
@@ -53,16 +53,16 @@ class Look:
 
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Look]:
-    """Give what stands for py-spy."""
-    found = Look()
-    monkeypatch.setattr("tui_fs.screens.profile.profile_itself", found)
-    yield found
-    found.done.set()
+    """Yield what stands for py-spy."""
+    observed = Look()
+    monkeypatch.setattr("tui_fs.screens.profile.profile_itself", observed)
+    yield observed
+    observed.done.set()
 
 
 def command_of(app: Host) -> Callable[[], object]:
     """Return what the command palette does."""
-    commands = {one.title: one.callback for one in app.get_system_commands(app.screen)}
+    commands = {command.title: command.callback for command in app.get_system_commands(app.screen)}
     return commands[TITLE]
 
 

@@ -125,21 +125,21 @@ async def look(screen: BaseScreen, act: Act | None = None, size: tuple[int, int]
 
 def counted(survey: Survey) -> Act:
     async def act(pilot: Pilot[None]) -> None:
-        found = forecast((survey.path,), survey, Options(), pins=[Pin(1, 2, 3)])
-        post_forecast(pilot.app.screen, survey, found)
+        prediction = forecast((survey.path,), survey, Options(), pins=[Pin(1, 2, 3)])
+        post_forecast(pilot.app.screen, survey, prediction)
 
     return act
 
 
-def post_forecast(preview: MessagePump, survey: Survey, found: Forecast) -> None:
+def post_forecast(preview: MessagePump, survey: Survey, prediction: Forecast) -> None:
     """Let a preview show counts and a forecast, as if a survey had reported them."""
-    preview.post_message(ForecastUpdated(Update(survey), found, Choices()))
+    preview.post_message(ForecastUpdated(Update(survey), prediction, Choices()))
 
 
 def then(*acts: Act) -> Act:
     async def act(pilot: Pilot[None]) -> None:
-        for one in acts:
-            await one(pilot)
+        for act in acts:
+            await act(pilot)
             await settle(pilot)
 
     return act
@@ -299,8 +299,8 @@ NO_SWAPS = MissingFigure(Figure.SWAP, "/proc/swaps is missing")
 async def test_run_names_a_figure_that_is_missing_and_why(size: tuple[int, int]) -> None:
     events = [replace(STARTED, missing_figures=(HIDDEN,)), *RUNNING[1:]]
     events = [
-        replace(one, io_pressure_percent=None) if isinstance(one, Sampled) else one
-        for one in events
+        replace(event, io_pressure_percent=None) if isinstance(event, Sampled) else event
+        for event in events
     ]
     shown = await look(RunScreen(record(events), Settings()), shows("Not known: disk"), size)
     assert HIDDEN.sentence in shown
@@ -365,7 +365,7 @@ async def test_jobs(picture: SnapshotAssertion) -> None:
 
 
 async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Diagnosis(
+    diagnosis = Diagnosis(
         tools=(
             ToolState("rm", "/usr/bin/rm", "rm (GNU coreutils) 9.1", ("strategy rm",), ""),
             ToolState("rsync", "", "", ("strategy rsync",), "install the package rsync"),
@@ -383,7 +383,7 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
         policy="no policy file",
         missing_figures=(HIDDEN,),
     )
-    monkeypatch.setattr("tui_fs.screens.doctor.diagnose", lambda: found)
+    monkeypatch.setattr("tui_fs.screens.doctor.diagnose", lambda: diagnosis)
     assert await look(DoctorScreen(Settings()), shows("rsync")) == picture
 
 
@@ -404,7 +404,7 @@ STARTED_SEVERAL = replace(STARTED, targets=PATHS)
 
 @pytest.fixture
 def several(monkeypatch: pytest.MonkeyPatch) -> PreviewScreen:
-    """Give the preview of three hundred directories."""
+    """Return the preview of three hundred directories."""
     targets = tuple(Target(path, Pin(1, number, 3)) for number, path in enumerate(PATHS))
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: targets)
     monkeypatch.setattr("tui_fs.screens.preview.keep_open", lambda _: nullcontext())
@@ -415,8 +415,8 @@ def several(monkeypatch: pytest.MonkeyPatch) -> PreviewScreen:
 async def counted_together(pilot: Pilot[None]) -> None:
     """Post what the survey of all of them says."""
     survey = replace(maildrop_survey(), path=PathStr("/srv"), largest=())
-    found = forecast(PATHS, survey, Options())
-    post_forecast(pilot.app.screen, survey, found)
+    prediction = forecast(PATHS, survey, Options())
+    post_forecast(pilot.app.screen, survey, prediction)
 
 
 async def test_several_preview(several: PreviewScreen, picture: SnapshotAssertion) -> None:

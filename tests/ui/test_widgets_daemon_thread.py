@@ -48,7 +48,9 @@ def test_an_answer_that_nobody_wants_any_more_harms_nothing() -> None:
 
     async def act() -> list[object]:
         problems: list[object] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, what: problems.append(what))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, problem: problems.append(problem)
+        )
         asked = asyncio.ensure_future(in_daemon_thread(answers.wait))
         await asyncio.sleep(0.05)
         asked.cancel()

@@ -10,8 +10,8 @@ from tui_fs.survey.listing import listing_of
 
 
 def last(survey: ImportedSurvey) -> Survey:
-    *_, told = survey.run()
-    return told
+    *_, state = survey.run()
+    return state
 
 
 def written(directory: Path, text: str | bytes, name: str = "file.json") -> str:

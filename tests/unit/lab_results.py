@@ -105,8 +105,8 @@ def results_of(
     for key, counted in (calls or {}).items():
         events.append(StepCounted(key, TraceSource.STRACE, dict(counted)))
     events += [StepLeft(key, state) for key, state in (left or {}).items()]
-    events += [StepFailed(key, why) for key, why in (failed or {}).items()]
-    events += [Noted(one) for one in notes]
+    events += [StepFailed(key, reason) for key, reason in (failed or {}).items()]
+    events += [Noted(note) for note in notes]
     if ended is not None:
         events.append(ended)
     return fold(events)

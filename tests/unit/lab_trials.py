@@ -52,7 +52,7 @@ def experiment_of(*trials: Trial) -> Experiment:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a directory to work in, and keep records in another one."""
+    """Return a directory to work in, and keep records in another one."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "place").mkdir(mode=0o700)
     (tmp_path / "kept").mkdir()
@@ -65,7 +65,7 @@ def done(
     goes_on: Callable[[], None] = lambda: None,
     told: list[LabEvent] | None = None,
 ) -> list[LabEvent]:
-    """Do the trials; give what was told."""
+    """Do the trials; return what was told."""
     told = [] if told is None else told
     prepared = prepare(experiment_of(*trials), Scale.SMALL, str(place))
     began = RunBegan("a-test", "small", 0.0, prepared.machine, str(place), prepared.plans)
@@ -81,4 +81,4 @@ def results_of(events: list[LabEvent]) -> Results:
 
 def ran(events: list[LabEvent]) -> list[str]:
     """Return the keys of the steps that were timed, in their order."""
-    return [one.key for one in events if isinstance(one, StepRan)]
+    return [event.key for event in events if isinstance(event, StepRan)]

@@ -24,7 +24,7 @@ def quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def policy_file(tmp_path: Path, content: str | bytes, name: str = "policy.toml") -> str:
-    """Write a policy and give its path."""
+    """Write a policy and return its path."""
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return str(path)
@@ -39,23 +39,23 @@ def read(tmp_path: Path, *contents: str | bytes) -> Policy:
 
 
 def never(*places: str | Path) -> Policy:
-    """Give a policy with places that must stay."""
+    """Return a policy with places that must stay."""
     return Policy(sources=("/p.toml",), never=tuple(PathStr(str(place)) for place in places))
 
 
 def allowed(*lists: tuple[Path, ...]) -> Policy:
-    """Give a policy with lists of places that may go."""
-    return Policy(allowed=tuple(tuple(PathStr(str(place)) for place in one) for one in lists))
+    """Return a policy with lists of places that may go."""
+    return Policy(allowed=tuple(tuple(PathStr(str(place)) for place in paths) for paths in lists))
 
 
 def at(path: Path) -> Target:
-    """Give the target at a directory that is made where it is missing."""
+    """Return the target at a directory that is made where it is missing."""
     path.mkdir(parents=True, exist_ok=True)
     return Target(PathStr(str(path)), take_pin(str(path)))
 
 
 def refusal(policy: Policy, target: Target, rule: str = "policy") -> str:
-    """Give the sentence of a refusal, which must have an advice and the rule's name."""
+    """Return the sentence of a refusal, which must have an advice and the rule's name."""
     with pytest.raises(Refused) as refused:
         check_policy(policy, target)
     assert refused.value.rule == rule

@@ -20,7 +20,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def above(tmp_path: Path) -> Path:
-    """Give the directory that holds a target, with something precious beside it."""
+    """Return the directory that holds a target, with something precious beside it."""
     directory = tmp_path / "above"
     directory.mkdir()
     many_directories(directory / "target", 2, 3)
@@ -29,13 +29,13 @@ def above(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sentinel(above: Path) -> Sentinel:
-    """Give what must survive."""
+    """Return what must survive."""
     return Sentinel(above)
 
 
 @pytest.fixture
 def records(state_home: Path) -> Path:
-    """Give the directory of the records."""
+    """Return the directory of the records."""
     return state_home / "tui-fs" / "scratch"
 
 
@@ -50,7 +50,7 @@ def scratches(above: Path) -> list[Path]:
 
 
 def only_scratch(above: Path) -> Path:
-    """Give the one scratch directory."""
+    """Return the one scratch directory."""
     (path,) = scratches(above)
     return path
 
@@ -64,35 +64,35 @@ def fill(scratch: Scratch) -> None:
     (tree.parent / "link").symlink_to("..")
 
 
-def in_child(what: Callable[[], None]) -> int:
-    """Do something in a forked process; give how it ended, 0 if nothing came of it."""
+def in_child(action: Callable[[], None]) -> int:
+    """Do something in a forked process; return how it ended, 0 if nothing came of it."""
     pid = os.fork()
     if pid == 0:
         try:
-            what()
+            action()
             os._exit(0)
         finally:
             os._exit(9)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def told_by_child(what: Callable[[], object]) -> Any:
+def result_of_child(action: Callable[[], object]) -> Any:
     """Return what a forked process finds; only there may mounts be made one's own."""
     readable, writable = os.pipe()
 
     def work() -> None:
         try:
-            told: dict[str, object] = {"found": what()}
+            answered: dict[str, object] = {"found": action()}
         except BaseException:  # noqa: BLE001  a failed assertion is told like any other error
-            told = {"failed": traceback.format_exc()}
-        os.write(writable, json.dumps(told).encode())
+            answered = {"failed": traceback.format_exc()}
+        os.write(writable, json.dumps(answered).encode())
 
     in_child(work)
     os.close(writable)
     with os.fdopen(readable, "rb") as answer:
-        told = json.loads(answer.read())
-    assert "failed" not in told, told["failed"]
-    return told["found"]
+        answered = json.loads(answer.read())
+    assert "failed" not in answered, answered["failed"]
+    return answered["found"]
 
 
 def leave_behind(above: Path) -> Path:
@@ -112,20 +112,20 @@ def clear_away(above: Path) -> None:
 
 
 def record_of(records: Path) -> Path:
-    """Give the one record."""
+    """Return the one record."""
     (path,) = records.iterdir()
     return path
 
 
-def told_by(record: Path) -> Json:
+def read_record(record: Path) -> Json:
     """Read a record: one object, or one a line, of which the last counts."""
-    told: Json = {}
+    fields: Json = {}
     text = record.read_text()
     while text.strip():
-        told, end = json.JSONDecoder().raw_decode(text.lstrip())
+        fields, end = json.JSONDecoder().raw_decode(text.lstrip())
         text = text.lstrip()[end:]
-    assert isinstance(told, dict)
-    return told
+    assert isinstance(fields, dict)
+    return fields
 
 
 @contextmanager

@@ -48,15 +48,15 @@ def grown(tree: Tree) -> Iterator[bytes]:
 
 
 def _grow(directory: bytes, tree: Tree, outside: bytes) -> None:
-    for name, what in tree.items():
+    for name, content in tree.items():
         path = os.path.join(directory, name)
-        match what:
+        match content:
             case dict():
                 os.mkdir(path)
-                _grow(path, what, outside)
+                _grow(path, content, outside)
             case int():
                 with open(path, "wb") as file:
-                    file.write(b"x" * what)
+                    file.write(b"x" * content)
             case "symlink":
                 os.symlink(directory, path)
             case "fifo":
@@ -178,15 +178,18 @@ def children_of(pid: int) -> set[int]:
         except OSError:
             continue
         parents[int(name)] = int(status.rpartition(")")[2].split()[1])
-    found: set[int] = set()
-    while more := {one for one, above in parents.items() if above in {pid, *found}} - found:
-        found |= more
-    return found
+    descendants: set[int] = set()
+    while (
+        more := {child for child, above in parents.items() if above in {pid, *descendants}}
+        - descendants
+    ):
+        descendants |= more
+    return descendants
 
 
 @pytest.fixture
 def deep(tmp_path: Path) -> Iterator[Path]:
-    """Give a directory that rm takes down, as pytest cannot with deep chains."""
+    """Yield a directory that rm takes down, as pytest cannot with deep chains."""
     path = tmp_path / "deep"
     path.mkdir()
     yield path

@@ -18,7 +18,7 @@ ROOT_MOUNT = b"%d 1 8:1 / / rw - ext4 /dev/sda1 rw\n" % ROOT_ID
 
 @pytest.fixture
 def here(tmp_path: Path) -> Environment:
-    """Give an environment without a current directory, in which only the root is mounted."""
+    """Return an environment without a current directory, in which only the root is mounted."""
     table = tmp_path / "mountinfo"
     table.write_bytes(ROOT_MOUNT)
     return Environment(
@@ -32,7 +32,7 @@ def here(tmp_path: Path) -> Environment:
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """Give a directory that nothing forbids."""
+    """Return a directory that nothing forbids."""
     path = tmp_path / "place" / "target"
     path.mkdir(parents=True)
     return path
@@ -48,7 +48,7 @@ def mounted(here: Environment, point: str | Path, kind: str = "ext4", options: s
 
 
 def refusal(path: str | Path, here: Environment) -> Refused:
-    """Give the refusal of a target, which must be a sentence with an advice."""
+    """Return the refusal of a target, which must be a sentence with an advice."""
     with pytest.raises(Refused) as refused:
         check(str(path), here)
     assert refused.value.sentence.endswith(".")

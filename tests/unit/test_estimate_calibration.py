@@ -60,12 +60,12 @@ def samples_of(truth: Calibration, strategies: Sequence[StrategyName] = ALL) -> 
         made.append(Sample(RM, Shape.BLOCKS, 0.0, 1000, 0, 1000, 1000 * BLOCK_BYTES))
         made.append(Sample(RM, Shape.LINKS, 0.0, 2000, 0, 500))
         made.append(Sample(RM, Shape.LARGE, 0.0, 1, 0, 1, 32 << 20))
-    return [replace(one, seconds=seconds_of(one, truth)) for one in made]
+    return [replace(trial, seconds=seconds_of(trial, truth)) for trial in made]
 
 
 @st.composite
 def truths(draw: st.DrawFn) -> Calibration:
-    """Give prices as any file system may have them."""
+    """Return prices as any file system may have them."""
     prices: dict[str, UnitCosts] = {name: draw(PRICES) for name in STRATEGIES}
     rm = prices["rm"]
     for name, price in prices.items():  # the kernel does for each what it does for rm
@@ -88,11 +88,11 @@ def truths(draw: st.DrawFn) -> Calibration:
     )
 
 
-def flattened(found: Calibration) -> list[float]:
+def flattened(calibration: Calibration) -> list[float]:
     """Return all figures in a row."""
-    row = [found.batch_s, found.block_s, found.byte_s, found.link_s]
+    row = [calibration.batch_s, calibration.block_s, calibration.byte_s, calibration.link_s]
     for name in STRATEGIES:
-        price = found.prices[name]
+        price = calibration.prices[name]
         beside_s = price.name_s if price.beside_s is None else price.beside_s
         row += [price.start_s, price.name_s, price.directory_s, beside_s]
     return row
@@ -100,10 +100,10 @@ def flattened(found: Calibration) -> list[float]:
 
 @given(truths())
 def test_the_prices_that_made_the_times_are_found(truth: Calibration) -> None:
-    found = fit(samples_of(truth), typical("ext4"), 7.0, "6.2")
-    assert flattened(found) == pytest.approx(flattened(truth), rel=1e-3, abs=1e-9)
-    assert (found.kind, found.measured_at, found.kernel) == ("ext4", 7.0, "6.2")
-    assert found.experience == {}
+    calibration = fit(samples_of(truth), typical("ext4"), 7.0, "6.2")
+    assert flattened(calibration) == pytest.approx(flattened(truth), rel=1e-3, abs=1e-9)
+    assert (calibration.kind, calibration.measured_at, calibration.kernel) == ("ext4", 7.0, "6.2")
+    assert calibration.experience == {}
 
 
 @given(
@@ -124,16 +124,16 @@ def test_the_prices_that_made_the_times_are_found(truth: Calibration) -> None:
 )
 def test_no_price_is_negative_or_infinite_whatever_was_measured(samples: list[Sample]) -> None:
     try:
-        found = fit(samples, typical("ext4"), 1.0, "")
+        calibration = fit(samples, typical("ext4"), 1.0, "")
     except TuiFsError:
         return
-    assert all(0.0 <= figure < 1e6 for figure in flattened(found))
-    assert found.link_s <= max(found.prices["rm"].name_s, typical("ext4").link_s)
+    assert all(0.0 <= figure < 1e6 for figure in flattened(calibration))
+    assert calibration.link_s <= max(calibration.prices["rm"].name_s, typical("ext4").link_s)
 
 
 @pytest.mark.parametrize("lacking", (Shape.EMPTY, Shape.FLAT, Shape.FOREST))
 def test_without_rm_nothing_is_known(lacking: Shape) -> None:
-    samples = [one for one in samples_of(typical("ext4")) if one.shape is not lacking]
+    samples = [sample for sample in samples_of(typical("ext4")) if sample.shape is not lacking]
     with pytest.raises(TuiFsError, match="too slow to be measured"):
         fit(samples, typical("ext4"), 1.0, "")
 
@@ -146,15 +146,15 @@ def test_what_was_not_measured_costs_what_is_typical_beside_rm() -> None:
         prices={**usual.prices, "rm": UnitCosts(0.5, 3 * rm.name_s, 2 * rm.directory_s)},
         link_s=rm.name_s,
     )
-    found = fit(samples_of(slow, [RM]), usual, 1.0, "")
+    calibration = fit(samples_of(slow, [RM]), usual, 1.0, "")
     for name in set(STRATEGIES) - {RM}:
-        was, now = usual.prices[name], found.prices[name]
+        was, now = usual.prices[name], calibration.prices[name]
         assert now.start_s == was.start_s
         assert now.name_s == pytest.approx(3 * was.name_s)
         # (a directory's time three times, of rm twice: beyond that threads are not believed)
         times = 2 if name == PARALLEL else 3
         assert now.directory_s == pytest.approx(times * was.directory_s)
-    assert found.batch_s == usual.batch_s
+    assert calibration.batch_s == usual.batch_s
 
 
 ONE_AFTER_THE_OTHER = set(STRATEGIES) - {RM, PARALLEL}
@@ -162,49 +162,53 @@ ONE_AFTER_THE_OTHER = set(STRATEGIES) - {RM, PARALLEL}
 
 def test_threads_may_be_cheaper_than_rm_but_not_by_any_factor() -> None:
     usual = typical("ext4")
-    for share, told in ((0.5, 0.5), (0.0, 0.1), (2.0, 1.0)):
+    for share, expected_share in ((0.5, 0.5), (0.0, 0.1), (2.0, 1.0)):
         was = UnitCosts(0.002, share * usual.prices["rm"].name_s, share * usual.prices["rm"].name_s)
         cheap = replace(usual, prices={**usual.prices, "parallel": was})
-        found = fit(samples_of(cheap), usual, 1.0, "").prices
+        unit_costs = fit(samples_of(cheap), usual, 1.0, "").prices
         # The half is believed; what is free is not, nor what takes longer than one thread
-        assert found["parallel"].name_s == pytest.approx(told * found["rm"].name_s, rel=0.1)
+        assert unit_costs["parallel"].name_s == pytest.approx(
+            expected_share * unit_costs["rm"].name_s, rel=0.1
+        )
 
 
 @pytest.mark.parametrize("name", sorted(ONE_AFTER_THE_OTHER))
 def test_none_is_much_cheaper_than_rm(name: StrategyName) -> None:
     usual = typical("ext4")
     free = replace(usual, prices={**usual.prices, name: UnitCosts(0.04, 0.0, 0.0)})
-    found = fit(samples_of(free), usual, 1.0, "").prices
+    unit_costs = fit(samples_of(free), usual, 1.0, "").prices
     least, most = (1.05, 1.15) if name == StrategyName("rsync") else (0.85, 1.0)
-    assert least < found[name].name_s / found["rm"].name_s < most
-    assert least < found[name].directory_s / found["rm"].directory_s < most
-    assert found[name].start_s == pytest.approx(0.04)
+    assert least < unit_costs[name].name_s / unit_costs["rm"].name_s < most
+    assert least < unit_costs[name].directory_s / unit_costs["rm"].directory_s < most
+    assert unit_costs[name].start_s == pytest.approx(0.04)
 
 
 def test_a_block_held_up_by_others_costs_no_more_than_two_names() -> None:
     usual = typical("ext4")
     name_s = usual.prices["rm"].name_s
-    found = fit(samples_of(replace(usual, block_s=9 * name_s)), usual, 1.0, "")
+    calibration = fit(samples_of(replace(usual, block_s=9 * name_s)), usual, 1.0, "")
     # A block is not thought dearer than a disk that is quiet would make it
-    assert found.block_s == pytest.approx(2 * name_s)
+    assert calibration.block_s == pytest.approx(2 * name_s)
 
 
 def test_blocks_that_took_unequally_long_are_noise_too() -> None:
     usual = typical("ext4")
-    first = [one for one in samples_of(usual) if one.strategy == RM]
+    first = [sample for sample in samples_of(usual) if sample.strategy == RM]
     apart = {Shape.BLOCKS: 2.0, Shape.FLAT: 1.5}
-    second = [replace(one, seconds=apart.get(one.shape, 1.0) * one.seconds) for one in first]
+    second = [
+        replace(sample, seconds=apart.get(sample.shape, 1.0) * sample.seconds) for sample in first
+    ]
     assert fit([*first, *second], usual, 1.0, "").noise == pytest.approx(1.5)
 
 
 def test_the_noise_is_how_far_times_of_the_same_lie_apart() -> None:
     usual = typical("ext4")
     first = samples_of(usual)
-    second = [replace(one, seconds=1.2 * one.seconds) for one in first]
+    second = [replace(sample, seconds=1.2 * sample.seconds) for sample in first]
     assert fit([*second, *first], usual, 1.0, "").noise == pytest.approx(1.2)
     assert fit([*first, *first], usual, 1.0, "").noise == 1.0
     # And a third one between does not make it noisier
-    third = [replace(one, seconds=1.2**0.5 * one.seconds) for one in first]
+    third = [replace(sample, seconds=1.2**0.5 * sample.seconds) for sample in first]
     assert fit([*second, *first, *third], usual, 1.0, "").noise < 1.2
     # And what was not measured twice is not believed to be quiet
     assert fit(first, usual, 1.0, "").noise > 1.2
@@ -214,14 +218,16 @@ def test_one_disturbed_run_does_not_count() -> None:
     # All trees three times, one of which something else held up for a second
     truth = typical("ext4")
     samples = [*samples_of(truth)] * 3
-    at = next(n for n, one in enumerate(samples) if (one.strategy, one.shape) == (RM, Shape.FLAT))
+    at = next(
+        n for n, sample in enumerate(samples) if (sample.strategy, sample.shape) == (RM, Shape.FLAT)
+    )
     samples[at] = replace(samples[at], seconds=samples[at].seconds + 1.0)
     assert fit(samples, truth, 1.0, "").prices == fit(samples_of(truth), truth, 1.0, "").prices
 
 
 def test_of_two_times_the_shorter_counts() -> None:
     truth = typical("ext4")
-    slower = [replace(one, seconds=10 * one.seconds) for one in samples_of(truth)]
+    slower = [replace(sample, seconds=10 * sample.seconds) for sample in samples_of(truth)]
     twice = fit([*slower, *samples_of(truth)], truth, 1.0, "")
     assert flattened(twice) == pytest.approx(flattened(fit(samples_of(truth), truth, 1.0, "")))
 
@@ -229,11 +235,12 @@ def test_of_two_times_the_shorter_counts() -> None:
 def test_a_link_saves_at_most_what_a_name_costs() -> None:
     truth = typical("ext4")
     samples = [
-        replace(one, seconds=0.0) if one.shape is Shape.LINKS else one for one in samples_of(truth)
+        replace(sample, seconds=0.0) if sample.shape is Shape.LINKS else sample
+        for sample in samples_of(truth)
     ]
     # What they save is not more than what a name costs
-    found = fit(samples, truth, 1.0, "")
-    assert found.link_s == found.prices["rm"].name_s
+    calibration = fit(samples, truth, 1.0, "")
+    assert calibration.link_s == calibration.prices["rm"].name_s
 
 
 @given(st.floats(0.1, 10.0), st.integers(1, 30))
@@ -266,9 +273,9 @@ def test_what_was_not_in_memory_costs_its_reading(times_as_large: int) -> None:
         Sample(StrategyName("rm"), shape, seconds, names, directories, names)
         for shape, (seconds, names, directories) in times.items()
     ]
-    found = fit(samples, typical("ext4"), 1.0, "6.1")
-    assert found.cold_name_s == pytest.approx(0.002)
-    assert found.cold_directory_s == pytest.approx(0.003)
+    calibration = fit(samples, typical("ext4"), 1.0, "6.1")
+    assert calibration.cold_name_s == pytest.approx(0.002)
+    assert calibration.cold_directory_s == pytest.approx(0.003)
     # And nobody claims to know it where it was not measured
     warm = fit(samples[:3], typical("ext4"), 1.0, "6.1")
     assert (warm.cold_name_s, warm.cold_directory_s) == (None, None)

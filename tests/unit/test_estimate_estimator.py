@@ -41,16 +41,16 @@ def estimates(
     basis: EstimateInputs | None = None,
 ) -> dict[StrategyName, Estimate]:
     """Estimate all candidates on ext4, of which nothing is known."""
-    found = estimate_all(
+    by_strategy = estimate_all(
         survey, options or Options(), basis or UNMEASURED, candidates or CANDIDATES
     )
-    return {one.strategy: one for one in found}
+    return {estimate.strategy: estimate for estimate in by_strategy}
 
 
 def test_each_candidate_is_estimated_in_order() -> None:
-    found = estimates()
-    assert list(found) == list(CANDIDATES)
-    assert found[StrategyName("xargs")].command == (("find",), ("xargs",))
+    by_strategy = estimates()
+    assert list(by_strategy) == list(CANDIDATES)
+    assert by_strategy[StrategyName("xargs")].command == (("find",), ("xargs",))
 
 
 def test_much_memory_has_a_reason() -> None:
@@ -67,7 +67,7 @@ def test_much_memory_has_a_reason() -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("basis", (UNMEASURED, MEASURED))
 def test_the_time_is_what_the_basis_says(basis: EstimateInputs, strategy: StrategyName) -> None:
-    twice = {name: replace(one, runs=2) for name, one in CANDIDATES.items()}
+    twice = {name: replace(candidate, runs=2) for name, candidate in CANDIDATES.items()}
     one = estimates(candidates=twice, basis=basis)[strategy]
     seconds = predicted_seconds(
         STRATEGIES[strategy],
@@ -87,9 +87,9 @@ def test_the_time_is_what_the_basis_says(basis: EstimateInputs, strategy: Strate
 
 
 def test_each_has_the_sentence_of_the_advice() -> None:
-    found = estimates()
-    sentences = advice(TEN_TIMES_100, "ext4", tuple(found.values()))
-    assert {name: one.advice for name, one in found.items()} == sentences
+    by_strategy = estimates()
+    sentences = advice(TEN_TIMES_100, "ext4", tuple(by_strategy.values()))
+    assert {name: estimate.advice for name, estimate in by_strategy.items()} == sentences
     assert all(sentences.values())
 
 

@@ -123,14 +123,17 @@ def test_some_go_down_so_many_levels(
 def test_memory_that_is_not_there_hinders_and_scarce_memory_is_told(
     peak: int, hindrances: int, notes: int
 ) -> None:
-    said = asked(peak_bytes=peak * MIB)
-    assert (len(said.hindrances), len(said.notes)) == (hindrances, notes)
-    assert all("of the memory of this machine" in text for text in said.hindrances + said.notes)
+    answer = asked(peak_bytes=peak * MIB)
+    assert (len(answer.hindrances), len(answer.notes)) == (hindrances, notes)
+    assert all("of the memory of this machine" in text for text in answer.hindrances + answer.notes)
 
 
 def test_a_read_only_file_system_hinders_everybody() -> None:
     place = RunConditions(ROOM, is_read_only=True)
-    assert all("read-only" in asked(strategy=one, place=place).hindrances[0] for one in STRATEGIES)
+    assert all(
+        "read-only" in asked(strategy=strategy, place=place).hindrances[0]
+        for strategy in STRATEGIES
+    )
 
 
 def test_findings_that_block_are_hindrances_whatever_the_strategy() -> None:
@@ -170,9 +173,9 @@ def test_what_remains_is_noted_once() -> None:
             finding("sticky", "/mnt/t/d", remains="entries of others remain"),
         ),
     )
-    said = asked(survey)
-    assert said.hindrances == ()
-    assert said.notes == (
+    hindrances = asked(survey)
+    assert hindrances.hindrances == ()
+    assert hindrances.notes == (
         "2 are immutable",
         "entries of others remain",
         "2 directories could not be read to the end: entries not read are not counted",

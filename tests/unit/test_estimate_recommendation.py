@@ -31,7 +31,7 @@ PLAIN = Survey(
 
 
 def estimate(name: StrategyName, seconds: float = 10.0, reason: str = "") -> Estimate:
-    """Give an estimate; one with a reason cannot run."""
+    """Return an estimate; one with a reason cannot run."""
     return Estimate(
         strategy=name,
         seconds_low=seconds / 2,
@@ -53,11 +53,13 @@ def estimate(name: StrategyName, seconds: float = 10.0, reason: str = "") -> Est
 
 
 def all_of(**seconds: float) -> list[Estimate]:
-    """Give an estimate of each strategy; those not named take ten seconds."""
+    """Return an estimate of each strategy; those not named take ten seconds."""
     return [estimate(name, seconds.get(name, 10.0)) for name in STRATEGIES]
 
 
-def why(survey: Survey, kind: str = "ext4", without: tuple[StrategyName, ...] = ()) -> str:
+def recommended_sentence(
+    survey: Survey, kind: str = "ext4", without: tuple[StrategyName, ...] = ()
+) -> str:
     """Return the sentence of the strategy that is recommended."""
     estimates = [estimate(name, reason="missing" if name in without else "") for name in STRATEGIES]
     best = recommended(estimates)
@@ -66,7 +68,7 @@ def why(survey: Survey, kind: str = "ext4", without: tuple[StrategyName, ...] = 
 
 
 def test_every_strategy_has_its_place_in_the_order() -> None:
-    ranks = {one.rank: one.guarantees.race_safe for one in STRATEGIES.values()}
+    ranks = {strategy.rank: strategy.guarantees.race_safe for strategy in STRATEGIES.values()}
     assert len(ranks) == len(STRATEGIES)
     safe = [ranks[rank] for rank in sorted(ranks)]
     assert safe == sorted(safe, reverse=True)
@@ -85,7 +87,7 @@ def test_the_safest_that_can_run_is_recommended(
     ]
     able = [
         name
-        for name in sorted(STRATEGIES, key=lambda one: STRATEGIES[one].rank)
+        for name in sorted(STRATEGIES, key=lambda strategy: STRATEGIES[strategy].rank)
         if can_run[order.index(name)]
     ]
     assert recommended(estimates) is (able[0] if able else None)
@@ -100,11 +102,11 @@ def test_a_faster_one_is_not_recommended_for_that() -> None:
 
 
 def test_threads_are_recommended_where_they_were_measured_to_be_faster_by_much() -> None:
-    estimates = [replace(one, measured_at=1.0) for one in all_of(parallel=5.0)]
+    estimates = [replace(row, measured_at=1.0) for row in all_of(parallel=5.0)]
     assert recommended(estimates) == PARALLEL
-    told = advice(PLAIN, "ext4", estimates)
-    assert told[PARALLEL].startswith("About 2.0 times as fast as rm, as measured on this file")
-    assert told[RM] == (
+    sentences = advice(PLAIN, "ext4", estimates)
+    assert sentences[PARALLEL].startswith("About 2.0 times as fast as rm, as measured on this file")
+    assert sentences[RM] == (
         "About 2.0 times the time of parallel: it removes the same names, one after the other."
     )
 
@@ -120,13 +122,13 @@ def test_threads_are_recommended_where_they_were_measured_to_be_faster_by_much()
 def test_threads_are_not_recommended_on_a_guess(
     seconds: float, measured_at: float, says: str
 ) -> None:
-    estimates = [replace(one, measured_at=measured_at) for one in all_of(parallel=seconds)]
+    estimates = [replace(row, measured_at=measured_at) for row in all_of(parallel=seconds)]
     assert recommended(estimates) == RM
     assert advice(PLAIN, "ext4", estimates)[PARALLEL].startswith(says)
 
 
 def test_an_engine_that_cannot_run_is_not_recommended() -> None:
-    estimates = [replace(one, measured_at=1.0) for one in all_of()]
+    estimates = [replace(row, measured_at=1.0) for row in all_of()]
     fast = estimate(PARALLEL, 1.0, "tui-fs-engine is not installed")
     assert recommended([*estimates[:-1], replace(fast, measured_at=1.0)]) == RM
 
@@ -143,15 +145,15 @@ def test_about_as_fast_is_not_faster() -> None:
 
 def test_what_cannot_run_says_why() -> None:
     estimates = [*all_of()[:3], estimate(RSYNC, reason="rsync is not installed")]
-    told = advice(PLAIN, "ext4", estimates)
-    assert told[RSYNC] == "It cannot run here: rsync is not installed."
-    assert RMTREE not in told
+    sentences = advice(PLAIN, "ext4", estimates)
+    assert sentences[RSYNC] == "It cannot run here: rsync is not installed."
+    assert RMTREE not in sentences
 
 
 def test_where_nothing_can_run_each_says_why() -> None:
     estimates = [estimate(name, reason=f"no {name}") for name in STRATEGIES]
-    told = advice(PLAIN, "ext4", estimates)
-    assert told == {name: f"It cannot run here: no {name}." for name in STRATEGIES}
+    sentences = advice(PLAIN, "ext4", estimates)
+    assert sentences == {name: f"It cannot run here: no {name}." for name in STRATEGIES}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_where_nothing_can_run_each_says_why() -> None:
 def test_the_tree_says_why_the_recommended_one(
     change: dict[str, object], kind: str, words: str
 ) -> None:
-    assert why(replace(PLAIN, **change), kind).startswith(words)  # type: ignore[arg-type]
+    assert recommended_sentence(replace(PLAIN, **change), kind).startswith(words)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -190,11 +192,11 @@ def test_one_flat_directory_is_removed_in_the_order_that_suits_the_disk(
 ) -> None:
     entries = FTS_SORTED_ABOVE + 1
     flat = replace(PLAIN, totals=Totals(files=entries), max_entries_in_directory=entries)
-    sentence = why(flat, kind, without)
+    sentence = recommended_sentence(flat, kind, without)
     assert f"One directory of 10,001 entries on {kind}: " in sentence
     assert words in sentence
     smaller = replace(flat, max_entries_in_directory=entries - 1)
-    assert words not in why(smaller, kind, without)
+    assert words not in recommended_sentence(smaller, kind, without)
 
 
 TREES = st.builds(
@@ -225,9 +227,9 @@ def test_one_plain_sentence_for_each_whatever_the_tree(
         estimate(name, taken, "" if can else "rsync is not installed")
         for name, taken, can in zip(STRATEGIES, seconds, can_run, strict=True)
     ]
-    told = advice(survey, kind, estimates)
-    assert list(told) == list(STRATEGIES)
-    for name, sentence in told.items():
+    sentences = advice(survey, kind, estimates)
+    assert list(sentences) == list(STRATEGIES)
+    for name, sentence in sentences.items():
         assert sentence[0].isupper(), sentence
         assert sentence.endswith("."), sentence
         assert sentence.isprintable(), sentence
@@ -240,4 +242,4 @@ def test_safety_is_not_promised_of_what_goes_by_path(
     best: StrategyName, survey: Survey, kind: str
 ) -> None:
     others = tuple(name for name in STRATEGIES if name != best)
-    assert "nobody can lead" not in why(survey, kind, others)
+    assert "nobody can lead" not in recommended_sentence(survey, kind, others)

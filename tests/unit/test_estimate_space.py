@@ -13,8 +13,8 @@ MIB = 1 << 20
     [("ext4", 0, 0), ("tmpfs", 0, 0), ("xfs", 513, 2_048), ("btrfs", 1_230, 4_096)],
 )
 def test_metadata_is_so_much_for_an_entry_at_most(filesystem: str, least: int, most: int) -> None:
-    found = metadata_bytes_max(filesystem, 100_000)
-    assert least * 100_000 <= found <= most * 100_000
+    bound = metadata_bytes_max(filesystem, 100_000)
+    assert least * 100_000 <= bound <= most * 100_000
 
 
 def test_a_range_of_freed_space_has_a_reason() -> None:

@@ -55,7 +55,7 @@ def survey(
     allocated_bytes: int = 0,
     path_bytes: int = 0,
 ) -> Survey:
-    """Give a tree of so many entries; directories occupy a block each."""
+    """Return a tree of so many entries; directories occupy a block each."""
     directory_bytes = directories * BLOCK_BYTES if allocated_bytes else 0
     return Survey(
         path=PathStr("/mnt/t"),
@@ -82,8 +82,8 @@ def expected(
     """Return the expected seconds."""
     options = options or Options()
     work = Work(tree, options, calibration.kind, runs=runs)
-    found = STRATEGIES[strategy].predicted_calls(work)
-    calls = sum(found.calls.values()) + (found.other or 0)
+    prediction = STRATEGIES[strategy].predicted_calls(work)
+    calls = sum(prediction.calls.values()) + (prediction.other or 0)
     return predicted_seconds(
         STRATEGIES[strategy], work, calibration, trace=trace, calls=calls
     ).expected
@@ -164,20 +164,20 @@ def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -
 def test_threads_that_may_wait_for_each_other_are_told_to_gain_half_as_much() -> None:
     tree = replace(survey(1000, 11), max_entries_in_directory=100)
     on_xfs = replace(OF_THREADS, kind="xfs")
-    told = expected(tree, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
-    assert told == pytest.approx(1.0 + 1000 * (0.05 * 0.01) ** 0.5 + 11 * (0.2 * 0.1) ** 0.5)
+    seconds = expected(tree, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
+    assert seconds == pytest.approx(1.0 + 1000 * (0.05 * 0.01) ** 0.5 + 11 * (0.2 * 0.1) ** 0.5)
     # And one thread alone takes what it takes elsewhere, and so do names that are shared
     alone = Options(pace=Pace(threads=1))
     assert expected(tree, PARALLEL, alone, on_xfs) == expected(tree, PARALLEL, alone, OF_THREADS)
     shared = replace(survey(1000, 1), max_entries_in_directory=1000)
-    told = expected(shared, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
-    assert told == pytest.approx(1.0 + 1000 * 0.03 + (0.2 * 0.1) ** 0.5)
+    seconds = expected(shared, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
+    assert seconds == pytest.approx(1.0 + 1000 * 0.03 + (0.2 * 0.1) ** 0.5)
 
 
 def test_threads_share_a_directory_that_is_alone() -> None:
     options = Options(pace=Pace(threads=2))
-    told = expected(replace(survey(1000, 1), max_depth=1), PARALLEL, options, OF_THREADS)
-    assert told == pytest.approx(1.0 + 30.0 + 0.1)
+    seconds = expected(replace(survey(1000, 1), max_depth=1), PARALLEL, options, OF_THREADS)
+    assert seconds == pytest.approx(1.0 + 30.0 + 0.1)
 
 
 def test_threads_free_blocks_side_by_side_too() -> None:
@@ -212,16 +212,16 @@ def test_strace_costs_for_each_call(strategy: StrategyName) -> None:
 def test_the_range_is_as_wide_as_what_is_known(
     calibration: Calibration, is_of_this: bool, spread: float
 ) -> None:
-    one = predicted_seconds(STRATEGIES[RM], Work(survey()), calibration, is_of_this=is_of_this)
-    assert one.expected / one.low == pytest.approx(spread)
-    assert one.high / one.expected == pytest.approx(spread)
+    interval = predicted_seconds(STRATEGIES[RM], Work(survey()), calibration, is_of_this=is_of_this)
+    assert interval.expected / interval.low == pytest.approx(spread)
+    assert interval.high / interval.expected == pytest.approx(spread)
     assert UNCERTAINTY_MEASURED < UNCERTAINTY_ELSEWHERE < UNCERTAINTY_UNMEASURED
 
 
 def test_a_busy_machine_makes_the_range_wider() -> None:
     def spread(noise: float) -> float:
-        one = predicted_seconds(STRATEGIES[RM], Work(survey()), replace(ROUND, noise=noise))
-        return one.high / one.expected
+        interval = predicted_seconds(STRATEGIES[RM], Work(survey()), replace(ROUND, noise=noise))
+        return interval.high / interval.expected
 
     assert spread(NOISE_BORNE) == pytest.approx(UNCERTAINTY_MEASURED)
     assert spread(2 * NOISE_BORNE) == pytest.approx(2 * UNCERTAINTY_MEASURED)
@@ -295,12 +295,12 @@ def test_any_tree_takes_some_time_and_more_files_take_more(
     inodes = max(min(files, 1), min(files, inodes))
     tree = survey(files, directories, inodes, allocated_bytes)
     more = survey(files + 1000, directories, inodes + 1000, allocated_bytes)
-    one, other = (
+    smaller, larger = (
         predicted_seconds(STRATEGIES[strategy], Work(each), typical(kind), trace=trace)
         for each in (tree, more)
     )
-    assert 0.0 < one.low < one.expected < one.high < math.inf
-    assert one.expected < other.expected
+    assert 0.0 < smaller.low < smaller.expected < smaller.high < math.inf
+    assert smaller.expected < larger.expected
 
 
 @pytest.mark.parametrize("kind", ("ext4", "fuse.sshfs", "nfs4", "unheard-of", ""))

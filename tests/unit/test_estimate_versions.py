@@ -42,7 +42,9 @@ def test_another_version_breaks_the_strategies_that_use_it(
     tool: str, version: str, broken: set[str]
 ) -> None:
     versions = {**AS_MEASURED, tool: version}
-    assert {name for name, one in STRATEGIES.items() if not is_measured(one, versions)} == broken
+    assert {
+        name for name, strategy in STRATEGIES.items() if not is_measured(strategy, versions)
+    } == broken
 
 
 def test_a_missing_tool_breaks_them_too() -> None:

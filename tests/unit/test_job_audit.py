@@ -61,12 +61,12 @@ def read_back(line: str) -> dict[str, str]:
 
 
 def shown(text: str) -> str:
-    """Give what a value should read."""
+    """Return what a value should read."""
     return displayable(text).replace('"', "\\x22").replace("=", "\\x3d")
 
 
 def is_cut_of(cut: str, whole: str) -> bool:
-    """Tell whether a value is the two ends of another with the mark between them."""
+    """Return whether a value is the two ends of another with the mark between them."""
     marks = [match.start() for match in re.finditer("…", cut)]
     return len(cut.encode()) < len(whole.encode()) and any(
         whole.startswith(cut[:mark]) and whole.endswith(cut[mark + 1 :]) for mark in marks
@@ -74,7 +74,7 @@ def is_cut_of(cut: str, whole: str) -> bool:
 
 
 def with_path(*paths: str) -> Plan:
-    """Give the plan for other targets."""
+    """Return the plan for other targets."""
     return replace(PLAN, targets=tuple(Target(PathStr(path), Pin(1, 2, 3)) for path in paths))
 
 
@@ -209,7 +209,14 @@ def test_every_line_fits_and_can_be_read_back(
     path = f"/{path}"
     plan = replace(with_path(path), job_id="f" * 64, options=Options(filters=filters))
     line = audit_line(plan, asker, end)
-    assert not {unicodedata.category(one) for one in line} & {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
+    assert not {unicodedata.category(character) for character in line} & {
+        "Cc",
+        "Cf",
+        "Cs",
+        "Cn",
+        "Zl",
+        "Zp",
+    }
     assert len(line.encode()) <= MAX_LINE_BYTES
     assert len(SYSLOG_HEADER + line.encode()) < 1024
     # And each value is what it should be, or says that it was cut
@@ -283,7 +290,9 @@ def test_a_listening_daemon_gets_the_line(
 ) -> None:
     calls: list[tuple[object, ...]] = []
     for name in ("openlog", "syslog", "closelog"):
-        monkeypatch.setattr(f"syslog.{name}", lambda *told, name=name: calls.append((name, *told)))
+        monkeypatch.setattr(
+            f"syslog.{name}", lambda *arguments, name=name: calls.append((name, *arguments))
+        )
     path = str(tmp_path / "log")
     with socket.socket(socket.AF_UNIX, kind) as listener:
         listener.bind(path)

@@ -52,7 +52,7 @@ class Disk(JournalWriter):
             raise OSError(self.error, "")
 
     def clock(self) -> float:
-        """Give a time that only `sleep` and the test move."""
+        """Return a time that only `sleep` and the test move."""
         return self.now_s
 
     def sleep(self, seconds: float) -> None:
@@ -63,7 +63,7 @@ class Disk(JournalWriter):
 
 @pytest.fixture
 def disk() -> Disk:
-    """Give a disk with room."""
+    """Return a disk with room."""
     return Disk()
 
 
@@ -85,12 +85,12 @@ class Reserve(EndReserve):
 
 @pytest.fixture
 def reserve() -> Reserve:
-    """Give a reserve that nothing is written to yet."""
+    """Return a reserve that nothing is written to yet."""
     return Reserve()
 
 
 def event(number: int) -> Event:
-    """Give an event that can be told from others."""
+    """Return an event that can be told from others."""
     return Resumed(float(number))
 
 
@@ -199,8 +199,8 @@ def test_shortened_events_give_the_same_failures_and_calls(some: list[Event]) ->
     assert short.removed == whole.removed
     assert short.state == whole.state
     assert short.failed == whole.failed
-    assert {(one.operation, one.error, one.number) for one in short.failures} == {
-        (one.operation, one.error, one.number) for one in whole.failures
+    assert {(failure.operation, failure.error, failure.number) for failure in short.failures} == {
+        (failure.operation, failure.error, failure.number) for failure in whole.failures
     }
     assert (short.finished, short.refused, short.pace) == (
         whole.finished,

@@ -40,12 +40,12 @@ def at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def place(state_home: Path) -> Path:
-    """Give the directory they are kept in."""
+    """Return the directory they are kept in."""
     return state_home / "tui-fs" / "calibrations"
 
 
 def measured(kind: str = "ext4", age_s: float = 0.0, kernel: str | None = None) -> Calibration:
-    """Give what was measured so long ago, with the kernel that runs now or another."""
+    """Return what was measured so long ago, with the kernel that runs now or another."""
     release = os.uname().release if kernel is None else kernel
     return replace(typical(kind), measured_at=NOW_S - age_s, kernel=release)
 
@@ -55,8 +55,8 @@ def test_before_anything_is_measured_typical_figures_hold(place: Path) -> None:
     assert known.calibration == typical("ext4")
     assert (known.is_of_this, known.is_fresh) == (False, False)
     assert known.rests_on() == "typical figures for ext4, not measured here"
-    why = "this user may not write in /srv"
-    assert known.rests_on(why) == f"typical figures for ext4, not measured here: {why}"
+    reason = "this user may not write in /srv"
+    assert known.rests_on(reason) == f"typical figures for ext4, not measured here: {reason}"
     assert not place.parent.exists()
 
 
@@ -126,21 +126,21 @@ def _cut(text: str) -> str:
 
 
 def _without_a_strategy(text: str) -> str:
-    told = json.loads(text)
-    del told["prices"]["find"]
-    return json.dumps(told)
+    document = json.loads(text)
+    del document["prices"]["find"]
+    return json.dumps(document)
 
 
 def _with_an_unknown_one(text: str) -> str:
-    told = json.loads(text)
-    told["prices"]["shred"] = told["prices"]["find"]
-    return json.dumps(told)
+    document = json.loads(text)
+    document["prices"]["shred"] = document["prices"]["find"]
+    return json.dumps(document)
 
 
 def _of_another_version(text: str) -> str:
-    told = json.loads(text)
-    del told["link_s"]
-    return json.dumps(told)
+    document = json.loads(text)
+    del document["link_s"]
+    return json.dumps(document)
 
 
 def _of_words(text: str) -> str:
@@ -203,7 +203,7 @@ ENDED = Snapshot(finished=TEN_SECONDS)
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """Give a target on a file system that was measured an hour ago."""
+    """Return a target on a file system that was measured an hour ago."""
     keep(file_system_of(str(tmp_path)), measured(_kind(tmp_path), age_s=3600.0))
     return tmp_path / "gone-by-now"
 
@@ -213,7 +213,7 @@ def _kind(path: Path) -> str:
 
 
 def planned(target: Path, seconds: float = 5.0, learned_factor: float = 1.0) -> Plan:
-    """Give a plan for rm with these seconds predicted, made after the measurement."""
+    """Return a plan for rm with these seconds predicted, made after the measurement."""
     return replace(
         plan(created_at=NOW_S - 60.0),
         targets=(Target(PathStr(str(target)), Pin(1, 2, 3)),),

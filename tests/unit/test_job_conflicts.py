@@ -29,8 +29,8 @@ from tui_fs.job.store import JobFolder, load_plan
 folder = JobFolder(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
-lock, why = register_or_refuse(folder, load_plan(folder).targets)
-print("free" if why is None else f"{why.rule}: {why.sentence}", flush=True)
+lock, refusal = register_or_refuse(folder, load_plan(folder).targets)
+print("free" if refusal is None else f"{refusal.rule}: {refusal.sentence}", flush=True)
 sys.stdin.readline()
 """
 
@@ -44,7 +44,7 @@ def job(job_id: str, *paths: str) -> JobFolder:
 
 
 def at(path: str) -> Target:
-    """Give a target that is nowhere: only its path is asked for."""
+    """Return a target that is nowhere: only its path is asked for."""
     return Target(PathStr(path), Pin(1, 2, 3))
 
 
@@ -68,7 +68,7 @@ def tell(process: Process) -> None:
     process.stdin.flush()
 
 
-def told_by(process: Process) -> str:
+def answer_of(process: Process) -> str:
     """Return whether it may run."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")
@@ -80,7 +80,7 @@ def at_work(folder: JobFolder) -> Iterator[None]:
     process = process_of(folder)
     try:
         tell(process)
-        told_by(process)
+        answer_of(process)
         yield
     finally:
         process.kill()
@@ -103,12 +103,12 @@ def at_work(folder: JobFolder) -> Iterator[None]:
 )
 def test_what_overlaps_a_job_at_work_is_busy(path: str, is_busy: bool) -> None:
     with at_work(job("aaaaaa", "/srv/spool")):
-        _, why = register_or_refuse(job("bbbbbb", path), [at(path)])
-    assert (why is not None) is is_busy
-    if why is not None:
-        assert why.rule == "busy"
-        assert "aaaaaa" in why.sentence
-        assert "/srv/spool" in why.sentence
+        _, refusal = register_or_refuse(job("bbbbbb", path), [at(path)])
+    assert (refusal is not None) is is_busy
+    if refusal is not None:
+        assert refusal.rule == "busy"
+        assert "aaaaaa" in refusal.sentence
+        assert "/srv/spool" in refusal.sentence
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_any_target_of_one_job_is_in_the_way_of_any_of_another(
     theirs: tuple[str, ...], ours: tuple[str, ...], is_busy: bool
 ) -> None:
     with at_work(job("aaaaaa", *theirs)):
-        _, why = register_or_refuse(job("bbbbbb", *ours), [at(path) for path in ours])
-    assert (why is not None) is is_busy
-    assert why is None or why.rule == "busy"
+        _, refusal = register_or_refuse(job("bbbbbb", *ours), [at(path) for path in ours])
+    assert (refusal is not None) is is_busy
+    assert refusal is None or refusal.rule == "busy"
 
 
 def pinned(path: Path) -> Target:
-    """Give the target at a path."""
+    """Return the target at a path."""
     return Target(PathStr(str(path)), take_pin(str(path)))
 
 
@@ -156,7 +156,9 @@ def test_a_target_in_another_is_refused(tmp_path: Path, names: tuple[str, ...]) 
 def test_other_names_hide_nothing(tmp_path: Path, inside: str, other: str) -> None:
     (tmp_path / "real" / "b" / "c").mkdir(parents=True)
     (tmp_path / "name" / "b" / "c").mkdir(parents=True)
-    lied = {str(tmp_path / "name" / one): tmp_path / "real" / one for one in ("", "b", "b/c")}
+    lied = {
+        str(tmp_path / "name" / suffix): tmp_path / "real" / suffix for suffix in ("", "b", "b/c")
+    }
     lied = {name.rstrip("/"): real for name, real in lied.items()}
 
     def target(path: str) -> Target:
@@ -180,7 +182,7 @@ def test_nobody_looks_at_a_file_system_that_only_another_job_works_on(
     monkeypatch.setattr(conflicts, "is_occupied", lambda _: True)
     job("aaaaaa", "/mnt/lost/a")
     theirs = load_plan(job("bbbbbb", "/srv/b")).targets
-    ours = [replace(one, pin=replace(one.pin, device=99)) for one in theirs]
+    ours = [replace(their_path, pin=replace(their_path.pin, device=99)) for their_path in theirs]
     looked_at = []
 
     def lstat(path: str) -> os.stat_result:
@@ -213,9 +215,9 @@ def test_overlap_is_mutual(
         if not home.exists():
             job("aaaaaa", first)
             job("bbbbbb", second)
-        lock, why = register_or_refuse(JobFolder(f"{home}/tui-fs/jobs/bbbbbb"), [at(second)])
+        lock, refusal = register_or_refuse(JobFolder(f"{home}/tui-fs/jobs/bbbbbb"), [at(second)])
         lock.release()
-        refused.append(why is not None)
+        refused.append(refusal is not None)
     # Each is refused beside the other, or neither; as one's names begin with the other's
     shorter = min(len(one), len(other))
     assert refused == [one[:shorter] == other[:shorter]] * 2
@@ -227,15 +229,15 @@ def test_a_job_that_has_ended_or_died_is_not_in_the_way() -> None:
     with at_work(dead):
         assert has_supervisor(dead.lock)
     job("cccccc", "/srv")
-    _, why = register_or_refuse(job("bbbbbb", "/srv"), [at("/srv")])
-    assert why is None
+    _, refusal = register_or_refuse(job("bbbbbb", "/srv"), [at("/srv")])
+    assert refusal is None
 
 
 def test_a_job_is_not_in_its_own_way() -> None:
     folder = job("aaaaaa", "/srv")
     process = process_of(folder)
     tell(process)
-    assert told_by(process) == "free"
+    assert answer_of(process) == "free"
     assert has_supervisor(folder.lock)
     process.communicate("\n")
     assert not has_supervisor(folder.lock)
@@ -246,7 +248,7 @@ def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
         folder = job("bbbbbb", "/srv/x")
         process = process_of(folder)
         tell(process)
-        assert told_by(process).startswith("busy: ")
+        assert answer_of(process).startswith("busy: ")
         assert has_supervisor(folder.lock)
         process.communicate("\n")
 
@@ -256,10 +258,10 @@ def test_a_job_at_work_nobody_knows_where_is_in_everybodys_way(content: bytes) -
     folder = job("aaaaaa", "/srv")
     with at_work(folder):
         Path(folder.plan).write_bytes(content)
-        _, why = register_or_refuse(job("bbbbbb", "/elsewhere"), [at("/elsewhere")])
-    assert why is not None
-    assert why.rule == "busy"
-    assert "aaaaaa" in why.sentence
+        _, refusal = register_or_refuse(job("bbbbbb", "/elsewhere"), [at("/elsewhere")])
+    assert refusal is not None
+    assert refusal.rule == "busy"
+    assert "aaaaaa" in refusal.sentence
 
 
 @pytest.mark.parametrize("number", [2, 5])
@@ -269,12 +271,12 @@ def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
     processes = [process_of(folder) for folder in folders]
     for process in processes:
         tell(process)
-    told = [told_by(process) for process in processes]
+    answers = [answer_of(process) for process in processes]
     for process in processes:
         process.communicate("\n")
-    free = [path for path, one in zip(paths, told, strict=True) if one == "free"]
+    free = [path for path, answer in zip(paths, answers, strict=True) if answer == "free"]
     assert len(free) == 1
-    assert all(one.startswith("busy: ") for one in told if one != "free")
+    assert all(answer.startswith("busy: ") for answer in answers if answer != "free")
 
 
 def test_nobody_waits_for_a_lock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

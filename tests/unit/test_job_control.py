@@ -53,7 +53,7 @@ def serving(
 
 @pytest.fixture
 def folder() -> JobFolder:
-    """Give the folder of a job."""
+    """Return the folder of a job."""
     return create(plan())
 
 
@@ -70,7 +70,7 @@ VALUES = {
 def test_a_command_is_obeyed_for_its_sender(folder: JobFolder, name: str) -> None:
     command = Command(name, VALUES.get(name, ""))
     obeyed: list[tuple[Command, int]] = []
-    with serving(folder, lambda *what: obeyed.append(what)):
+    with serving(folder, lambda *received: obeyed.append(received)):
         send(folder, command)
     assert obeyed == [(command, os.getuid())]
 
@@ -172,8 +172,8 @@ def test_one_who_is_slow_to_speak_is_heard_and_keeps_nobody_waiting(folder: JobF
 def test_those_who_never_speak_are_not_kept_without_end(folder: JobFolder) -> None:
     with serving(folder, lambda *_: None), contextlib.ExitStack() as silent:
         those = [silent.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(20)]
-        for one in those:
-            _connect(one, folder)
+        for job in those:
+            _connect(job, folder)
             send(folder, Command("pause"))
         # and the first of them has been given up
         those[0].settimeout(5)
@@ -220,7 +220,7 @@ def _connect(one: socket.socket, folder: JobFolder) -> None:
 
 @contextmanager
 def _address(folder: JobFolder) -> Iterator[str]:
-    """Give a name of the socket that fits into a socket address wherever the folder is."""
+    """Yield a name of the socket that fits into a socket address wherever the folder is."""
     directory = os.open(folder.path, os.O_PATH)
     try:
         yield f"/proc/self/fd/{directory}/{os.path.basename(folder.socket)}"

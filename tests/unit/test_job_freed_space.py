@@ -68,9 +68,9 @@ def causes(
     return explain_freed_space(**(arguments | others))
 
 
-def amounts(found: tuple[Discrepancy, ...]) -> list[tuple[str, int | None]]:
+def amounts(discrepancies: tuple[Discrepancy, ...]) -> list[tuple[str, int | None]]:
     """Return kinds and bytes."""
-    return [(cause.kind.value, cause.bytes) for cause in found]
+    return [(cause.kind.value, cause.bytes) for cause in discrepancies]
 
 
 @pytest.mark.parametrize(
@@ -99,18 +99,18 @@ def test_a_held_file_is_named() -> None:
 
 def test_several_holders_of_one_file_are_one_cause() -> None:
     files = (held(1, 100 * MIB, 9, 11, 10), held(2, 50 * MIB, 9, path="/srv/t/own"))
-    found = causes(0, 150 * MIB, kept=files)
-    assert amounts(found) == [("held-open", 100 * MIB), ("held-open", 50 * MIB)]
-    assert "together with processes 10, 11," in found[0].sentence
-    assert found[0].pid == 9
+    discrepancies = causes(0, 150 * MIB, kept=files)
+    assert amounts(discrepancies) == [("held-open", 100 * MIB), ("held-open", 50 * MIB)]
+    assert "together with processes 10, 11," in discrepancies[0].sentence
+    assert discrepancies[0].pid == 9
 
 
 def test_many_holders_are_told_together() -> None:
     files = tuple(held(number, number * MIB, number) for number in range(1, 31))
-    found = causes(0, 465 * MIB, kept=files)
-    assert len(found) == MOST_HOLDERS + 1
-    assert sum(cause.bytes or 0 for cause in found) == 465 * MIB
-    assert found[-1].pid is None
+    discrepancies = causes(0, 465 * MIB, kept=files)
+    assert len(discrepancies) == MOST_HOLDERS + 1
+    assert sum(cause.bytes or 0 for cause in discrepancies) == 465 * MIB
+    assert discrepancies[-1].pid is None
 
 
 @pytest.mark.parametrize("how", [HoldKind.MAPPED, HoldKind.EXECUTABLE])
@@ -139,8 +139,8 @@ def test_a_strange_command_is_escaped() -> None:
 
 
 def test_held_files_are_told_though_they_are_few_of_much() -> None:
-    found = causes(100 * GIB - 500 * MIB, 100 * GIB, kept=(held(1, 500 * MIB, 5),))
-    assert amounts(found) == [("held-open", 500 * MIB)]
+    discrepancies = causes(100 * GIB - 500 * MIB, 100 * GIB, kept=(held(1, 500 * MIB, 5),))
+    assert amounts(discrepancies) == [("held-open", 500 * MIB)]
 
 
 def test_what_was_deleted_before_is_elsewhere() -> None:
@@ -148,8 +148,8 @@ def test_what_was_deleted_before_is_elsewhere() -> None:
     old = held(1, 30 * MIB, 5)
     beside = held(2, 20 * MIB, 6, path="/srv/t2/log")
     small = held(3, MIB - 1, 7, path="/srv/small")
-    found = causes(0, 100 * MIB, old=(old,), kept=(old, beside, small))
-    assert amounts(found) == [
+    discrepancies = causes(0, 100 * MIB, old=(old,), kept=(old, beside, small))
+    assert amounts(discrepancies) == [
         ("others-wrote", 100 * MIB),
         ("held-open-elsewhere", 30 * MIB),
         ("held-open-elsewhere", 20 * MIB),
@@ -167,9 +167,9 @@ def test_a_path_too_long_to_be_told_is_ours() -> None:
 
 
 def test_unknown_sizes_are_said_to_be_unknown() -> None:
-    found = causes(80 * MIB, 100 * MIB, kept=(held(1, None, 5, how=HoldKind.MAPPED),))
-    assert amounts(found) == [("held-open", None), ("others-wrote", 20 * MIB)]
-    assert "unknown amount" in found[0].sentence
+    discrepancies = causes(80 * MIB, 100 * MIB, kept=(held(1, None, 5, how=HoldKind.MAPPED),))
+    assert amounts(discrepancies) == [("held-open", None), ("others-wrote", 20 * MIB)]
+    assert "unknown amount" in discrepancies[0].sentence
 
 
 def test_links_outside_explain_no_more_than_the_survey_foretold() -> None:
@@ -181,7 +181,7 @@ def test_links_outside_explain_no_more_than_the_survey_foretold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "guessed"),
     [
         ("btrfs", [("snapshots", GIB), ("others-wrote", None)]),
         ("zfs", [("snapshots", GIB), ("others-wrote", None)]),
@@ -190,12 +190,12 @@ def test_links_outside_explain_no_more_than_the_survey_foretold() -> None:
         ("tmpfs", [("others-wrote", GIB)]),
     ],
 )
-def test_guesses_by_file_system(kind: str, told: list[tuple[str, int | None]]) -> None:
-    assert amounts(causes(0, GIB, kind=kind)) == told
+def test_guesses_by_file_system(kind: str, guessed: list[tuple[str, int | None]]) -> None:
+    assert amounts(causes(0, GIB, kind=kind)) == guessed
 
 
 @pytest.mark.parametrize(
-    ("got", "told"),
+    ("got", "guessed"),
     [
         (-60 * 1024, [("overlay", GIB)]),  # whiteouts take some blocks
         (GIB // 2, [("overlay", GIB // 2)]),
@@ -204,10 +204,10 @@ def test_guesses_by_file_system(kind: str, told: list[tuple[str, int | None]]) -
     ],
 )
 def test_lower_layers_explain_all_that_was_expected(
-    got: int, told: list[tuple[str, int | None]]
+    got: int, guessed: list[tuple[str, int | None]]
 ) -> None:
     expected = Expected(Totals(990, 10), 0, GIB, complete=True, is_on_overlay=True)
-    assert amounts(causes(got, GIB, kind="overlay", inodes=-2, expected=expected)) == told
+    assert amounts(causes(got, GIB, kind="overlay", inodes=-2, expected=expected)) == guessed
 
 
 @pytest.mark.parametrize(("most", "number"), [(MIB // 8, 0), (MIB, 0), (8 * MIB, 1)])
@@ -218,8 +218,8 @@ def test_little_that_was_expected_needs_no_explanation_on_a_busy_disk(
 
 
 def test_guesses_are_for_the_rest_only() -> None:
-    found = causes(0, GIB, kind="btrfs", kept=(held(1, GIB, 5),))
-    assert amounts(found) == [("held-open", GIB)]
+    discrepancies = causes(0, GIB, kind="btrfs", kept=(held(1, GIB, 5),))
+    assert amounts(discrepancies) == [("held-open", GIB)]
 
 
 def test_what_could_not_be_seen_is_said() -> None:
@@ -254,9 +254,9 @@ def test_the_reserve_of_ext4(
         "after": Space(available, None, free - available),
     }
     # The part that only root may use is told
-    found = causes(0, got, file_system=room, **spaces)
-    assert amounts(found) == ([("reserved", swallowed)] if swallowed else [])
-    for cause in found:
+    discrepancies = causes(0, got, file_system=room, **spaces)
+    assert amounts(discrepancies) == ([("reserved", swallowed)] if swallowed else [])
+    for cause in discrepancies:
         assert ("at least" in cause.sentence) == (available == 0)
         assert "tune2fs -m 1 /dev/vdb1" in cause.advice
     # And other file systems reserve for themselves, which no tune2fs changes
@@ -265,15 +265,15 @@ def test_the_reserve_of_ext4(
 
 
 def test_unfinished_jobs_tell_facts_only() -> None:
-    found = causes(0, GIB, finished=False, least=0, kept=(held(1, 20 * MIB, 5),))
-    assert amounts(found) == [("held-open", 20 * MIB)]
+    discrepancies = causes(0, GIB, finished=False, least=0, kept=(held(1, 20 * MIB, 5),))
+    assert amounts(discrepancies) == [("held-open", 20 * MIB)]
 
 
 @pytest.mark.parametrize("unknown", ["before", "after"])
 def test_without_an_answer_of_the_file_system(unknown: str) -> None:
     unanswered: dict[str, Any] = {unknown: None}
-    found = causes(0, GIB, kept=(held(1, 20 * MIB, 5),), **unanswered)
-    assert amounts(found) == [("held-open", 20 * MIB)]
+    discrepancies = causes(0, GIB, kept=(held(1, 20 * MIB, 5),), **unanswered)
+    assert amounts(discrepancies) == [("held-open", 20 * MIB)]
 
 
 @pytest.mark.parametrize(
@@ -288,18 +288,18 @@ def test_without_an_answer_of_the_file_system(unknown: str) -> None:
     ],
 )
 def test_missing_inodes(kind: str, deleted: int | None, inodes: int, missing: int | None) -> None:
-    found = causes(GIB, GIB, kind=kind, inodes=inodes, deleted_entries=deleted)
-    assert [(one.kind, one.inodes) for one in found] == (
+    discrepancies = causes(GIB, GIB, kind=kind, inodes=inodes, deleted_entries=deleted)
+    assert [(discrepancy.kind, discrepancy.inodes) for discrepancy in discrepancies] == (
         [] if missing is None else [(DiscrepancyKind.INODES, missing)]
     )
 
 
 def test_held_empty_files_keep_inodes() -> None:
     files = tuple(held(number, 0, 5) for number in range(500))
-    found = causes(GIB, GIB, inodes=500, kept=files)
-    assert [(one.kind, one.bytes, one.inodes) for one in found] == [
-        (DiscrepancyKind.HELD_OPEN, 0, 500)
-    ]
+    discrepancies = causes(GIB, GIB, inodes=500, kept=files)
+    assert [
+        (discrepancy.kind, discrepancy.bytes, discrepancy.inodes) for discrepancy in discrepancies
+    ] == [(DiscrepancyKind.HELD_OPEN, 0, 500)]
 
 
 @given(
@@ -315,12 +315,16 @@ def test_no_more_is_explained_than_is_missing(
 ) -> None:
     files = tuple(held(number, size, 5 + number) for number, size in enumerate(kept))
     most = least + outside
-    found = causes(got, most, least=least, kind=kind, kept=files, finished=finished)
+    discrepancies = causes(got, most, least=least, kind=kind, kept=files, finished=finished)
     facts = {DiscrepancyKind.HELD_OPEN, DiscrepancyKind.RESERVED}
-    guessed = sum(one.bytes or 0 for one in found if one.kind not in facts)
-    assert guessed <= max(0, most - got)
-    assert sum(one.bytes or 0 for one in found if one.kind is DiscrepancyKind.HELD_OPEN) <= sum(
-        kept
+    guessed = sum(
+        discrepancy.bytes or 0 for discrepancy in discrepancies if discrepancy.kind not in facts
     )
-    for one in found:
-        assert one.sentence.endswith(".") and one.sentence[0].isalnum()
+    assert guessed <= max(0, most - got)
+    assert sum(
+        discrepancy.bytes or 0
+        for discrepancy in discrepancies
+        if discrepancy.kind is DiscrepancyKind.HELD_OPEN
+    ) <= sum(kept)
+    for discrepancy in discrepancies:
+        assert discrepancy.sentence.endswith(".") and discrepancy.sentence[0].isalnum()

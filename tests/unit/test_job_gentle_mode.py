@@ -52,7 +52,7 @@ class Disk:
 
 @pytest.fixture
 def disk() -> Disk:
-    """Give a quiet disk."""
+    """Return a quiet disk."""
     return Disk()
 
 

@@ -68,7 +68,7 @@ def made_by(folder: JobFolder, host: Host) -> JobFolder:
 
 
 def earlier_boot() -> Host:
-    """Give this machine before its last start."""
+    """Return this machine before its last start."""
     return replace(current_host(), boot_id=OTHER.boot_id)
 
 
@@ -135,7 +135,7 @@ def test_jobs_of_another_host_are_never_pruned() -> None:
 
 @pytest.fixture
 def foreign_record(tmp_path: Path) -> str:
-    """Give the record of a directory that another host has put aside; here its place is empty."""
+    """Return the record of a directory that another host has put aside; here its place is empty."""
     target = Target(PathStr(str(tmp_path / "spool")), take_pin(str(tmp_path)))
     record = replace(new_record(Action.ASIDE, target), host=OTHER)
     keep(record)
@@ -163,6 +163,6 @@ def test_a_record_of_another_host_is_neither_undone_nor_forgotten(foreign_record
 
 
 def aside(**given: object) -> argparse.Namespace:
-    """Give the arguments of tui-fs aside."""
+    """Return the arguments of tui-fs aside."""
     usual = {"path": None, "list": False, "undo": None, "twin": False, "yes": True, "json": False}
     return argparse.Namespace(**usual | given)

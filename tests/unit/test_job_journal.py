@@ -33,7 +33,7 @@ def written(directory: Path, them: list[Event]) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a directory that many examples share."""
+    """Return a directory that many examples share."""
     return tmp_path_factory.mktemp("journal")
 
 

@@ -59,7 +59,7 @@ def test_samples_become_rarer_as_a_job_grows_older() -> None:
 
 
 class _Tools:
-    """Stands for a launcher whose tools are stopped and continued."""
+    """Stand-in for a launcher whose tools are stopped and continued."""
 
     takes_commands = False
     pid = 0
@@ -140,12 +140,12 @@ def test_the_journal_of_many_failures_is_bounded() -> None:
 
 
 def rm_output(limits: OutputLimits) -> ToolOutput:
-    """Give what reads the messages of rm."""
+    """Return what reads the messages of rm."""
     return ToolOutput(STRATEGIES[StrategyName("rm")], "/t", limits)
 
 
 def denied(name: str, reason: str = "Permission denied") -> bytes:
-    """Give a message of rm."""
+    """Return a message of rm."""
     return f"rm: cannot remove '{name}': {reason}\n".encode()
 
 

@@ -26,7 +26,7 @@ class Stopped(Exception):
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[int]:
-    """Give an open directory."""
+    """Yield an open directory."""
     descriptor = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     yield descriptor
     os.close(descriptor)
@@ -44,7 +44,7 @@ def test_steps_run_in_turn_in_their_directory(directory: int, tmp_path: Path) ->
     )
     ended = run_steps(steps, directory, open_source(TraceSource.OFF))
     assert ended.output == b"1\n" and ended.errors == b""
-    assert [one.statuses for one in ended.steps] == [(0,), (0, 0)]
+    assert [step.statuses for step in ended.steps] == [(0,), (0, 0)]
     assert os.listdir(tmp_path) == ["made"]
 
 
@@ -67,7 +67,7 @@ def test_a_name_that_a_killed_tool_has_not_finished_reaches_nobody(
     for _ in range(20):
         ended = run_steps(steps, directory, open_source(TraceSource.OFF))
         # The second has never seen the end of what it was told
-        assert [one.statuses for one in ended.steps] == [(-signal.SIGKILL, -signal.SIGKILL)]
+        assert [step.statuses for step in ended.steps] == [(-signal.SIGKILL, -signal.SIGKILL)]
     assert os.listdir(tmp_path) in ([], ["whole"])
 
 
@@ -75,7 +75,7 @@ def test_a_reader_that_has_read_enough_ends_by_itself(directory: int) -> None:
     reader = "read -r first; exec <&-; sleep 0.3; echo $first; exit 7"
     steps = (((tool("yes"),), (needs_tool("sh", package="dash"), "-c", reader)),)
     ended = run_steps(steps, directory, open_source(TraceSource.OFF))
-    assert [one.statuses for one in ended.steps] == [(-signal.SIGPIPE, 7)]
+    assert [step.statuses for step in ended.steps] == [(-signal.SIGPIPE, 7)]
     assert ended.output == b"y\n"
 
 
@@ -84,7 +84,7 @@ def test_a_tool_that_fails_by_itself_has_told_all_names(directory: int, tmp_path
     reader = (needs_tool("xargs", package="findutils"), "-0", tool("touch"), "--")
     steps = (((needs_tool("sh", package="dash"), "-c", writer), reader),)
     ended = run_steps(steps, directory, open_source(TraceSource.OFF))
-    assert [one.statuses for one in ended.steps] == [(1, 0)]
+    assert [step.statuses for step in ended.steps] == [(1, 0)]
     assert sorted(os.listdir(tmp_path)) == ["last", "whole"]
 
 
@@ -112,9 +112,9 @@ def test_what_the_question_raises_ends_the_tools(directory: int) -> None:
 
 
 def test_tools_that_cannot_be_forked_are_an_error_and_can_be_forked_later(directory: int) -> None:
-    why = why_not_limited("processes")
-    if why is not None:
-        lacks(why)
+    reason = why_not_limited("processes")
+    if reason is not None:
+        lacks(reason)
     launcher = Launcher((((tool("true"),),),), (directory,), 0, IoPriority.NORMAL)
     try:
         with limited("processes", launcher.pid), pytest.raises(BlockingIOError):

@@ -40,17 +40,17 @@ CANCEL = CancelRequested(2.0, "asked by uid 0")
 
 
 def failed(error: int) -> EntryFailed:
-    """Give a failure."""
+    """Return a failure."""
     return EntryFailed(1.0, PathStr("/t/x"), "remove", error)
 
 
 def ended(status: int) -> StepFinished:
-    """Give the end of the only process."""
+    """Return the end of the only process."""
     return StepFinished(3.0, 0, (status,), 0.0, 0.0, 0)
 
 
 def removed(entries: int, directories: int | None) -> Sampled:
-    """Give a last sample."""
+    """Return a last sample."""
     return replace(sampled(1), removed=Removed(entries, directories))
 
 
@@ -90,14 +90,14 @@ ALL = removed(12, 2)
 def test_a_job_comes_to_this(
     verification: Verification, events: tuple[Event, ...], outcome: Outcome, says: str
 ) -> None:
-    found = ending(verification, *events)
-    assert found.outcome is outcome
-    assert says in found.explanation
+    judged = ending(verification, *events)
+    assert judged.outcome is outcome
+    assert says in judged.explanation
 
 
 def test_a_reason_that_is_a_sentence_gets_no_second_full_stop() -> None:
-    found = ending(LEFT, replace(CANCEL, reason="Something is mounted inside /srv/t."))
-    assert found.explanation == "Stopped before the end: Something is mounted inside /srv/t."
+    outcome = ending(LEFT, replace(CANCEL, reason="Something is mounted inside /srv/t."))
+    assert outcome.explanation == "Stopped before the end: Something is mounted inside /srv/t."
 
 
 def test_one_entry_is_left_in_the_singular() -> None:
@@ -121,26 +121,26 @@ def test_a_problem_is_part_of_the_explanation() -> None:
 
 
 def test_counts_of_a_source_that_tells_directories_are_exact() -> None:
-    found = ending(GONE, removed(12, 2))
-    assert (found.deleted_files, found.deleted_directories) == (10, 2)
-    assert found.split_is_exact
+    outcome = ending(GONE, removed(12, 2))
+    assert (outcome.deleted_files, outcome.deleted_directories) == (10, 2)
+    assert outcome.split_is_exact
 
 
 def test_directories_are_told_by_difference_otherwise() -> None:
-    found = ending(LEFT, removed(7, None))
-    assert (found.deleted_files, found.deleted_directories) == (6, 1)
-    assert not found.split_is_exact
+    outcome = ending(LEFT, removed(7, None))
+    assert (outcome.deleted_files, outcome.deleted_directories) == (6, 1)
+    assert not outcome.split_is_exact
 
 
 def test_without_any_counts_all_is_told_by_difference() -> None:
-    found = ending(LEFT)
-    assert (found.deleted_files, found.deleted_directories) == (7, 1)
-    assert not found.split_is_exact
+    outcome = ending(LEFT)
+    assert (outcome.deleted_files, outcome.deleted_directories) == (7, 1)
+    assert not outcome.split_is_exact
 
 
 def test_nothing_is_claimed_that_nobody_counted() -> None:
-    found = ending(UNCOUNTED)
-    assert (found.deleted_files, found.deleted_directories) == (None, None)
+    outcome = ending(UNCOUNTED)
+    assert (outcome.deleted_files, outcome.deleted_directories) == (None, None)
 
 
 def test_a_done_job_says_where_its_counts_disagree_with_the_survey() -> None:
@@ -150,7 +150,7 @@ def test_a_done_job_says_where_its_counts_disagree_with_the_survey() -> None:
 
 
 def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
-    """Give the report after these events."""
+    """Return the report after these events."""
     snapshot = reduce(fold, events, Snapshot())
     errors = [event for event in events if isinstance(event, EntryFailed)]
     return report_of(snapshot, state, errors).to_json()
@@ -158,30 +158,30 @@ def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
 
 @pytest.mark.parametrize("stands", [Paused(2.0, 2.0, True), Throttled(2.0, "io", 50.0)])
 def test_a_pause_in_which_a_job_died_was_no_work(stands: Event) -> None:
-    found = report(*RUNNING, stands, sampled(3599.0, 5), state=JobState.DIED)
-    stood_s = found["paused_s"] + found["held_back_s"]
-    assert (stood_s, found["strategy_wall_s"] - stood_s) == (3598.0, 1.0)
+    summary = report(*RUNNING, stands, sampled(3599.0, 5), state=JobState.DIED)
+    stood_s = summary["paused_s"] + summary["held_back_s"]
+    assert (stood_s, summary["strategy_wall_s"] - stood_s) == (3598.0, 1.0)
 
 
 def test_a_report_compares_space_before_and_after() -> None:
-    found = report(*RUNNING, finished(Outcome.DONE))
-    assert (found["freed_bytes"], found["freed_inodes"]) == (1000, 10)
+    summary = report(*RUNNING, finished(Outcome.DONE))
+    assert (summary["freed_bytes"], summary["freed_inodes"]) == (1000, 10)
 
 
 def test_a_report_without_inode_counts_claims_none() -> None:
     end = finished(Outcome.DONE)
     assert end.space is not None
     end = replace(end, space=replace(end.space, free_inodes=None))
-    found = report(*RUNNING, end)
-    assert (found["freed_bytes"], found["freed_inodes"]) == (1000, None)
+    summary = report(*RUNNING, end)
+    assert (summary["freed_bytes"], summary["freed_inodes"]) == (1000, None)
 
 
 def test_a_report_holds_prediction_and_counts_side_by_side() -> None:
-    found = report(*RUNNING, sampled(1, 5, {"unlinkat": 5}), finished(Outcome.DONE))
-    assert found["syscalls"] == {"unlinkat": {"calls": 5, "errors": 0, "seconds": None}}
-    assert found["predicted"]["syscalls"] == {"unlinkat": 1000}
-    assert found["predicted"]["seconds"] == 2.0
-    assert found["trace_source"] == "perf"
+    summary = report(*RUNNING, sampled(1, 5, {"unlinkat": 5}), finished(Outcome.DONE))
+    assert summary["syscalls"] == {"unlinkat": {"calls": 5, "errors": 0, "seconds": None}}
+    assert summary["predicted"]["syscalls"] == {"unlinkat": 1000}
+    assert summary["predicted"]["seconds"] == 2.0
+    assert summary["trace_source"] == "perf"
 
 
 def test_a_disagreement_agrees_in_number() -> None:
@@ -193,71 +193,71 @@ def test_a_disagreement_agrees_in_number() -> None:
 
 
 def test_a_report_names_errors_with_their_meaning() -> None:
-    found = report(*RUNNING, failed(errno.EPERM), finished(Outcome.PARTIAL))
-    (error,) = found["errors"]
+    summary = report(*RUNNING, failed(errno.EPERM), finished(Outcome.PARTIAL))
+    (error,) = summary["errors"]
     assert (error["path"], error["errno"], error["errno_name"]) == ("/t/x", 1, "EPERM")
     assert error["meaning"].startswith("not permitted")
-    assert found["error_groups"][0]["number"] == found["failed"] == 1
+    assert summary["error_groups"][0]["number"] == summary["failed"] == 1
 
 
 def test_a_refused_report_says_which_rule() -> None:
-    found = report(JobRefused(0.1, "changed", "It changed.", "Look."), state=JobState.REFUSED)
-    assert found["refusal"] == {"rule": "changed", "sentence": "It changed.", "advice": "Look."}
-    assert (found["outcome"], found["explanation"]) == ("refused", "It changed. Look.")
-    assert (found["deleted_files"], found["deleted_directories"]) == (0, 0)
+    summary = report(JobRefused(0.1, "changed", "It changed.", "Look."), state=JobState.REFUSED)
+    assert summary["refusal"] == {"rule": "changed", "sentence": "It changed.", "advice": "Look."}
+    assert (summary["outcome"], summary["explanation"]) == ("refused", "It changed. Look.")
+    assert (summary["deleted_files"], summary["deleted_directories"]) == (0, 0)
 
 
 def test_a_report_is_valid_json_whatever_the_target_is_called() -> None:
     # A target that is not UTF-8, so that its command is not either
     begun = replace(started(), targets=(PathStr("/\udcff"),), command=(("rm", "/\udcff"),))
-    found = report(begun, finished(Outcome.DONE))
-    assert found["target_b64"]
-    str(found["command"]).encode("utf-8")
-    "".join(found["command"][0]).encode("utf-8")
+    summary = report(begun, finished(Outcome.DONE))
+    assert summary["target_b64"]
+    str(summary["command"]).encode("utf-8")
+    "".join(summary["command"][0]).encode("utf-8")
 
 
 @pytest.mark.parametrize("state", [JobState.DIED, JobState.DONE])
 def test_calls_without_times_say_so(state: JobState) -> None:
     end = () if state is JobState.DIED else (finished(Outcome.DONE),)
     sample = replace(sampled(1), calls={"rmdir": CallCount(2, 1)})
-    found = report(*RUNNING, sample, *end, state=state)
-    assert found["syscalls"]["rmdir"] == {"calls": 2, "errors": 1, "seconds": None}
+    summary = report(*RUNNING, sample, *end, state=state)
+    assert summary["syscalls"]["rmdir"] == {"calls": 2, "errors": 1, "seconds": None}
 
 
 def test_counts_of_a_killed_tool_are_not_believed_where_it_writes_them_itself() -> None:
     begun = replace(started(), source=TraceSource.OUTPUT)
     events: tuple[Event, ...] = (begun, *RUNNING[1:], removed(5, 0), ended(-9))
     snapshot = reduce(fold, events, Snapshot())
-    found = outcome_of_job(plan(), snapshot, LEFT, "")
-    assert (found.deleted_files, found.deleted_directories) == (7, 1)
-    assert not found.split_is_exact
+    outcome = outcome_of_job(plan(), snapshot, LEFT, "")
+    assert (outcome.deleted_files, outcome.deleted_directories) == (7, 1)
+    assert not outcome.split_is_exact
 
 
 @pytest.mark.parametrize("end", ((), (ended(125),)), ids=("launcher", "rm below xargs"))
 def test_counts_that_were_cut_off_are_not_believed(end: tuple[Event, ...]) -> None:
     begun = replace(started(), source=TraceSource.OUTPUT)
     snapshot = reduce(fold, (begun, *RUNNING[1:], removed(5, 0), *end), Snapshot())
-    found = outcome_of_job(plan(), snapshot, LEFT, "")
-    assert (found.deleted_files, found.deleted_directories) == (7, 1)
-    assert not found.split_is_exact
+    outcome = outcome_of_job(plan(), snapshot, LEFT, "")
+    assert (outcome.deleted_files, outcome.deleted_directories) == (7, 1)
+    assert not outcome.split_is_exact
 
 
 def test_the_times_of_a_step_that_was_cut_off_are_those_last_seen() -> None:
     usage = Usage(4.0, 3.0, None, 0, 0, 0, 1, "rm 1")
-    found = report(*RUNNING, replace(sampled(1), usage=usage), finished(Outcome.PARTIAL))
-    assert (found["cpu_user_s"], found["cpu_system_s"]) == (1.0, 3.0)
+    summary = report(*RUNNING, replace(sampled(1), usage=usage), finished(Outcome.PARTIAL))
+    assert (summary["cpu_user_s"], summary["cpu_system_s"]) == (1.0, 3.0)
 
 
 def test_counts_of_the_kernel_are_believed_even_after_a_kill() -> None:
-    found = ending(LEFT, removed(8, 1), ended(-9))
-    assert (found.deleted_files, found.deleted_directories) == (7, 1)
-    assert found.split_is_exact
+    outcome = ending(LEFT, removed(8, 1), ended(-9))
+    assert (outcome.deleted_files, outcome.deleted_directories) == (7, 1)
+    assert outcome.split_is_exact
 
 
 def test_the_times_of_a_job_that_died_are_those_last_seen() -> None:
     usage = Usage(4.0, 3.0, None, 0, 0, 0, 1, "rm 1")
-    found = report(*RUNNING, replace(sampled(1), usage=usage), state=JobState.DIED)
-    assert (found["cpu_user_s"], found["cpu_system_s"]) == (1.0, 3.0)
+    summary = report(*RUNNING, replace(sampled(1), usage=usage), state=JobState.DIED)
+    assert (summary["cpu_user_s"], summary["cpu_system_s"]) == (1.0, 3.0)
 
 
 def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
@@ -266,16 +266,16 @@ def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
     begun = replace(started(), targets=paths)
     events: tuple[Event, ...] = (begun, *RUNNING[1:])
     snapshot = reduce(fold, events, Snapshot())
-    found = outcome_of_job(several, snapshot, Verification(paths[1:], Totals(files=3)), "")
-    assert found.outcome is Outcome.PARTIAL
-    assert found.explanation == "3 entries are left. In 2 of 3 directories: /srv/b, /srv/c."
+    outcome = outcome_of_job(several, snapshot, Verification(paths[1:], Totals(files=3)), "")
+    assert outcome.outcome is Outcome.PARTIAL
+    assert outcome.explanation == "3 entries are left. In 2 of 3 directories: /srv/b, /srv/c."
     end = replace(finished(Outcome.PARTIAL), left=paths[1:])
-    assert [one["gone"] for one in report(begun, end)["targets"]] == [True, False, False]
+    assert [target["gone"] for target in report(begun, end)["targets"]] == [True, False, False]
     # And where nobody looked, nothing is claimed
     died = report(begun, state=JobState.DIED)
-    assert [one["gone"] for one in died["targets"]] == [None, None, None]
+    assert [target["gone"] for target in died["targets"]] == [None, None, None]
     refused = report(begun, JobRefused(1.0, "changed", "", ""), state=JobState.REFUSED)
-    assert [one["gone"] for one in refused["targets"]] == [False, False, False]
+    assert [target["gone"] for target in refused["targets"]] == [False, False, False]
     # And nothing is done while one is left, whatever the counters say
     gone = outcome_of_job(several, snapshot, Verification((), Totals()), "")
     assert (gone.outcome, gone.explanation.split(".")[0]) == (
@@ -289,18 +289,18 @@ def test_a_directory_to_be_kept_that_somebody_removed_is_called_gone(vanish: boo
     begun = replace(started(), keep_root=True)
     path = begun.targets[0]
     end = replace(finished(Outcome.DONE), vanished=(path,) if vanish else ())
-    (said,) = report(begun, end)["targets"]
-    assert (said["gone"], said["done"]) == (vanish, True)
+    (target,) = report(begun, end)["targets"]
+    assert (target["gone"], target["done"]) == (vanish, True)
 
 
 def test_what_a_tool_reports_explains_what_is_left_where_no_entry_failed() -> None:
-    said = ToolSaid(1.0, "rm: memory exhausted\x1b[31m")
-    assert ending(LEFT, said, ended(1)).explanation == (
+    event = ToolSaid(1.0, "rm: memory exhausted\x1b[31m")
+    assert ending(LEFT, event, ended(1)).explanation == (
         "4 entries are left. The tool reported: rm: memory exhausted\\e[31m."
     )
     # And where entries failed, they are the explanation; and a job that is done needs none
-    assert "reported" not in ending(LEFT, said, failed(errno.EPERM), ended(1)).explanation
-    assert "reported" not in ending(GONE, ALL, said, ended(0)).explanation
+    assert "reported" not in ending(LEFT, event, failed(errno.EPERM), ended(1)).explanation
+    assert "reported" not in ending(GONE, ALL, event, ended(0)).explanation
 
 
 def test_a_command_is_shown_with_the_bytes_that_ran() -> None:

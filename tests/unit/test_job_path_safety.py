@@ -40,7 +40,7 @@ BY_DESCRIPTOR = (
 
 @pytest.fixture
 def firm(tmp_path: Path) -> Path:
-    """Give a directory that nobody else can replace."""
+    """Return a directory that nobody else can replace."""
     needs_root("giving directories away")
     return tmp_path
 
@@ -54,7 +54,7 @@ def tree(above: Path, mode: int = 0o755, uid: int = 0) -> Path:
     return target
 
 
-def why(
+def race_reason(
     strategy: StrategyName, target: Path, shared: int = 0, options: Options | None = None
 ) -> str | None:
     """Ask for one strategy."""
@@ -63,17 +63,17 @@ def why(
 
 @pytest.mark.parametrize("strategy", BY_PATH)
 def test_what_works_by_path_needs_a_tree_of_ones_own(firm: Path, strategy: StrategyName) -> None:
-    assert why(strategy, tree(firm)) is None
+    assert race_reason(strategy, tree(firm)) is None
     # But where others may write in it, each number of directories is said as it is
-    assert "write in a directory of" in str(why(strategy, firm / "t", shared=1))
-    assert "write in 1,234 directories of" in str(why(strategy, firm / "t", shared=1234))
+    assert "write in a directory of" in str(race_reason(strategy, firm / "t", shared=1))
+    assert "write in 1,234 directories of" in str(race_reason(strategy, firm / "t", shared=1234))
 
 
 @pytest.mark.parametrize("strategy", BY_DESCRIPTOR)
 def test_what_holds_directories_open_needs_nothing(firm: Path, strategy: StrategyName) -> None:
     (firm / "theirs").mkdir()
     os.chown(firm / "theirs", NOBODY, NOBODY)
-    assert why(strategy, tree(firm / "theirs", 0o777, NOBODY), shared=9) is None
+    assert race_reason(strategy, tree(firm / "theirs", 0o777, NOBODY), shared=9) is None
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_holds_directories_open_needs_nothing(firm: Path, strategy: Strateg
 )
 def test_a_target_that_others_may_write_is_a_race(firm: Path, mode: int, uid: int) -> None:
     target = tree(firm, mode, uid)
-    assert f"replace {target}" in str(why(StrategyName("xargs"), target))
+    assert f"replace {target}" in str(race_reason(StrategyName("xargs"), target))
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: 
     target = tree(above / "below")
     above.chmod(mode)
     os.chown(above, uid, uid)
-    said = why(StrategyName("rsync"), target)
-    assert (said is not None) is is_race
-    assert said is None or f"replace {above / 'below'}" in said
+    message = race_reason(StrategyName("rsync"), target)
+    assert (message is not None) is is_race
+    assert message is None or f"replace {above / 'below'}" in message
     # And just then the command lines do not name its path
     assert is_unreplaceable(str(target), read_mounts()) is not is_race
     assert directories_named_from([str(target)]) == ((str(target),) if is_race else ())
@@ -143,12 +143,12 @@ def test_tools_get_no_path_where_others_can_exchange_it(
     prepared_steps = prepare_steps(
         built, [str(target)], options, tools, "/e", with_output=with_output
     )
-    words = [word for one in prepared_steps for argv in one.step for word in argv]
+    words = [word for step in prepared_steps for argv in step.step for word in argv]
     assert not any(str(firm) in word for word in words)
-    assert {one.targets for one in prepared_steps} == {(0,)}
+    assert {step.targets for step in prepared_steps} == {(0,)}
     steps_inside = tuple(prepared.step for prepared in prepared_steps if prepared.is_inside)
     if options == Options():
-        assert [one.is_inside for one in prepared_steps] == [True] * (len(prepared_steps) - 1) + [
+        assert [step.is_inside for step in prepared_steps] == [True] * (len(prepared_steps) - 1) + [
             False
         ]
         assert prepared_steps[-1].step == ((tools["rmdir"], "--", "./-rf"),)
@@ -192,12 +192,12 @@ def test_firm_targets_come_first_and_others_run_inside(
     # And the other one has steps of its own, none of which names it by its path
     own = prepared_steps[len(outside) :]
     assert {step.targets for step in own} == {(1,)}
-    words = [word for one in own for argv in one.step for word in argv]
+    words = [word for prepared in own for argv in prepared.step for word in argv]
     assert not any(str(firm) in word for word in words)
     assert own[-1].is_inside is keep_root
     assert all(step.is_inside for step in own[:-1])
     # And each target is in some step
-    assert {number for one in prepared_steps for number in one.targets} == {0, 1, 2}
+    assert {number for prepared in prepared_steps for number in prepared.targets} == {0, 1, 2}
 
 
 def test_a_command_line_holds_what_the_kernel_permits(
@@ -208,8 +208,10 @@ def test_a_command_line_holds_what_the_kernel_permits(
     built = STRATEGIES[StrategyName("rm")]
     prepared_steps = prepare_steps(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
     # And each in just one, in its order
-    assert [number for one in prepared_steps for number in one.targets] == list(range(1000))
-    lengths = [sum(len(word) + 1 for word in one.step[0]) for one in prepared_steps]
+    assert [number for prepared in prepared_steps for number in prepared.targets] == list(
+        range(1000)
+    )
+    lengths = [sum(len(word) + 1 for word in prepared.step[0]) for prepared in prepared_steps]
     assert len(lengths) > MOST_GROUPS
     assert max(lengths) < MOST_ARGUMENT_BYTES + 100
     # And one longer than all that still has its own
@@ -224,7 +226,7 @@ def test_many_firm_targets_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> Non
     prepared_steps = prepare_steps(
         STRATEGIES[StrategyName("rm")], paths, Options(), {"rm": "/bin/rm"}, "/e"
     )
-    assert [len(one.targets) for one in prepared_steps] == [10] * MOST_GROUPS
+    assert [len(prepared.targets) for prepared in prepared_steps] == [10] * MOST_GROUPS
 
 
 def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
@@ -240,7 +242,7 @@ def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
 
 def test_accepted_races_are_none(firm: Path) -> None:
     target = tree(firm, 0o777, NOBODY)
-    assert why(StrategyName("xargs"), target, 1, Options(accept_races=True)) is None
+    assert race_reason(StrategyName("xargs"), target, 1, Options(accept_races=True)) is None
     check_path_race(STRATEGIES[StrategyName("xargs")], Options(accept_races=True), [str(target)], 1)
     with pytest.raises(Refused) as refusal:
         check_path_race(STRATEGIES[StrategyName("xargs")], Options(), [str(target)], 1)
@@ -249,8 +251,8 @@ def test_accepted_races_are_none(firm: Path) -> None:
 
 
 def test_nobody_vouches_for_what_is_gone(firm: Path) -> None:
-    assert why(StrategyName("xargs"), firm / "gone") is not None
-    assert why(StrategyName("xargs"), firm / "gone" / "t") is not None
+    assert race_reason(StrategyName("xargs"), firm / "gone") is not None
+    assert race_reason(StrategyName("xargs"), firm / "gone" / "t") is not None
     assert not is_unreplaceable(str(firm / "gone" / "t"), read_mounts())
 
 
@@ -261,14 +263,14 @@ def target_at(path: Path) -> Target:
 
 def test_the_pinned_target_is_held(tmp_path: Path) -> None:
     target = target_at(tree(tmp_path))
-    parent, held = open_pinned(target)
-    assert pin_of(held) == target.pin
+    parent, target_fd = open_pinned(target)
+    assert pin_of(target_fd) == target.pin
     assert pin_of(parent) == take_pin(str(tmp_path))
     # And they go on to, whatever becomes of the names
     (tmp_path / "t").rename(tmp_path / "moved")
     tree(tmp_path)
-    assert pin_of(held) == target.pin
-    for descriptor in (parent, held):
+    assert pin_of(target_fd) == target.pin
+    for descriptor in (parent, target_fd):
         assert not os.get_inheritable(descriptor)
         os.close(descriptor)
 
@@ -300,9 +302,9 @@ def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
         STRATEGIES[StrategyName("parallel")], paths, Options(), tools, "/e", pins=pins
     )
     pinned = {
-        one.targets: [step for step in one.step[0] if ":" in step]
-        for one in prepared_steps
-        if one.step[0][0] == "/bin/e"
+        prepared.targets: [step for step in prepared.step[0] if ":" in step]
+        for prepared in prepared_steps
+        if prepared.step[0][0] == "/bin/e"
     }
     assert pinned == {(0,): ["1:10:0"], (2,): ["1:30:0"], (1,): ["1:20:0"]}
     assert prepared_steps[-1].step == (("/bin/rmdir", "--", "./t"),)
@@ -322,15 +324,15 @@ def test_what_works_by_path_is_refused_when_an_acl_grants_write(
     firm: Path, strategy: StrategyName
 ) -> None:
     target = tree(firm / "above")
-    assert why(strategy, target) is None
+    assert race_reason(strategy, target) is None
     grant(firm / "above", NAMED_USER, NOBODY)
-    assert f"replace {target}" in str(why(strategy, target))
+    assert f"replace {target}" in str(race_reason(strategy, target))
     assert not is_unreplaceable(str(target), read_mounts())
     # And the same with a list of the target itself
     (firm / "above").chmod(0o755)
-    assert why(strategy, target) is None
+    assert race_reason(strategy, target) is None
     grant(target, NAMED_USER, NOBODY)
-    assert why(strategy, target) is not None
+    assert race_reason(strategy, target) is not None
 
 
 @pytest.mark.parametrize(
@@ -361,19 +363,19 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
         return MountTable((*local, *mounts))
 
     monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(served, disk))
-    said = str(why(StrategyName("xargs"), target))
-    assert f"{firm / 'served'} is a file system of type {kind}" in said
-    assert "its server decides who may write" in said
+    message = str(race_reason(StrategyName("xargs"), target))
+    assert f"{firm / 'served'} is a file system of type {kind}" in message
+    assert "its server decides who may write" in message
     # But not where root's own FUSE program leaves the checks to the kernel
     if kind.startswith("fuse"):
         options = frozenset({"rw", "user_id=0", "default_permissions"})
         own = served._replace(options=options)
         monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(own, disk))
-        assert why(StrategyName("xargs"), target) is None
+        assert race_reason(StrategyName("xargs"), target) is None
         monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(served, disk))
     # And the tools of every strategy run in the target
     assert directories_named_from([str(target)]) == (str(target),)
-    assert why(StrategyName("rm"), target) is None
+    assert race_reason(StrategyName("rm"), target) is None
 
 
 def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:
@@ -386,7 +388,7 @@ def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:
     target = ext4 / "shown" / "t"
     assert target.stat().st_uid == 0
     for strategy in BY_PATH:
-        assert f"the mount at {ext4}/shown shows other owners" in str(why(strategy, target))
+        assert f"the mount at {ext4}/shown shows other owners" in str(race_reason(strategy, target))
     # And the tools of all others run in the target
     assert not is_unreplaceable(str(target), read_mounts())
-    assert all(why(strategy, target) is None for strategy in BY_DESCRIPTOR)
+    assert all(race_reason(strategy, target) is None for strategy in BY_DESCRIPTOR)

@@ -9,7 +9,7 @@ FORKED = 18 * MIB
 
 
 class Clock:
-    """Stands for the monotonic clock."""
+    """Stand-in for the monotonic clock."""
 
     now = 100.0
 

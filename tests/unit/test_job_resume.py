@@ -18,7 +18,7 @@ from tui_fs.model.target import Target
 
 
 def plan_of(*paths: Path) -> Plan:
-    """Give the plan of a job on these directories, as they are now."""
+    """Return the plan of a job on these directories, as they are now."""
     targets = tuple(Target(PathStr(str(path)), take_pin(str(path))) for path in paths)
     return replace(plan(), targets=targets, created_at=time.time())
 
@@ -30,7 +30,7 @@ def with_birth(target: Target, birth_ns: int | None) -> Target:
 
 @pytest.fixture
 def places(tmp_path: Path) -> list[Path]:
-    """Give five directories."""
+    """Return five directories."""
     paths = [tmp_path / name for name in "abcde"]
     for path in paths:
         path.mkdir()
@@ -66,10 +66,13 @@ def test_one_made_in_another_moment_is_another_even_with_its_inode(
     places: list[Path], apart_ns: int
 ) -> None:
     died = plan_of(*places[:2])
-    others = [with_birth(one, (one.pin.birth_ns or 0) + apart_ns) for one in died.targets]
-    with pytest.raises(Refused) as why:
+    others = [
+        with_birth(old_target, (old_target.pin.birth_ns or 0) + apart_ns)
+        for old_target in died.targets
+    ]
+    with pytest.raises(Refused) as error:
         remainder_of(replace(died, targets=tuple(others)))
-    assert why.value.rule == "changed"
+    assert error.value.rule == "changed"
     # And of two of which one is the same, that one
     rest = remainder_of(replace(died, targets=(died.targets[0], others[1])))
     assert [target.path for target in rest.targets] == [str(places[0])]
@@ -80,9 +83,9 @@ def test_nothing_goes_on_where_nobody_knows_when_it_was_made(
 ) -> None:
     died = plan_of(*places)
     monkeypatch.setattr("tui_fs.linux.pins.statx", lambda _: FileStatx(None, None))
-    with pytest.raises(Refused) as why:
+    with pytest.raises(Refused) as error:
         remainder_of(died)
-    assert "does not record when" in why.value.sentence
+    assert "does not record when" in error.value.sentence
     # And where it did not tell before
     monkeypatch.undo()
     untold = tuple(with_birth(target, None) for target in died.targets)
@@ -101,9 +104,9 @@ def test_with_nothing_left_there_is_nothing_to_do(places: list[Path]) -> None:
     died = plan_of(*places[:2])
     for path in places[:2]:
         path.rmdir()
-    with pytest.raises(BadInput) as why:
+    with pytest.raises(BadInput) as error:
         remainder_of(died)
-    assert "nothing is left" in why.value.sentence
+    assert "nothing is left" in error.value.sentence
 
 
 def test_nothing_but_others_is_refused(places: list[Path]) -> None:

@@ -283,9 +283,9 @@ def test_the_command_lists_what_it_removed(
     aged("again", 11 * DAY_S, *END)
     os.unlink(os.path.join(strange.path, "notes.txt"))
     assert run_list(argparse.Namespace(json=False, prune=True)) == 0
-    said = capsys.readouterr()
-    assert sorted(said.out.splitlines()) == ["removed job again", "removed job strange"]
-    assert "2 jobs removed" in said.err
+    output = capsys.readouterr()
+    assert sorted(output.out.splitlines()) == ["removed job again", "removed job strange"]
+    assert "2 jobs removed" in output.err
 
 
 def test_a_lock_of_an_earlier_boot_keeps_no_job() -> None:

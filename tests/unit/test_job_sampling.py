@@ -21,7 +21,7 @@ EARLY, LATE = Space(1_000, 10), Space(9_000, 90)
 
 
 def sampler(monkeypatch: pytest.MonkeyPatch, answers: list[Space | Exception]) -> Sampler:
-    """Give a sampler to which the file system answers this, once for each look."""
+    """Return a sampler to which the file system answers this, once for each look."""
 
     def answer(_: str) -> Space:
         given = answers.pop(0)

@@ -18,12 +18,12 @@ from tests.unit.scratching import (
     fill,
     made_in,
     only_scratch,
+    read_record,
     record_of,
     records,
     scratches,
     sentinel,
     struck,
-    told_by,
 )
 from tui_fs.job.scratch import PREFIX, Scratch, place_beside
 from tui_fs.model.errors import Refused
@@ -38,9 +38,9 @@ def test_it_is_empty_private_and_recorded(above: Path, records: Path) -> None:
     assert status.st_mode & 0o7777 == 0o700
     assert os.listdir(path) == []
     assert os.path.samestat(os.fstat(scratch.descriptor), status)
-    told = told_by(record_of(records))
-    assert told["path"] == str(path)
-    assert (told["device"], told["inode"]) == (status.st_dev, status.st_ino)
+    record = read_record(record_of(records))
+    assert record["path"] == str(path)
+    assert (record["device"], record["inode"]) == (status.st_dev, status.st_ino)
     assert record_of(records).stat().st_mode & 0o777 == 0o600
     assert records.stat().st_mode & 0o777 == 0o700
     scratch.remove()
@@ -166,8 +166,8 @@ def test_what_was_exchanged_before_it_was_open_is_not_used(
     with monkeypatch.context() as changed, pytest.raises((Refused, OSError)):
         _refuse_to_open(changed, exchange)
         made_in(above)
-    found = {path.name for path in above.rglob("file-*") if "target" not in path.parts}
-    assert found == files
+    paths = {path.name for path in above.rglob("file-*") if "target" not in path.parts}
+    assert paths == files
 
 
 def test_another_file_system_is_refused(above: Path) -> None:

@@ -23,12 +23,12 @@ from tests.unit.scratching import (
     leave_behind,
     made_in,
     only_scratch,
+    read_record,
     record_of,
     records,
     scratches,
     sentinel,
     struck,
-    told_by,
 )
 from tui_fs.job.scratch import PREFIX, remove_left_over
 from tui_fs.linux.mount_namespaces import mount_tmpfs, own_mounts
@@ -42,7 +42,7 @@ __all__ = ["above", "records", "sentinel"]
 def change_record(records: Path, **fields: object) -> Path:
     """Write other words into the one record."""
     path = record_of(records)
-    path.write_text(json.dumps({**told_by(path), **fields}) + "\n")
+    path.write_text(json.dumps({**read_record(path), **fields}) + "\n")
     return path
 
 
@@ -63,7 +63,7 @@ def test_what_another_host_makes_is_left_to_it(above: Path, records: Path) -> No
     # or is about to make, and a lock that this host does not see
     leave_behind(above)
     other = Host("nfs-client-2", "0" * 32, "11111111-1111-1111-1111-111111111111")
-    for inode in (told_by(record_of(records))["inode"], None):
+    for inode in (read_record(record_of(records))["inode"], None):
         record = change_record(records, host=encode(other), inode=inode)
         before = manifest(above)
         clear_away(above)

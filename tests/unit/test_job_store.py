@@ -31,7 +31,7 @@ from tui_fs.model.target import Pin, Target
 
 
 def plan(job_id: str = "abc123", created_at: float = 1.7e9) -> Plan:
-    """Give a plan for ten files in two directories, at a path that is not UTF-8."""
+    """Return a plan for ten files in two directories, at a path that is not UTF-8."""
     return Plan(
         job_id=job_id,
         created_at=created_at,

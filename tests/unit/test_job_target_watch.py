@@ -20,7 +20,7 @@ from tui_fs.model.target import Target
 
 @pytest.fixture
 def places(tmp_path: Path) -> list[Path]:
-    """Give two directories."""
+    """Return two directories."""
     paths = [tmp_path / "a", tmp_path / "b"]
     for path in paths:
         path.mkdir()
@@ -31,10 +31,10 @@ def places(tmp_path: Path) -> list[Path]:
 def watch(places: list[Path]) -> Iterator[TargetWatch]:
     """Watch both, which share the first step; the second step has one of them."""
     targets = tuple(Target(PathStr(str(path)), take_pin(str(path))) for path in places)
-    held = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in places]
+    target_fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in places]
     prepared_steps = (PreparedStep(((),), (0, 1), False), PreparedStep(((),), (1,), False))
-    yield TargetWatch(replace(plan(), targets=targets), prepared_steps, held)
-    for descriptor in held:
+    yield TargetWatch(replace(plan(), targets=targets), prepared_steps, target_fds)
+    for descriptor in target_fds:
         os.close(descriptor)
 
 
@@ -50,8 +50,8 @@ def test_what_is_in_its_place_is_no_reason(watch: TargetWatch) -> None:
 
 def test_an_exchanged_one_ends_the_job(watch: TargetWatch, places: list[Path]) -> None:
     exchange(places[1])
-    why = watch.exchanged_reason(0)
-    assert why is not None and str(places[1]) in why
+    reason = watch.exchanged_reason(0)
+    assert reason is not None and str(places[1]) in reason
 
 
 def test_what_stands_where_one_was_deleted_is_no_reason(

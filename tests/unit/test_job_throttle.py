@@ -23,7 +23,7 @@ DEADLINE_MS = 20_000
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[int]:
-    """Give an open directory."""
+    """Yield an open directory."""
     descriptor = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     yield descriptor
     os.close(descriptor)
@@ -31,7 +31,7 @@ def directory(tmp_path: Path) -> Iterator[int]:
 
 @pytest.fixture
 def launcher(directory: int) -> Iterator[Launcher]:
-    """Give a launcher of two steps: cat, which says what it is told."""
+    """Yield a launcher of two steps: cat, which says what it is told."""
     cat = needs_tool("cat", package="coreutils")
     steps = (((cat,),), ((cat,),))
     made = Launcher(
@@ -42,7 +42,7 @@ def launcher(directory: int) -> Iterator[Launcher]:
 
 
 def pacing_of(launcher: Launcher, pace: Pace, noted: list[Event] | None = None) -> Throttle:
-    """Give the pacing of a job that began with a pace."""
+    """Return the pacing of a job that began with a pace."""
     events = [] if noted is None else noted
     return Throttle(launcher, pace, os.nice(0), PressureThrottle(), events.append, lambda: 1.0)
 
@@ -117,8 +117,8 @@ def test_other_tools_are_told_nothing(directory: int) -> None:
         launcher.fork_step(0)
         pacing.step_begins()
         launcher.release()
-        why = pacing.change(Command("threads", "2"))
-        assert why == "This strategy has no threads to set; parallel has."
+        reason = pacing.change(Command("threads", "2"))
+        assert reason == "This strategy has no threads to set; parallel has."
         assert pacing.pace == Pace()
         # And what it reads is empty, so that it ends
         assert launcher.ended().statuses == (0,)
@@ -139,8 +139,8 @@ def test_no_rate_is_promised_where_nothing_counts(directory: int) -> None:
             lambda: 1.0,
             counts=False,
         )
-        why = pacing.change(Command("rate", "100"))
-        assert why == "Nothing counts what this job removes, so it cannot keep to a rate."
+        reason = pacing.change(Command("rate", "100"))
+        assert reason == "Nothing counts what this job removes, so it cannot keep to a rate."
         assert pacing.pace == Pace()
         assert pacing.change(Command("rate", "off")) is None
     finally:

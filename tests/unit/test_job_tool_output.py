@@ -22,7 +22,7 @@ ERRORS = (
 
 
 def of(name: StrategyName, limits: OutputLimits | None = None) -> ToolOutput:
-    """Give a reader of a strategy's output."""
+    """Return a reader of a strategy's output."""
     return ToolOutput(STRATEGIES[name], "/t", limits or OutputLimits())
 
 
@@ -87,8 +87,8 @@ def test_empty_lines_say_nothing() -> None:
 
 
 def test_bytes_that_are_no_text_are_told_readably() -> None:
-    (said,) = of(StrategyName("rm")).take_errors(b"rm: \xff\n", 1.0)
-    assert said == ToolSaid(1.0, "rm: \ufffd")
+    (event,) = of(StrategyName("rm")).take_errors(b"rm: \xff\n", 1.0)
+    assert event == ToolSaid(1.0, "rm: \ufffd")
 
 
 def test_failures_beyond_those_kept_are_counted_by_kind() -> None:
@@ -120,9 +120,9 @@ def _counted(output: ToolOutput) -> list[FailuresCounted]:
 def test_further_lines_are_told_by_their_number() -> None:
     output = of(StrategyName("rm"), OutputLimits(lines=1))
     assert list(output.take_errors(b"a\nb\nc\n", 1.0)) == [ToolSaid(1.0, "a")]
-    (said,) = output.counted_failures(2.0)
-    assert isinstance(said, ToolSaid)
-    assert "2 more" in said.text
+    (event,) = output.counted_failures(2.0)
+    assert isinstance(event, ToolSaid)
+    assert "2 more" in event.text
     assert list(output.counted_failures(3.0)) == []
 
 
@@ -130,9 +130,9 @@ def test_a_line_without_end_does_not_fill_the_memory() -> None:
     output = of(StrategyName("rm"))
     for _ in range(16):
         list(output.take_errors(b"x" * 65_536, 1.0))
-    (said,) = output.take_errors(b"\n", 1.0)
-    assert isinstance(said, ToolSaid)
-    assert len(said.text) <= 65_536
+    (event,) = output.take_errors(b"\n", 1.0)
+    assert isinstance(event, ToolSaid)
+    assert len(event.text) <= 65_536
 
 
 def test_failures_on_standard_output_count_too() -> None:
@@ -155,18 +155,18 @@ def test_rmdir_is_counted_by_its_status_and_named_by_the_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "whole"), [(b".", "/t"), (b"./a", "/t/a"), (b"a/b", "/t/a/b"), (b"/t/c", "/t/c")]
+    ("written", "whole"), [(b".", "/t"), (b"./a", "/t/a"), (b"a/b", "/t/a/b"), (b"/t/c", "/t/c")]
 )
-def test_entries_below_the_target_are_named_by_their_whole_path(told: bytes, whole: str) -> None:
+def test_entries_below_the_target_are_named_by_their_whole_path(written: bytes, whole: str) -> None:
     output = ToolOutput(STRATEGIES[StrategyName("find")], "/t")
-    line = b"find: cannot delete '" + told + b"': Permission denied\n"
+    line = b"find: cannot delete '" + written + b"': Permission denied\n"
     (failed,) = output.take_errors(line, 1.0)
     assert isinstance(failed, EntryFailed)
     assert failed.path == whole
 
 
 def counts(removed: int, directories: int, calls: int, threads: int = 2) -> bytes:
-    """Give a line of the engine's counts."""
+    """Return a line of the engine's counts."""
     return (
         f'{{"type":"counts","removed":{removed},"directories":{directories},'
         f'"threads":{threads},"split":false,"calls":{{"unlinkat":[{calls},1,{calls}000000000]}}}}\n'

@@ -33,7 +33,7 @@ class Reader(ToolPipes):
 
 @pytest.fixture
 def pipes() -> Iterator[tuple[int, int, int, int]]:
-    """Give two pipes: their ends to read, then those to write."""
+    """Yield two pipes: their ends to read, then those to write."""
     out, out_end = os.pipe()
     err, err_end = os.pipe()
     yield out, err, out_end, err_end

@@ -32,11 +32,11 @@ def test_what_could_not_be_counted_is_left(
         raise error
 
     monkeypatch.setattr(SurveyRunner, "run", failing)
-    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+    target_fd = os.open(target, os.O_PATH | os.O_DIRECTORY)
     try:
-        verification = verify(died, [held])
+        verification = verify(died, [target_fd])
     finally:
-        os.close(held)
+        os.close(target_fd)
     assert verification.left == (str(target),)
     assert verification.survivors is None
     assert not verification.is_all_gone
@@ -48,7 +48,7 @@ def test_a_place_too_deep_to_be_told_is_said(
     target = tmp_path / "t"
     target.mkdir()
     moved = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
-    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+    target_fd = os.open(target, os.O_PATH | os.O_DIRECTORY)
     target.rename(tmp_path / "elsewhere")
 
     def too_long(_: str) -> str:
@@ -56,15 +56,15 @@ def test_a_place_too_deep_to_be_told_is_said(
 
     monkeypatch.setattr(os, "readlink", too_long)
     try:
-        verification = verify(moved, [held])
+        verification = verify(moved, [target_fd])
     finally:
-        os.close(held)
+        os.close(target_fd)
     assert verification.left == (str(target),)
     assert "a place whose path cannot be told" in verification.note
 
 
 def linkless(status: os.stat_result) -> os.stat_result:
-    """Give a status as a file system tells it that counts no links of directories."""
+    """Return a status as a file system tells it that counts no links of directories."""
     return os.stat_result((*status[:3], 0, *status[4:10]))
 
 
@@ -75,15 +75,15 @@ def test_a_directory_in_its_place_is_not_gone_whatever_its_links_say(
     target.mkdir()
     (target / "file").touch()
     whole = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
-    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+    target_fd = os.open(target, os.O_PATH | os.O_DIRECTORY)
     real_fstat, real_lstat = os.fstat, os.lstat
-    with monkeypatch.context() as told:
-        told.setattr(os, "fstat", lambda descriptor: linkless(real_fstat(descriptor)))
-        told.setattr(os, "lstat", lambda path: linkless(real_lstat(path)))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", lambda descriptor: linkless(real_fstat(descriptor)))
+        patch.setattr(os, "lstat", lambda path: linkless(real_lstat(path)))
         try:
-            verification = verify(whole, [held])
+            verification = verify(whole, [target_fd])
         finally:
-            os.close(held)
+            os.close(target_fd)
     assert verification.left == (str(target),)
 
 
@@ -93,17 +93,17 @@ def test_a_file_system_that_fails_is_not_taken_for_empty(
     target = tmp_path / "t"
     target.mkdir()
     there = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
-    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+    target_fd = os.open(target, os.O_PATH | os.O_DIRECTORY)
 
     def failing(_: int) -> os.stat_result:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    with monkeypatch.context() as told:
-        told.setattr(os, "fstat", failing)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", failing)
         try:
-            verification = verify(there, [held])
+            verification = verify(there, [target_fd])
         finally:
-            os.close(held)
+            os.close(target_fd)
     assert verification.left == (str(target),)
     assert verification.survivors is None
     assert verification.note == "The directory cannot be looked at any more: Input/output error."
@@ -119,7 +119,7 @@ def test_a_directory_that_its_server_forgot_is_gone_only_if_this_machine_removed
     target = tmp_path / "t"
     target.mkdir()
     plan_of_it = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
-    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+    target_fd = os.open(target, os.O_PATH | os.O_DIRECTORY)
     target.rmdir()
 
     def stale(_: int) -> os.stat_result:
@@ -129,9 +129,9 @@ def test_a_directory_that_its_server_forgot_is_gone_only_if_this_machine_removed
         served.setattr(os, "fstat", stale)
         served.setattr("tui_fs.job.outcome.cached_links", lambda _: links)
         try:
-            verification = verify(plan_of_it, [held])
+            verification = verify(plan_of_it, [target_fd])
         finally:
-            os.close(held)
+            os.close(target_fd)
     # It is done only if the kernel itself has taken its last link
     assert verification.is_all_gone is is_done
     assert ("renamed elsewhere" in verification.note) is not is_done

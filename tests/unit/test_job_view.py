@@ -159,8 +159,8 @@ def test_a_job_that_died_reports_what_its_journal_gives() -> None:
 def test_all_jobs_are_summarised() -> None:
     job(*RUNNING, sampled(1, 12), finished(Outcome.DONE), job_id="one")
     job(started(), EntryFailed(1.0, PathStr("/x"), "remove", 1), job_id="two")
-    found, damaged = summaries()
-    by_id = {one.job_id: one for one in found}
+    listed, damaged = summaries()
+    by_id = {summary.job_id: summary for summary in listed}
     assert damaged == []
     assert (by_id["one"].state, by_id["one"].deleted_entries) == (JobState.DONE, 12)
     assert (by_id["two"].state, by_id["two"].failed) == (JobState.DIED, 1)
@@ -173,8 +173,8 @@ def test_a_damaged_job_does_not_hide_the_others() -> None:
     job(*RUNNING, job_id="good")
     Path(job(job_id="plan").plan).write_text("{")
     Path(job(job_id="journal").journal).write_text("{\n")
-    found, damaged = summaries()
-    assert [one.job_id for one in found] == ["good"]
+    listed, damaged = summaries()
+    assert [summary.job_id for summary in listed] == ["good"]
     assert len(damaged) == 2
 
 
@@ -205,7 +205,7 @@ def test_the_end_in_the_reserve_ends_a_job() -> None:
     view = JobView(folder)
     view.poll()
     assert view.state is JobState.DONE
-    assert [one.state for one in summaries()[0]] == [JobState.DONE]
+    assert [summary.state for summary in summaries()[0]] == [JobState.DONE]
     explanation = str(view.report().to_json()["explanation"])
     assert "journal could not be written to the end (No space left on device)" in explanation
     assert exit_code_of_job(view.state, view.snapshot) == 1

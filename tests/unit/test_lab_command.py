@@ -32,7 +32,7 @@ def test_the_scales_of_the_command_line_are_those_of_the_lab() -> None:
 
 
 class _MadeUpRun:
-    """Stands for a process that measures: tells the given events, or ends when cancelled."""
+    """Stand-in for a process that measures: tells the given events, or ends when cancelled."""
 
     events_to_tell: tuple[LabEvent, ...] = ()
     refuses: TuiFsError | None = None
@@ -86,10 +86,14 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_MadeUpRun]]:
         results.began,
         Progressed("making a tree\x1b", 0.1),
         Progressed("making a tree\x1b", 0.2),
-        *(StepRan(one.plan.key, run) for one in results.measured.values() for run in one.runs),
+        *(
+            StepRan(measured.plan.key, run)
+            for measured in results.measured.values()
+            for run in measured.runs
+        ),
         RunEnded(Ending.DONE, 12.5),
     )
-    kept = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    kept = [signal.getsignal(signal_number) for signal_number in (signal.SIGINT, signal.SIGTERM)]
     monkeypatch.setattr(lab, "LabRun", Fresh)
     monkeypatch.setattr(lab, "experiments", lambda: (full_experiment(),))
     monkeypatch.setattr(lab, "experiment", _named)
@@ -140,17 +144,17 @@ def test_a_run_prints_its_result_and_says_on_the_side_how_it_goes(
 @pytest.mark.usefixtures("made_up")
 def test_json_has_the_raw_figures(capsys: pytest.CaptureFixture[str]) -> None:
     code = cli.main(["lab", "run", "by-hand", "--json"])
-    told = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert (told["schema"], told["experiment"], told["run"]) == (1, "by-hand", "by-hand-1")
-    assert (told["scale"], told["ending"], told["elapsed_s"]) == ("published", "done", 12.5)
-    assert told["machine"]["tools"] == {"rm": "rm (GNU) 9.7"}
-    assert [one["verdict"] for one in told["claims"]] == [
+    assert (report["schema"], report["experiment"], report["run"]) == (1, "by-hand", "by-hand-1")
+    assert (report["scale"], report["ending"], report["elapsed_s"]) == ("published", "done", 12.5)
+    assert report["machine"]["tools"] == {"rm": "rm (GNU) 9.7"}
+    assert [claim["verdict"] for claim in report["claims"]] == [
         "holds here", "does not hold here", "cannot be tested here",
     ]  # fmt: skip
-    steps = {one["key"]: one for one in told["steps"]}
+    steps = {step["key"]: step for step in report["steps"]}
     assert steps["rm-10"]["commands"] == ["rm-10 -rf tree"]
-    assert [one["seconds"] for one in steps["rm-10"]["runs"]] == pytest.approx(
+    assert [step["seconds"] for step in steps["rm-10"]["runs"]] == pytest.approx(
         [1.0e-4, 0.9e-4, 1.3e-4]
     )
     assert steps["missing"]["why_not"] == "toybox is not installed"
@@ -220,9 +224,9 @@ def test_a_run_that_failed_or_died_ends_with_one(
     made_up.dies = TuiFsError("The process of the experiment has died.")
     died = cli.main(["lab", "run", "by-hand"])
     assert (failed, died) == (1, 1)
-    told = capsys.readouterr().err
-    assert "the disk is full" in told and "no page was written" in told
-    assert "has died" in told
+    printed = capsys.readouterr().err
+    assert "the disk is full" in printed and "no page was written" in printed
+    assert "has died" in printed
     assert not file.exists()
 
 
@@ -259,9 +263,9 @@ def test_runs_that_are_kept_can_be_listed_shown_and_compared(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    one = full_results()
-    slower = {key: Measured(each.plan, each.runs[:1], {}) for key, each in one.measured.items()}
-    _keep(monkeypatch, {"one": one, "two": Results(one.began, slower, ended=one.ended)})
+    results = full_results()
+    slower = {key: Measured(each.plan, each.runs[:1], {}) for key, each in results.measured.items()}
+    _keep(monkeypatch, {"one": results, "two": Results(results.began, slower, ended=results.ended)})
     file = tmp_path / "r.html"
     codes = [cli.main(["lab", "runs"])]
     listed = capsys.readouterr().out

@@ -33,7 +33,7 @@ def test_two_runs_stand_side_by_side_with_what_is_more_than_noise() -> None:
     assert seconds.columns == ("step", "first", "second", "second/first", "ranges")
     assert seconds.rows[0].cells == ("rm", "1.10 s", "2.20 s", "2.00", "apart")
     assert seconds.rows[2].note == "not in both runs"
-    assert [one.cells for one in calls.rows] == [("rm: brk", "0", "3"), ("rm: mmap", "8", "9")]
+    assert [row.cells for row in calls.rows] == [("rm: brk", "0", "3"), ("rm: mmap", "8", "9")]
 
 
 def test_a_comparison_says_in_what_the_runs_differ() -> None:

@@ -36,7 +36,7 @@ def seconds(name: str) -> float:
 def published_counts(files: int) -> Counts:
     """Return the text's counts, one by one for so many files only."""
     share = files / TEXT_FILES
-    tables = {one.key: one.calls for one in EXPERIMENT.published_calls}
+    tables = {figure.key: figure.calls for figure in EXPERIMENT.published_calls}
     scaled = {
         name: CallCount(round(call.calls * share), round(call.errors * share), seconds(name))
         for name, call in tables["exec-name"].items()
@@ -92,8 +92,8 @@ def test_a_share_is_what_the_part_is_of_the_whole(scale: Scale) -> None:
 def test_the_curve_goes_from_one_to_as_many_as_fit(scale: Scale) -> None:
     steps = steps_of(scale)
     curve = sorted(
-        (steps[key] for key in ("xargs", *(f"xargs-{one}" for one in BATCHES)) if key in steps),
-        key=lambda one: one[0].x,
+        (steps[key] for key in ("xargs", *(f"xargs-{batch}" for batch in BATCHES)) if key in steps),
+        key=lambda pair: pair[0].x,
     )
 
     sizes = [step.x for step, _ in curve]

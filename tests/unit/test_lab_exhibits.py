@@ -63,10 +63,10 @@ def test_claims_come_first_then_the_views_in_their_order() -> None:
         with open(os.path.join(folder, FLAME_FILE), "w", encoding="utf-8") as file:
             file.write(STACKS)
         exhibits = exhibits_of(full_experiment(), full_results(), folder)
-    assert [type(one) for one in exhibits] == [Claims, Table, Bars, Curves, Calls, Flames]
+    assert [type(exhibit) for exhibit in exhibits] == [Claims, Table, Bars, Curves, Calls, Flames]
     claims = exhibits[0]
     assert isinstance(claims, Claims)
-    assert tuple(one.verdict for one in claims.claims) == judged_verdicts()
+    assert tuple(claim.verdict for claim in claims.claims) == judged_verdicts()
     assert "not installed" in claims.claims[2].why
 
 
@@ -124,7 +124,7 @@ def test_a_step_that_was_not_done_says_why_in_its_row() -> None:
     (over,) = exhibits_of(experiment, results_of(plans, failed=failed), _NO_FOLDER)
     (running,) = exhibits_of(experiment, results_of(plans, ended=None), _NO_FOLDER)
     assert isinstance(over, Table) and isinstance(running, Table)
-    assert [one.note for one in over.rows] == [
+    assert [row.note for row in over.rows] == [
         "toybox is not installed",
         "it ended with \\e",
         "not run",
@@ -149,7 +149,7 @@ def test_bars_are_grouped_and_logarithmic_over_a_ratio_of_fifty() -> None:
     )
     (narrow,) = exhibits_of(showing(view), results_of(plans, {"a": [1.0], "b": [50.0]}), _NO_FOLDER)
     assert isinstance(wide, Bars) and isinstance(narrow, Bars)
-    assert [one.label for one in wide.bars] == ["a", "c", "b"]
+    assert [bar.label for bar in wide.bars] == ["a", "c", "b"]
     assert (wide.bars[1].median, wide.bars[1].least, wide.bars[1].most) == (2.5, 2.0, 3.0)
     assert wide.bars[1].shown == "2.50 s"
     assert wide.is_log and not narrow.is_log
@@ -163,7 +163,7 @@ def test_a_curve_has_a_line_for_each_series_by_x_and_nothing_that_has_no_place()
         plan("other", series="rsync", x=10.0),
         plan("empty", series="find", x=10.0),
     ]
-    keys = tuple(one.key for one in plans)
+    keys = tuple(planned.key for planned in plans)
     seconds = {key: [1.0, 2.0, 4.0] for key in keys if key != "empty"}
     results = results_of(plans, seconds)
     view = CurveView("c", keys, Measure.SECONDS, "files")
@@ -194,14 +194,14 @@ def test_calls_stand_beside_the_published_ones_with_a_total() -> None:
     }
     (exhibit,) = exhibits_of(experiment, results_of([plan("rm")], calls={"rm": calls}), _NO_FOLDER)
     assert isinstance(exhibit, Calls)
-    assert [one.cells for one in exhibit.tables[0].rows] == [
+    assert [row.cells for row in exhibit.tables[0].rows] == [
         ("unlinkat", "10,000", "", "75.0 %", "10,000", ""),
         ("mmap", "9", "", "25.0 %", "", ""),
         ("access", "1", "1", "0.0 %", "", ""),
         ("lstat", "0", "", "", "7", "2"),
         ("total", "10,010", "1", "", "10,007", "2"),
     ]
-    assert all(len(one.cells) == len(exhibit.columns) for one in exhibit.tables[0].rows)
+    assert all(len(row.cells) == len(exhibit.columns) for row in exhibit.tables[0].rows)
     assert exhibit.tables[0].remark == "Counted by strace. Published: of 2018."
 
 
@@ -214,7 +214,7 @@ def test_published_calls_are_shown_where_nothing_could_be_counted() -> None:
     (exhibit,) = exhibits_of(experiment, results, _NO_FOLDER)
     assert isinstance(exhibit, Calls)
     rm, rsync = exhibit.tables
-    assert [one.cells[0] for one in rm.rows] == ["mmap", "lstat", "total"]
+    assert [row.cells[0] for row in rm.rows] == ["mmap", "lstat", "total"]
     assert rm.rows[0].cells[1:] == ("", "", "", "9", "")
     assert rm.remark == "Not counted: no strace."
     assert rsync.rows == () and rsync.remark == "Not counted."
@@ -256,7 +256,7 @@ def test_a_tree_is_told_depth_first_the_largest_first() -> None:
     lines = ["main;copy 30", "main;delete;unlink 50", "main;delete 10", "main 10"]
     samples, rows = flames(lines)
     assert samples == 100
-    assert [(one.function, one.depth, one.own_percent, one.total_percent) for one in rows] == [
+    assert [(row.function, row.depth, row.own_percent, row.total_percent) for row in rows] == [
         ("main", 0, 10.0, 100.0),
         ("delete", 1, 10.0, 60.0),
         ("unlink", 2, 50.0, 50.0),
@@ -268,14 +268,14 @@ def test_recursion_and_a_single_line_are_one_row() -> None:
     lines = ["walk (a.py:3);walk (a.py:4);walk (a.py:4) 3", "walk (a.py:4) 1"]
     samples, rows = flames(lines)
     assert samples == 4
-    assert [(one.function, one.own_percent) for one in rows] == [("walk (a.py)", 100.0)]
+    assert [(row.function, row.own_percent) for row in rows] == [("walk (a.py)", 100.0)]
 
 
 def test_several_lines_of_a_function_are_told_apart() -> None:
     lines = ["walk (a.py:3);walk (a.py:9) 300", "walk (a.py:4) 97", "walk (a.py:5) 3"]
     lines.append("walk (a.py:3);join (b.py:1) 400")
     _, rows = flames(lines)
-    assert [(one.function, one.depth, one.own_percent, one.total_percent) for one in rows] == [
+    assert [(row.function, row.depth, row.own_percent, row.total_percent) for row in rows] == [
         ("walk (a.py)", 0, 0.375, 100.0),
         ("join (b.py)", 1, 50.0, 50.0),
         ("line 9", 1, 37.5, 37.5),
@@ -287,7 +287,7 @@ def test_what_is_no_stack_is_passed_over() -> None:
     lines = ["", "nonsense", "a;b many", "a;b ٣", " 4", "a b;c d 2"]
     samples, rows = flames(lines)
     assert samples == 2
-    assert [one.function for one in rows] == ["a b", "c d"]
+    assert [row.function for row in rows] == ["a b", "c d"]
 
 
 def test_no_samples_are_no_rows() -> None:
@@ -298,7 +298,7 @@ def test_a_very_deep_stack_is_read() -> None:
     line = ";".join(f"f{number}" for number in range(20_000)) + " 7"
     samples, rows = flames([line], max_rows=25)
     assert samples == 7
-    assert [one.depth for one in rows] == list(range(25))
+    assert [row.depth for row in rows] == list(range(25))
 
 
 def test_control_characters_in_names_are_escaped() -> None:
@@ -319,12 +319,12 @@ def test_every_row_stands_below_its_caller(stacks: list[tuple[list[str], int]], 
     assert samples == sum(times for _, times in stacks)
     assert 1 <= len(rows) <= most
     above: list[float] = []
-    for one in rows:
-        assert one.depth <= len(above), "its caller is missing"
-        assert 0 <= one.own_percent <= one.total_percent + 1e-9
-        if one.depth:
-            assert one.total_percent <= above[one.depth - 1] + 1e-9
-        above = [*above[: one.depth], one.total_percent]
+    for row in rows:
+        assert row.depth <= len(above), "its caller is missing"
+        assert 0 <= row.own_percent <= row.total_percent + 1e-9
+        if row.depth:
+            assert row.total_percent <= above[row.depth - 1] + 1e-9
+        above = [*above[: row.depth], row.total_percent]
 
 
 def test_what_perf_does_not_count_is_not_told_as_none() -> None:

@@ -7,7 +7,9 @@ from tui_fs.lab.experiment import Counting, Experiment, Scale, Setting, Verdict
 from tui_fs.lab.experiments import experiments
 from tui_fs.lab.results import Measure
 
-EACH = pytest.mark.parametrize("experiment", experiments(), ids=lambda one: str(one.name))
+EACH = pytest.mark.parametrize(
+    "experiment", experiments(), ids=lambda experiment: str(experiment.name)
+)
 SCALES = pytest.mark.parametrize("scale", list(Scale))
 
 
@@ -45,7 +47,7 @@ def test_views_show_steps_there_are_and_all_that_is_published(
             shown.update(view.keys)
     # What an experiment may leave out at one scale: batches of the curve, tools of a table
     assert shown - keys <= {"xargs-5000", "xargs-1000"}
-    published = {one.key for one in experiment.published}
+    published = {figure.key for figure in experiment.published}
     published |= {table.key for table in experiment.published_calls}
     on_images = {key for key in published if key.startswith("ext4-") and key not in keys}
     assert published - on_images <= shown
@@ -57,13 +59,17 @@ def test_views_show_steps_there_are_and_all_that_is_published(
 def test_published_figures_are_unique_and_tables_have_their_counts(
     experiment: Experiment,
 ) -> None:
-    figures = [(one.key, one.measure) for one in experiment.published]
+    figures = [(figure.key, figure.measure) for figure in experiment.published]
     assert len(set(figures)) == len(figures)
     assert "?" in experiment.question and experiment.title and experiment.claims
     if experiment.name not in ("profile", "race-your-strategies", "rivals"):
         assert experiment.source and (figures or experiment.published_calls)
     steps = lab_results.steps_of(experiment, Scale.PUBLISHED, all_tools(experiment))
-    totals = {one.key: one.value for one in experiment.published if one.measure is Measure.CALLS}
+    totals = {
+        figure.key: figure.value
+        for figure in experiment.published
+        if figure.measure is Measure.CALLS
+    }
     for table in experiment.published_calls:
         total = sum(call.calls for call in table.calls.values())
         assert total == totals.get(table.key, total)
@@ -86,8 +92,10 @@ def test_published_figures_are_unique_and_tables_have_their_counts(
 def test_the_tables_add_up_to_the_texts_totals(
     name: str, key: str, calls: int, errors: int
 ) -> None:
-    (experiment,) = (one for one in experiments() if one.name == name)
-    (table,) = (one.calls.values() for one in experiment.published_calls if one.key == key)
+    (experiment,) = (
+        other_experiment for other_experiment in experiments() if other_experiment.name == name
+    )
+    (table,) = (figure.calls.values() for figure in experiment.published_calls if figure.key == key)
     assert sum(call.calls for call in table) == calls
     assert sum(call.errors for call in table) == errors
 

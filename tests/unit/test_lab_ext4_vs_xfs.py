@@ -48,7 +48,7 @@ def verdict(text: str, results: Results) -> Verdict:
 def test_every_file_system_does_the_same_in_the_same_order(scale: Scale, setting: Setting) -> None:
     trials = EXPERIMENT.trials(scale, setting)
     btrfs = [Place.BTRFS] if scale is Scale.PUBLISHED else []
-    assert [one.place for one in trials] == [Place.EXT4, Place.XFS, *btrfs]
+    assert [planned.place for planned in trials] == [Place.EXT4, Place.XFS, *btrfs]
     for trial in trials:
         assert [step.key for step in trial.steps] == [f"{trial.place}-{name}" for name in STEPS]
         commands = [step.commands for step in trial.steps]
@@ -86,9 +86,13 @@ def test_the_copy_alone_is_deleted_and_at_the_end() -> None:
     ],
 )
 def test_a_claimed_ratio_follows_from_the_published_times(name: str, claimed: str) -> None:
-    seconds = {one.key: one.value for one in EXPERIMENT.published if one.measure is Measure.SECONDS}
+    seconds = {
+        figure.key: figure.value
+        for figure in EXPERIMENT.published
+        if figure.measure is Measure.SECONDS
+    }
     assert f"{seconds[f'xfs-{name}'] / seconds[f'ext4-{name}']:.2f}" == claimed
-    (claim,) = (one for one in EXPERIMENT.claims if one.text == FASTER[name])
+    (claim,) = (stated for stated in EXPERIMENT.claims if stated.text == FASTER[name])
     assert claim.published.startswith(f"{claimed} of ext4's time")
 
 
@@ -109,7 +113,7 @@ def test_xfs_is_faster_if_each_of_its_runs_is(
     expected: Verdict,
     is_noise: bool,
 ) -> None:
-    (claim,) = (one for one in EXPERIMENT.claims if one.text == FASTER[name])
+    (claim,) = (stated for stated in EXPERIMENT.claims if stated.text == FASTER[name])
     judgement = claim.judged(results_of({f"ext4-{name}": ext4, f"xfs-{name}": xfs}))
     assert judgement.verdict is expected
     assert ("overlap" in judgement.why) is is_noise

@@ -25,7 +25,7 @@ MEASURED_AT = 1.7e9
 
 @pytest.fixture
 def directory(tmp_path: Path) -> str:
-    """Give a directory on a file system that was measured."""
+    """Return a directory on a file system that was measured."""
     filesystem = file_system_of(str(tmp_path))
     release = os.uname().release
     keep(filesystem, replace(typical(filesystem.kind), measured_at=MEASURED_AT, kernel=release))
@@ -54,18 +54,18 @@ def experience(directory: str) -> dict[str, LearnedFactor]:
 
 def factors(directory: str) -> dict[str, float]:
     """Return by which factor each strategy was off, as is known now."""
-    return {name: one.factor for name, one in experience(directory).items()}
+    return {name: learned.factor for name, learned in experience(directory).items()}
 
 
 def test_a_tree_is_predicted_as_a_job_on_it_would_be(directory: str) -> None:
     small_tree, large_tree = Path(directory, "small"), Path(directory, "large")
     many_directories(small_tree, 2, 50)
     many_directories(large_tree, 20, 50)
-    small, large = (predictions(str(one)) for one in (small_tree, large_tree))
+    small, large = (predictions(str(tree)) for tree in (small_tree, large_tree))
     assert {"rm", "find", "xargs", "rmtree"} <= set(large) <= set(STRATEGIES)
-    for name, one in large.items():
-        assert one.strategy == name and one.measured_at == MEASURED_AT
-        assert one.seconds > small[name].seconds
+    for name, prediction in large.items():
+        assert prediction.strategy == name and prediction.measured_at == MEASURED_AT
+        assert prediction.seconds > small[name].seconds
     # And nothing was touched
     assert sum(len(files) for _, _, files in os.walk(large_tree)) == 1_000
 
@@ -113,7 +113,7 @@ def test_other_prices_are_not_refined(directory: str) -> None:
 def test_where_nobody_has_measured_nothing_is_learnt(tmp_path: Path, state_home: Path) -> None:
     many_directories(tmp_path / "tree", 2, 5)
     predicted = predictions(str(tmp_path / "tree"))
-    assert {one.measured_at for one in predicted.values()} == {0.0}
+    assert {prediction.measured_at for prediction in predicted.values()} == {0.0}
     (note,) = refine_estimates(str(tmp_path), predicted, raced(rm=(4.0,), find=(4.0,)))
     assert "never measured; tui-fs estimate" in note
     assert not (state_home / "tui-fs" / "calibrations").exists()

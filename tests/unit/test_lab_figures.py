@@ -56,14 +56,14 @@ def test_safe_text_is_printable_and_stays_so(text: str) -> None:
 @given(values=st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=8), is_log=st.booleans())
 def test_positions_rise_with_the_values(values: list[float], is_log: bool) -> None:
     for axis in (points_axis(values), bars_axis(values, is_log=is_log)):
-        places = [axis.position(one) for one in sorted(values)]
+        places = [axis.position(value) for value in sorted(values)]
         assert places == sorted(places)
-        assert all(0 <= one <= 1 for one in places)
+        assert all(0 <= place <= 1 for place in places)
     ticks = points_axis(values).ticks()
     assert 2 <= len(ticks) <= 7
     assert list(ticks) == sorted({*ticks})
     axis = points_axis(values)
-    assert all(axis.low <= one <= axis.high for one in ticks)
+    assert all(axis.low <= tick <= axis.high for tick in ticks)
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.1, 100.0))

@@ -21,8 +21,8 @@ from tests.unit.scratching import (
     made_in,
     only_scratch,
     records,
+    result_of_child,
     scratches,
-    told_by_child,
 )
 from tui_fs.job.scratch import PREFIX
 from tui_fs.lab import filesystems as lab_places
@@ -69,7 +69,7 @@ class Planned(Tree):
 
 
 def trials_on(*places: Place) -> tuple[Trial, ...]:
-    """Give a trial for each place."""
+    """Return a trial for each place."""
     return tuple(Trial((), Planned(size_bytes=100 << 20), place) for place in places)
 
 
@@ -83,11 +83,11 @@ def needs_mounting(place: Place) -> None:
 
 def mounted_below(above: Path) -> list[str]:
     """List the mounts that this process sees below a directory."""
-    return [one.filesystem for one in mounts_below(str(above), read_mounts())]
+    return [mount.filesystem for mount in mounts_below(str(above), read_mounts())]
 
 
 def loops_of(image: Path) -> bool:
-    """Tell whether a loop device has an image, even one that was unlinked."""
+    """Return whether a loop device has an image, even one that was unlinked."""
     listed = subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True)
     return str(image) in listed.stdout
 
@@ -132,7 +132,7 @@ def test_a_file_system_is_made_with_room_and_taken_down(above: Path, place: Plac
         scratch.remove()
         return kind, during, after, room.f_bavail * room.f_frsize, room.f_files, room.f_ffree
 
-    kind, during, after, available, inodes, free = told_by_child(use)
+    kind, during, after, available, inodes, free = result_of_child(use)
     needed = needed_on(trials_on(place))[place]
     assert kind == place.value
     assert during == [kind]
@@ -187,12 +187,12 @@ def test_what_stays_in_use_is_taken_down_lazily(
     def use() -> tuple[list[str], list[str], bool]:
         scratch = made_in(above)
         with Places(scratch, trials_on(Place.EXT4)) as places:
-            held = os.open(places.path(Place.EXT4), os.O_RDONLY)
+            file_fd = os.open(places.path(Place.EXT4), os.O_RDONLY)
         scratch.remove()
         image = Path(scratch.path) / "ext4.image"
-        return mounted_below(above), os.listdir(held), loops_of(image)
+        return mounted_below(above), os.listdir(file_fd), loops_of(image)
 
-    mounted, listed, has_loop = told_by_child(use)
+    mounted, listed, has_loop = result_of_child(use)
     assert (mounted, listed, has_loop) == ([], ["lost+found"], True)
     assert scratches(above) == []
     wait_until(lambda: not loops_of(above), "the loop device is free")
@@ -213,16 +213,16 @@ def test_a_tool_that_fails_is_told_and_nothing_stays(
     def use() -> tuple[str, list[str]]:
         scratch = made_in(above)
         with (
-            pytest.raises(TuiFsError) as said,
+            pytest.raises(TuiFsError) as message,
             Places(scratch, trials_on(Place.EXT4)) as places,
         ):
             places.directory(Place.EXT4)
         left = os.listdir(scratch.path)
         scratch.remove()
-        return str(said.value), left
+        return str(message.value), left
 
-    said, left = told_by_child(use)
-    assert said.startswith("No ext4 could be made: false failed")
+    message, left = result_of_child(use)
+    assert message.startswith("No ext4 could be made: false failed")
     assert left == []
     assert not loops_of(above)
 
@@ -310,8 +310,8 @@ def test_a_kernel_without_the_file_system_is_known(tmp_path: Path) -> None:
     filesystems, modules = tmp_path / "filesystems", tmp_path / "modules.dep"
     filesystems.write_text("nodev\ttmpfs\n\text4\n")
     modules.write_text("kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz\n")
-    told = [lab_places._kernel_has(kind, str(filesystems), str(modules)) for kind in MKFS]
-    assert told == [True, True, False]
+    known = [lab_places._kernel_has(kind, str(filesystems), str(modules)) for kind in MKFS]
+    assert known == [True, True, False]
     assert not lab_places._kernel_has("xfs", str(filesystems), str(tmp_path / "nowhere"))
     # And this kernel has what it lists
     assert lab_places._kernel_has(Path("/proc/filesystems").read_text().split()[-1])
@@ -333,7 +333,7 @@ def test_commands_in_any_place_know_where_they_are(above: Path) -> None:
         scratch.remove()
         return same
 
-    assert told_by_child(use) == [True, True]
+    assert result_of_child(use) == [True, True]
 
 
 @pytest.mark.root
@@ -344,12 +344,14 @@ def test_own_mounts_are_seen_by_nobody_else(tmp_path: Path) -> None:
         own_mounts()
         mount_tmpfs(str(tmp_path), 1 << 20, 10)
         (tmp_path / "file").touch()
-        mounted = [one.filesystem for one in read_mounts() if one.mount_point == str(tmp_path)]
+        mounted = [
+            mount.filesystem for mount in read_mounts() if mount.mount_point == str(tmp_path)
+        ]
         unmount(str(tmp_path))
         mount_tmpfs(str(tmp_path), 1 << 20, 10)
         return mounted, os.listdir(tmp_path)
 
-    assert told_by_child(use) == [["tmpfs"], []]
+    assert result_of_child(use) == [["tmpfs"], []]
     assert not os.path.ismount(tmp_path)
     assert os.listdir(tmp_path) == []
 
@@ -364,7 +366,7 @@ def test_an_ordinary_user_gets_no_mounts_of_their_own() -> None:
             own_mounts()
         return str(refused.value.strerror)
 
-    assert told_by_child(ask) == "Operation not permitted"
+    assert result_of_child(ask) == "Operation not permitted"
 
 
 GIB = 1 << 30
@@ -387,15 +389,15 @@ trials = st.lists(
 
 
 def figures(needs: Needs) -> tuple[int, int, int]:
-    """Give what can be compared."""
+    """Return what can be compared."""
     return needs.disk_bytes, needs.disk_inodes, needs.memory_bytes
 
 
 @given(trials)
 def test_all_together_need_at_least_what_each_does(some: list[Trial]) -> None:
     everything = figures(needs_of(some))
-    for one in some:
-        assert all(map(int.__le__, figures(needs_of([one])), everything))
+    for mount in some:
+        assert all(map(int.__le__, figures(needs_of([mount])), everything))
     # And the order does not matter
     assert figures(needs_of(reversed(some))) == everything
 
@@ -412,15 +414,15 @@ def test_images_stay_and_count_together() -> None:
     tree = Planned(1_000, GIB)
     on_ext4, on_xfs = (Trial((), tree, place) for place in (Place.EXT4, Place.XFS))
     both = needs_of([on_ext4, on_xfs, on_xfs]).disk_bytes
-    assert both == sum(one.image_bytes for one in needed_on([on_ext4, on_xfs]).values())
+    assert both == sum(value.image_bytes for value in needed_on([on_ext4, on_xfs]).values())
     assert both > 2 * GIB
     # And an image is one entry, however many are in it
     assert needs_of([replace(on_ext4, tree=Planned(10**6))]).disk_inodes < 100
 
 
 def test_a_tree_in_memory_needs_memory_and_no_disk() -> None:
-    one = Trial((), Planned(1_000_000, GIB), Place.TMPFS, memory_bytes=2 * GIB)
-    needs = needs_of([one, Trial((), memory_bytes=GIB)])
+    trial = Trial((), Planned(1_000_000, GIB), Place.TMPFS, memory_bytes=2 * GIB)
+    needs = needs_of([trial, Trial((), memory_bytes=GIB)])
     assert 4 * GIB < needs.memory_bytes < 5 * GIB
     assert needs.disk_bytes < 1 << 20
 

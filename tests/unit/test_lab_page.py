@@ -73,15 +73,17 @@ def content(tmp_path: Path) -> str:
 
 
 def _svgs(content: str) -> list[ElementTree.Element]:
-    return [ElementTree.fromstring(one) for one in re.findall(r"<svg.*?</svg>", content, re.S)]
+    return [
+        ElementTree.fromstring(picture) for picture in re.findall(r"<svg.*?</svg>", content, re.S)
+    ]
 
 
 def _marks(svg: ElementTree.Element, kind: str) -> list[ElementTree.Element]:
-    return [one for one in svg.iter() if kind in one.get("class", "").split()]
+    return [element for element in svg.iter() if kind in element.get("class", "").split()]
 
 
 def test_the_page_tells_everything(content: str) -> None:
-    told = _read(content).text
+    text = _read(content).text
     for words in (
         "Made by hand", "What does it show?", "somebody's page, 2018", "run-1", "2023-11-1",
         "✓ holds here", "✗ does not hold here", "– cannot be tested here",
@@ -89,7 +91,7 @@ def test_the_page_tells_everything(content: str) -> None:
         "6.12.1", "a processor, 2 available", "4.0 GiB", "A note.", "Counted by strace.",
         "unlink (c.py)", "60.0 %",
     ):  # fmt: skip
-        assert words in told, words
+        assert words in text, words
 
 
 def test_the_page_needs_nothing_else(content: str) -> None:
@@ -133,8 +135,8 @@ def test_hostile_words_stay_words() -> None:
         (*exhibits_of(showing(*experiment.views(results)), benign, ""), plain_bars, plain_curves),
         "x",
     )
-    assert [one for one in reader.tags if one not in ("title", "div", "dt", "dd")] == [
-        one for one in _read(plain).tags if one not in ("title", "div", "dt", "dd")
+    assert [tag for tag in reader.tags if tag not in ("title", "div", "dt", "dd")] == [
+        row for row in _read(plain).tags if row not in ("title", "div", "dt", "dd")
     ]
     assert content.replace("\n", "").isprintable()
     assert len(_svgs(content)) == 1
@@ -160,7 +162,12 @@ def test_every_figure_has_its_mark(content: str) -> None:
 
 
 def test_bars_are_as_long_as_their_figures() -> None:
-    bars = Bars("b", "seconds", tuple(Bar("", one, one, one, "") for one in (1.0, 2.0, 4.0)), False)
+    bars = Bars(
+        "b",
+        "seconds",
+        tuple(Bar("", seconds, seconds, seconds, "") for seconds in (1.0, 2.0, 4.0)),
+        False,
+    )
     lengths = [
         float(style.removeprefix("width:").removesuffix("%"))
         for style in _elements(_page_of(bars), "length")
@@ -173,7 +180,7 @@ def test_points_lie_where_their_figures_say() -> None:
     points = tuple(Point(x, x**2, x**2, x**2) for x in (1.0, 10.0, 100.0))
     (svg,) = _svgs(curves_svg(Curves("c", "x", "y", (Line("squares", points),))))
     places = re.findall(r"[\d.]+ [\d.]+", _marks(svg, "line")[0].get("d") or "")
-    (x0, y0), (x1, y1), (x2, y2) = (map(float, one.split()) for one in places)
+    (x0, y0), (x1, y1), (x2, y2) = (map(float, place.split()) for place in places)
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     assert y0 - y1 == pytest.approx(y1 - y2, abs=0.2)
     assert y2 < y1 < y0
@@ -186,15 +193,15 @@ _VALUES = st.floats(0, 1e12)
 def test_any_figures_can_be_drawn(
     values: list[tuple[float, float, float | None]], is_log: bool
 ) -> None:
-    bars = tuple(Bar("b", one, one, max(one, two), "1", p, "2") for one, two, p in values)
-    points = tuple(Point(two, one, one, one) for one, two, _ in values)
+    bars = tuple(Bar("b", value, value, max(value, two), "1", p, "2") for value, two, p in values)
+    points = tuple(Point(two, value, value, value) for value, two, _ in values)
     lines = (Line("l", points),) if points else ()
     content = _page_of(Bars("b", "u", bars, is_log), Curves("c", "x", "y", lines))
     for style in _elements(content, "(?:length|whisker|mark)"):
         for share in re.findall(r":([^;%]+)%", style):
             assert 0 <= float(share) <= 100
     for svg in _svgs(content):
-        for one in svg.iter():
+        for element in svg.iter():
             for name in ("x", "y", "x1", "x2", "y1", "y2"):
-                assert math.isfinite(float(one.get(name) or 0))
+                assert math.isfinite(float(element.get(name) or 0))
     assert len(_elements(content, "length")) == len(values)

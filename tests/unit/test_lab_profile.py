@@ -91,9 +91,9 @@ def test_the_same_deletion_runs_alone_and_watched(scale: Scale) -> None:
     [(0.2, 0.8, Verdict.HOLDS), (0.8, 0.2, Verdict.DOES_NOT)],
 )
 def test_the_share_of_the_kernel(user_s: float, system_s: float, expected: Verdict) -> None:
-    found = verdict(IN_THE_KERNEL, results_of({ALONE: (1.0, user_s, system_s)}))
-    assert found.verdict is expected
-    assert f"{100 * system_s:.0f} %" in found.here
+    judgement = verdict(IN_THE_KERNEL, results_of({ALONE: (1.0, user_s, system_s)}))
+    assert judgement.verdict is expected
+    assert f"{100 * system_s:.0f} %" in judgement.here
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_calls_for_each_entry(calls: Mapping[str, int] | None, expected: Verdict
 @pytest.mark.parametrize(("watched_s", "expected"), [(1.2, Verdict.HOLDS), (2.1, Verdict.DOES_NOT)])
 def test_the_cost_of_looking(watched_s: float, expected: Verdict) -> None:
     results = results_of({ALONE: (1.0, 0.2, 0.8), RAW: (watched_s, 0.2, 0.8)})
-    found = verdict(COSTS_LITTLE, results)
-    assert found.verdict is expected and "times as long" in found.here
+    judgement = verdict(COSTS_LITTLE, results)
+    assert judgement.verdict is expected and "times as long" in judgement.here
 
 
 @pytest.mark.parametrize(("native_s", "expected"), [(2.4, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
@@ -150,11 +150,11 @@ def test_the_installed_py_spy_has_a_version() -> None:
 @pytest.mark.parametrize(("scope", "is_named"), [("2\n", True), ("0\n", False), ("", False)])
 def test_what_would_permit_it_is_said(tmp_path: Path, scope: str, is_named: bool) -> None:
     (tmp_path / "scope").write_text(scope)
-    said = "\nError: Permission Denied: Try again\nmore\n"
-    why = not_permitted(said, str(tmp_path / "scope"))
-    assert why.sentence == "py-spy may not look at tui-fs: Permission Denied: Try again."
-    assert "root" in why.advice
-    assert ("ptrace_scope" in why.advice) is is_named
+    message = "\nError: Permission Denied: Try again\nmore\n"
+    reason = not_permitted(message, str(tmp_path / "scope"))
+    assert reason.sentence == "py-spy may not look at tui-fs: Permission Denied: Try again."
+    assert "root" in reason.advice
+    assert ("ptrace_scope" in reason.advice) is is_named
 
 
 @pytest.fixture

@@ -119,16 +119,16 @@ def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: Str
 def test_a_difference_counts_only_beyond_the_noise(
     rsync: tuple[float, ...], rm: tuple[float, ...], expected: Verdict
 ) -> None:
-    found = verdict(RSYNC_IS_FASTER, results_of({"rsync": rsync, "rm": rm}))
-    assert found.verdict is expected
-    assert ("noise" in found.why) == (expected is Verdict.UNTESTED)
+    judgement = verdict(RSYNC_IS_FASTER, results_of({"rsync": rsync, "rm": rm}))
+    assert judgement.verdict is expected
+    assert ("noise" in judgement.why) == (expected is Verdict.UNTESTED)
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
     alone = results_of({"rm": (1.0,)}, {"rm": unlinked(ENTRIES)})
     for claim in EXPERIMENT.claims:
-        found = claim.judged(alone)
-        assert found.verdict is Verdict.UNTESTED and found.why
+        judgement = claim.judged(alone)
+        assert judgement.verdict is Verdict.UNTESTED and judgement.why
 
 
 def test_many_processes_are_slower_than_one() -> None:
@@ -148,9 +148,9 @@ def test_fewest_calls_and_least_time(
     seconds: dict[str, tuple[float, ...]], expected: Verdict
 ) -> None:
     calls = {"rm": unlinked(ENTRIES, 10), "find": unlinked(ENTRIES, 500)}
-    found = verdict(FEWEST_IS_FASTEST, results_of(seconds, calls))
-    assert found.verdict is expected
-    assert "rm makes the fewest, 1,010" in found.here
+    judgement = verdict(FEWEST_IS_FASTEST, results_of(seconds, calls))
+    assert judgement.verdict is expected
+    assert "rm makes the fewest, 1,010" in judgement.here
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_only_calls_that_succeed_remove(of_rsync: Calls, expected: Verdict) -> N
 @pytest.mark.parametrize(("slowest", "expected"), [(1.9, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
 def test_how_far_they_lie_apart(slowest: float, expected: Verdict) -> None:
     results = results_of({"rm": (1.0,), "find": (1.5,), "rmtree": (slowest,)})
-    found = verdict(ALIKE, results)
-    assert found.verdict is expected and "rmtree" in found.here
+    judgement = verdict(ALIKE, results)
+    assert judgement.verdict is expected and "rmtree" in judgement.here
 
 
 def test_what_is_shown_is_ranked() -> None:
@@ -189,5 +189,5 @@ def test_what_is_shown_is_ranked() -> None:
 
 
 def test_a_race_that_has_just_begun_can_be_shown() -> None:
-    (table,) = [one for one in EXPERIMENT.views(results_of({})) if isinstance(one, TableView)]
+    (table,) = [view for view in EXPERIMENT.views(results_of({})) if isinstance(view, TableView)]
     assert len(table.keys) == len(STRATEGIES)

@@ -54,9 +54,9 @@ def test_ratios_are_of_medians_and_every_limit_counts() -> None:
     claims = ("In trees of many", "In one large", "Nowhere is it slower than rm")
     assert [judged(text, rm | half).verdict for text in claims[:2]] == [Verdict.HOLDS] * 2
     slow = {key_of(Place.XFS, "flat", "engine"): (1.0, 2.1, 2.2)}
-    told = judged("Nowhere is it slower than rm", {**rm, **half, **slow})
-    assert told.verdict is Verdict.DOES_NOT
-    assert "xfs one directory 1.05" in told.here
+    judgement = judged("Nowhere is it slower than rm", {**rm, **half, **slow})
+    assert judgement.verdict is Verdict.DOES_NOT
+    assert "xfs one directory 1.05" in judgement.here
 
 
 def test_what_was_not_measured_is_no_verdict() -> None:
@@ -81,7 +81,7 @@ def test_counting_is_compared_with_the_fastest() -> None:
 
 
 def test_the_engine_is_given_the_tree_and_nothing_else() -> None:
-    steps = [s for one in EXPERIMENT.trials(Scale.SMALL, SETTING) for s in one.steps]
+    steps = [s for trial in EXPERIMENT.trials(Scale.SMALL, SETTING) for s in trial.steps]
     ours = {s.commands for s in steps if s.key.endswith("-engine")}
     assert {argv for (((argv,),),) in [(c,) for c in ours]} == {
         (ENGINE, "delete", "--pin", "{pin}", "--", "{tree}"),

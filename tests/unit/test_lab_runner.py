@@ -10,7 +10,7 @@ import pytest
 from tests.needs import needs_root
 from tests.trees import Sentinel
 from tests.unit.lab_trials import RM, Files, Stopped, done, place, ran, results_of
-from tests.unit.scratching import told_by_child
+from tests.unit.scratching import result_of_child
 from tui_fs.lab.experiment import (
     Counting,
     Place,
@@ -44,7 +44,7 @@ def test_the_trials_alternate_and_each_has_its_rounds(place: Path) -> None:
 def test_progress_goes_from_nothing_to_nearly_all_and_never_back(place: Path) -> None:
     steps = (Step("list", "list", ((("ls", "{tree}"),),)), Step("rm", "rm", RM))
     events = done(place, Trial(steps, Files(), rounds=3), Trial((replace(steps[1], key="2"),)))
-    shares = [one.done for one in events if isinstance(one, Progressed)]
+    shares = [event.done for event in events if isinstance(event, Progressed)]
     assert shares == sorted(shares)
     assert shares[0] == 0.0 and 0.5 < shares[-1] <= 1.0
 
@@ -70,10 +70,10 @@ def test_words_stand_for_paths_and_tools(place: Path) -> None:
     words = ("{empty}", "{out}", "{path:true}", "{}", "{tree}/x")
     step = Step("words", "words", ((("echo", *words),),))
     results = results_of(done(place, Trial((step,), rounds=1)))
-    found = results.measured["words"].runs[0].output.split(" ")
-    assert found[0] == "empty" and found[1] == str(place.parent / "kept")
-    assert os.path.isabs(found[2]) and found[2].endswith("/true")
-    assert found[3:] == ["{}", "tree/x"]
+    arguments = results.measured["words"].runs[0].output.split(" ")
+    assert arguments[0] == "empty" and arguments[1] == str(place.parent / "kept")
+    assert os.path.isabs(arguments[2]) and arguments[2].endswith("/true")
+    assert arguments[3:] == ["{}", "tree/x"]
 
 
 def test_what_fails_is_told_with_the_tools_own_words_and_ends_its_trial_only(place: Path) -> None:
@@ -82,7 +82,7 @@ def test_what_fails_is_told_with_the_tools_own_words_and_ends_its_trial_only(pla
     good = Trial((Step("good", "good", RM),), Files(), rounds=2)
     events = done(place, Trial((bad, after), Files(), rounds=2), good)
     # The failure is told once, what comes after is not measured, the other one is
-    (failed,) = [one for one in events if isinstance(one, StepFailed)]
+    (failed,) = [event for event in events if isinstance(event, StepFailed)]
     assert failed.key == "bad" and "status 1" in failed.why and "No such file" in failed.why
     assert ran(events) == ["good", "good"]
     assert os.listdir(place) == []
@@ -96,8 +96,8 @@ def test_steps_that_only_look_do_not_depend_on_each_other(place: Path) -> None:
     trial = Trial((absent, bad, good), Files(), rounds=2, is_reading=True)
     events = done(place, trial)
     assert ran(events) == ["good", "good"]
-    assert [one.key for one in events if isinstance(one, StepFailed)] == ["bad"]
-    whys = {key: one.why_not for key, one in results_of(events).measured.items()}
+    assert [event.key for event in events if isinstance(event, StepFailed)] == ["bad"]
+    whys = {key: measured.why_not for key, measured in results_of(events).measured.items()}
     assert "not found in PATH" in whys["absent"] and not whys["good"]
 
 
@@ -110,10 +110,10 @@ def test_what_is_counted_runs_once_more_without_being_timed(place: Path) -> None
     needs_root("counting system calls")
     step = Step("rm", "rm", RM, counting=Counting.CALLS)
     events = done(place, Trial((step,), Files(), rounds=2))
-    (counted,) = [one for one in events if isinstance(one, StepCounted)]
+    (counted,) = [event for event in events if isinstance(event, StepCounted)]
     assert counted.calls["unlinkat"].calls == 4
     assert events.index(counted) < min(
-        number for number, one in enumerate(events) if isinstance(one, StepRan)
+        number for number, event in enumerate(events) if isinstance(event, StepRan)
     )
     assert ran(events) == ["rm", "rm"]
 
@@ -148,7 +148,7 @@ def test_a_file_system_made_for_it_is_gone_afterwards(place: Path, kind: Place) 
         return [results.measured["where"].runs[0].output, results.plan("where").place]
 
     named = {"ext4": "ext2/ext3"}.get(kind.value, kind.value)
-    assert told_by_child(use) == [named, kind.value]
+    assert result_of_child(use) == [named, kind.value]
     assert os.listdir(place) == []
 
 
@@ -183,7 +183,7 @@ def test_a_tree_is_on_its_disk_before_the_steps_if_they_want_so(
         return [results.measured["look"].runs[0].output, results.plan("look").tree]
 
     words = "three files, written to the disk" if is_settled else "three files"
-    assert told_by_child(use) == [str(not is_settled), words]
+    assert result_of_child(use) == [str(not is_settled), words]
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_where_a_source_cannot_count_the_next_one_does(
     monkeypatch.setattr("tui_fs.tracing.bpf.Bpftrace.prepare", broken)
     step = Step("rm", "rm", RM, counting=Counting.TIMES)
     events = done(place, Trial((step,), Files(), rounds=1))
-    (counted,) = [one for one in events if isinstance(one, StepCounted)]
+    (counted,) = [event for event in events if isinstance(event, StepCounted)]
     assert counted.source is TraceSource.STRACE
     assert counted.calls["unlinkat"].calls == 4
 
@@ -263,7 +263,7 @@ def test_what_cannot_be_counted_is_timed_all_the_same(
     step = Step("rm", "rm", RM, counting=Counting.CALLS)
     events = done(place, Trial((step,), Files(), rounds=2))
     assert ran(events) == ["rm", "rm"]
-    (noted,) = [one for one in events if isinstance(one, Noted)]
+    (noted,) = [event for event in events if isinstance(event, Noted)]
     assert "not counted" in noted.words and "Not permitted" in noted.words
 
 

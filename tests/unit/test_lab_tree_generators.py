@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trees import census, chain, flat, manifest
-from tests.unit.scratching import told_by_child
+from tests.unit.scratching import result_of_child
 from tests.unit.survey_trees import TREES, Tree, grown
 from tui_fs.lab import tree_generators
 from tui_fs.lab.shape_copy import MAX_FILE_BYTES, copy_shape, name_of
@@ -58,9 +58,9 @@ def test_a_recipe_makes_as_many_names_as_it_says(
     recipe: tree_generators.Tree, files: int, directories: int, tmp_path: Path
 ) -> None:
     ticks = _built(recipe, tmp_path / "tree")
-    found = census(tmp_path / "tree")
-    assert (found.files, found.directories) == (files, directories)
-    assert recipe.entries == found.entries == sum(ticks.each)
+    counted = census(tmp_path / "tree")
+    assert (counted.files, counted.directories) == (files, directories)
+    assert recipe.entries == counted.entries == sum(ticks.each)
     assert max(ticks.each) <= 1_000
 
 
@@ -68,7 +68,7 @@ def test_contents_are_written_and_occupy_what_was_said(tmp_path: Path) -> None:
     recipe = Realistic(7, 400, 20_000)
     _built(recipe, tmp_path / "tree")
     facts = manifest(tmp_path / "tree").values()
-    sizes = [one.size for one in facts if one.kind == "-"]
+    sizes = [fact.size for fact in facts if fact.kind == "-"]
     assert sum(map(blocks_bytes, sizes)) == recipe.contents_bytes
     for path, _, names in os.walk(tmp_path / "tree"):
         for name in names:
@@ -100,7 +100,7 @@ def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path)
     tree = tmp_path / "tree"
 
     def made() -> int:
-        highest = max(int(one) for one in os.listdir("/proc/self/fd"))
+        highest = max(int(descriptor) for descriptor in os.listdir("/proc/self/fd"))
         while os.dup(0) < highest:
             pass
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -109,8 +109,8 @@ def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path)
         return sum(ticks.each)
 
     try:
-        entries = told_by_child(made)
-        levels = [one.level for one in copy_shape(str(tree)).copied]
+        entries = result_of_child(made)
+        levels = [level_facts.level for level_facts in copy_shape(str(tree)).copied]
     finally:
         subprocess.run(["rm", "-rf", tree], check=True)  # too deep for what clears up after tests
     assert entries == 5_001
@@ -128,12 +128,12 @@ def test_a_realistic_tree_is_the_same_each_time_and_within_its_bounds(
         _built(recipe, first)
         _built(recipe, second)
         shapes = [
-            {path: (one.kind, one.size, one.content) for path, one in manifest(tree).items()}
+            {path: (fact.kind, fact.size, fact.content) for path, fact in manifest(tree).items()}
             for tree in (first, second)
         ]
-        found = census(first)
+        counted = census(first)
     assert shapes[0] == shapes[1]
-    assert found.entries == recipe.entries
+    assert counted.entries == recipe.entries
     sizes = [size for kind, size, _ in shapes[0].values() if kind == "-"]
     assert sum(sizes) <= 2 * files * mean_bytes
     assert recipe.contents_bytes == sum(map(blocks_bytes, sizes))
@@ -152,8 +152,8 @@ def test_a_realistic_tree_has_backups_depth_and_uneven_directories(tmp_path: Pat
 
 
 def test_another_seed_gives_another_tree() -> None:
-    one, other = Realistic(1, 300, 4_000), Realistic(2, 300, 4_000)
-    assert one.contents_bytes != other.contents_bytes
+    first, second = Realistic(1, 300, 4_000), Realistic(2, 300, 4_000)
+    assert first.contents_bytes != second.contents_bytes
 
 
 def test_a_tree_that_is_moved_while_it_is_made_ends_the_building(tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_neither_names_nor_contents_are_copied(tmp_path: Path) -> None:
     assert all(abs(len(name) - (len("my-secret") + len("hole")) / 2) <= 4 for name in sizes)
     assert "my-secret" not in sizes
     # A hole has no blocks; each of the two gets half of 12 KiB, in whole blocks
-    assert {one.st_size for one in sizes.values()} == {6_144}
-    assert sum(one.st_blocks * 512 for one in sizes.values()) == copy.contents_bytes == 16_384
+    assert {status.st_size for status in sizes.values()} == {6_144}
+    assert sum(status.st_blocks * 512 for status in sizes.values()) == copy.contents_bytes == 16_384
     assert all(not any((tmp_path / "copy" / name).read_bytes()) for name in sizes)
     assert replace(copy, is_sized=False).contents_bytes == 0
     assert "2 empty files" in replace(copy, is_sized=False).words
@@ -223,7 +223,7 @@ def test_of_many_directories_every_so_many_are_copied_whole(tmp_path: Path) -> N
     copy = copy_shape(str(tmp_path / "own"), max_entries=500)
     _built(copy, tmp_path / "copy")
     assert 400 <= copy.entries <= 500
-    assert {one.files for one in copy.copied[1:]} == {9}
+    assert {level_facts.files for level_facts in copy.copied[1:]} == {9}
     assert census(tmp_path / "copy").entries == copy.entries
     assert f"{100 * copy.entries / 2_001:.2g} % of the 2,001 entries" in copy.words
 
@@ -233,7 +233,7 @@ def test_of_a_large_directory_every_so_many_files_are_copied(tmp_path: Path) -> 
     for number in range(3):
         flat(tmp_path / "own" / f"{number}", 1_000)
     copy = copy_shape(str(tmp_path / "own"), max_entries=310)
-    assert sorted(one.files for one in copy.copied) == [0, 100, 100, 100]
+    assert sorted(level_facts.files for level_facts in copy.copied) == [0, 100, 100, 100]
 
 
 @settings(max_examples=40)
@@ -249,7 +249,7 @@ def test_there_are_never_more_entries_than_may_be(tree: Tree, most: int) -> None
 def test_a_deep_chain_is_sampled_to_its_limit(tmp_path: Path) -> None:
     chain(tmp_path / "own", 400)
     copy = copy_shape(str(tmp_path / "own"), max_entries=50)
-    assert [one.level for one in copy.copied] == list(range(50))
+    assert [level_facts.level for level_facts in copy.copied] == list(range(50))
 
 
 @pytest.mark.parametrize("what", ["file", "link", "nothing"])
@@ -270,12 +270,13 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 10_000), st.integers(1, 20)), unique_by=lambda one: one[0])
+    st.lists(st.tuples(st.integers(1, 10_000), st.integers(1, 20)), unique_by=lambda pair: pair[0])
 )
 def test_each_number_has_a_name_of_its_own(names: list[tuple[int, int]]) -> None:
     given_names = [name_of(number, name_bytes) for number, name_bytes in names]
     assert len(set(given_names)) == len(names)
     assert all(
-        len(one) >= name_bytes for one, (_, name_bytes) in zip(given_names, names, strict=True)
+        len(given_name) >= name_bytes
+        for given_name, (_, name_bytes) in zip(given_names, names, strict=True)
     )
     assert name_of(35, 3) == "00z"

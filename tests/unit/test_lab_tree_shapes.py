@@ -65,7 +65,7 @@ def _results(
 
 def _judged(words: str, results: Results) -> tuple[Verdict, str]:
     """Return what is said of the one claim with these words."""
-    (claim,) = [one for one in EXPERIMENT.claims if words in one.text]
+    (claim,) = [stated for stated in EXPERIMENT.claims if words in stated.text]
     judgement = claim.judged(results)
     return judgement.verdict, f"{judgement.here} {judgement.why}"
 
@@ -111,7 +111,7 @@ def test_the_published_trees_are_those_of_the_text() -> None:
 def test_uutils_goes_by_several_names(installed: tuple[str, ...], command: str) -> None:
     setting = _setting(*installed)
     steps = [step for trial in EXPERIMENT.trials(Scale.SMALL, setting) for step in trial.steps]
-    (step,) = [one for one in steps if one.key == "wide-uutils-here"]
+    (step,) = [planned for planned in steps if planned.key == "wide-uutils-here"]
     assert in_words(step, setting.tools) == (command,)
 
 

@@ -77,17 +77,17 @@ def test_each_way_is_a_trial_of_its_own(scale: Scale) -> None:
 @pytest.mark.parametrize(("scale", "size_bytes"), [(Scale.SMALL, 64 * MIB), (Scale.PUBLISHED, GIB)])
 def test_a_way_needs_room_for_one_file(scale: Scale, size_bytes: int) -> None:
     made = trials(scale)
-    assert {one.disk_bytes for one in made} == {size_bytes}
-    in_memory = {one.steps[0].key for one in made if one.memory_bytes}
+    assert {trial.disk_bytes for trial in made} == {size_bytes}
+    in_memory = {trial.steps[0].key for trial in made if trial.memory_bytes}
     assert all("dd-one-block" in key for key in in_memory)
-    assert {one.memory_bytes for one in made} == {0, size_bytes}
+    assert {trial.memory_bytes for trial in made} == {0, size_bytes}
 
 
 @pytest.mark.parametrize(("scale", "size"), [(Scale.SMALL, 64 * MIB), (Scale.PUBLISHED, GIB)])
 def test_all_ways_make_a_file_of_one_size(scale: Scale, size: int) -> None:
     factors = {"M": MIB, "G": GIB}
     head, dd_4m, dd_one, truncate, fallocate = (
-        one.steps[0].commands[0][0] for one in trials(scale)
+        trial.steps[0].commands[0][0] for trial in trials(scale)
     )
 
     def read(text: str) -> int:
@@ -112,8 +112,8 @@ def test_every_file_is_deleted_before_the_next_is_made() -> None:
 
 def test_without_cmp_nothing_is_read_and_the_rest_is_done() -> None:
     made = trials(Scale.SMALL, without="cmp")
-    with_cmp = {step.key for one in trials(Scale.SMALL) for step in one.steps}
-    keys = {step.key for one in made for step in one.steps}
+    with_cmp = {step.key for trial in trials(Scale.SMALL) for step in trial.steps}
+    keys = {step.key for trial in made for step in trial.steps}
     assert with_cmp - keys == {"truncate-read", "fallocate-read"}
 
 

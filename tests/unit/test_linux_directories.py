@@ -18,12 +18,12 @@ NAMES = st.binary(min_size=1, max_size=255).filter(lambda name: b"\0" not in nam
 def all_of(directory: Path) -> list[Dirent]:
     """Read a directory to its end."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    found: list[Dirent] = []
+    dirents: list[Dirent] = []
     reader = DirentReader()
     while (batch := reader.read(descriptor)) is not None:
-        found += batch
+        dirents += batch
     os.close(descriptor)
-    return found
+    return dirents
 
 
 def test_names_kinds_and_inodes_are_those_of_scandir(tmp_path: Path) -> None:
@@ -31,14 +31,14 @@ def test_names_kinds_and_inodes_are_those_of_scandir(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("directory")
     os.close(os.open(os.fsencode(tmp_path) + b"/\xff\n", os.O_CREAT))
-    found = {one.name: (one.kind, one.inode) for one in all_of(tmp_path)}
-    assert {name: kind for name, (kind, _) in found.items()} == {
+    entries = {dirent.name: (dirent.kind, dirent.inode) for dirent in all_of(tmp_path)}
+    assert {name: kind for name, (kind, _) in entries.items()} == {
         b"directory": DT_DIR,
         b"file": DT_REG,
         b"link": DT_LNK,
         b"\xff\n": DT_REG,
     }
-    assert {name: inode for name, (_, inode) in found.items()} == {
+    assert {name: inode for name, (_, inode) in entries.items()} == {
         entry.name: entry.inode() for entry in os.scandir(os.fsencode(tmp_path))
     }
 
@@ -46,7 +46,7 @@ def test_names_kinds_and_inodes_are_those_of_scandir(tmp_path: Path) -> None:
 def test_more_names_than_a_buffer_holds_are_each_read_once(tmp_path: Path) -> None:
     flat(tmp_path / "many", 3_000)
     (tmp_path / "none").mkdir()
-    names = [one.name for one in all_of(tmp_path / "many")]
+    names = [entry.name for entry in all_of(tmp_path / "many")]
     assert len(names) == 3_000
     assert set(names) == set(os.listdir(os.fsencode(tmp_path / "many")))
     assert all_of(tmp_path / "none") == []
@@ -64,9 +64,9 @@ def test_reading_goes_on_from_a_position(filesystem: Path) -> None:
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     descriptor = os.open(tmp_path / "file", os.O_RDONLY)
-    with pytest.raises(OSError) as why:
+    with pytest.raises(OSError) as error:
         DirentReader().read(descriptor)
-    assert why.value.errno == errno.ENOTDIR
+    assert error.value.errno == errno.ENOTDIR
     os.close(descriptor)
 
 

@@ -22,7 +22,7 @@ from tui_fs.model.command import MOST_THREADS
 
 @pytest.fixture
 def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the directory of this installation's scripts; PATH names no other one."""
+    """Return the directory of this installation's scripts; PATH names no other one."""
     directory = tmp_path / "scripts"
     directory.mkdir()
     monkeypatch.setattr(sysconfig, "get_path", {"scripts": str(directory)}.__getitem__)

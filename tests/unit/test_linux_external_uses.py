@@ -44,9 +44,9 @@ def test_a_root_that_sees_less_does_not_hide_the_others(tmp_path: Path) -> None:
     )
     command = ["unshare", "-m", sys.executable, "-I", "-c", script, str(used), str(elsewhere)]
     with waiting_process(command):
-        found = sentences(used)
-    assert len(found) == 1
-    assert f"has a file system mounted on {used}" in found[0]
+        uses = sentences(used)
+    assert len(uses) == 1
+    assert f"has a file system mounted on {used}" in uses[0]
 
 
 def test_the_layers_of_an_overlay_are_read_as_the_kernel_writes_them(tmp_path: Path) -> None:

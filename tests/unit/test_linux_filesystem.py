@@ -13,30 +13,38 @@ from tui_fs.linux.mounts import read_mounts
 
 
 def statvfs(blocks: int, free: int, available: int, files: int, free_files: int) -> object:
-    """Give an answer of statvfs with blocks of 512 bytes."""
+    """Return an answer of statvfs with blocks of 512 bytes."""
     return os.statvfs_result((4096, 512, blocks, free, available, files, free_files, 0, 0, 255))
 
 
 def test_type_source_and_mount_point_come_from_the_mount_table(tmp_path: Path) -> None:
     line = f"40 22 8:1 / {tmp_path} ro - xfs /dev/sdb1 rw\n".encode()
-    found = file_system_of(str(tmp_path / "x"), table(tmp_path, ROOT, line))
-    assert (found.kind, found.source, found.mount_point) == ("xfs", "/dev/sdb1", str(tmp_path))
-    assert found.is_read_only
+    file_system = file_system_of(str(tmp_path / "x"), table(tmp_path, ROOT, line))
+    assert (file_system.kind, file_system.source, file_system.mount_point) == (
+        "xfs",
+        "/dev/sdb1",
+        str(tmp_path),
+    )
+    assert file_system.is_read_only
 
 
 def test_room_and_inodes_come_from_statvfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, 10, 7))
-    found = file_system_of("/", table(tmp_path, ROOT))
-    assert (found.total_bytes, found.free_bytes, found.available_bytes) == (51200, 25600, 20480)
-    assert (found.total_inodes, found.free_inodes) == (10, 7)
+    file_system = file_system_of("/", table(tmp_path, ROOT))
+    assert (file_system.total_bytes, file_system.free_bytes, file_system.available_bytes) == (
+        51200,
+        25600,
+        20480,
+    )
+    assert (file_system.total_inodes, file_system.free_inodes) == (10, 7)
 
 
 def test_a_file_system_without_inode_counts_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, 0, 0))
-    found = file_system_of("/", table(tmp_path, ROOT))
-    assert (found.total_inodes, found.free_inodes) == (None, None)
+    file_system = file_system_of("/", table(tmp_path, ROOT))
+    assert (file_system.total_inodes, file_system.free_inodes) == (None, None)
     space = space_of("/")
     assert space is not None
     assert (space.free_bytes, space.free_inodes, space.reserved_bytes) == (20480, None, 5120)
@@ -49,8 +57,8 @@ def test_any_number_of_inodes_is_no_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, free_files: int
 ) -> None:
     monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, files, free_files))
-    found = file_system_of("/", table(tmp_path, ROOT))
-    assert (found.total_inodes, found.free_inodes) == (None, None)
+    file_system = file_system_of("/", table(tmp_path, ROOT))
+    assert (file_system.total_inodes, file_system.free_inodes) == (None, None)
     space = space_of("/")
     assert space is not None
     assert space.free_inodes is None
@@ -58,14 +66,18 @@ def test_any_number_of_inodes_is_no_count(
 
 def test_a_path_that_is_not_there_has_no_room(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    found = file_system_of(missing, table(tmp_path, ROOT))
-    assert (found.kind, found.total_bytes) == ("ext4", None)
+    file_system = file_system_of(missing, table(tmp_path, ROOT))
+    assert (file_system.kind, file_system.total_bytes) == ("ext4", None)
     assert space_of(missing) is None
 
 
 def test_a_path_outside_the_table_is_unknown(tmp_path: Path) -> None:
-    found = file_system_of("/", table(tmp_path))
-    assert (found.kind, found.mount_point, found.is_read_only) == ("unknown", "", False)
+    file_system = file_system_of("/", table(tmp_path))
+    assert (file_system.kind, file_system.mount_point, file_system.is_read_only) == (
+        "unknown",
+        "",
+        False,
+    )
 
 
 def test_a_file_system_that_hangs_is_not_waited_for(
@@ -82,9 +94,9 @@ def test_a_file_system_that_hangs_is_not_waited_for(
 
 
 def test_the_file_system_of_this_test_is_known(tmp_path: Path) -> None:
-    found = file_system_of(str(tmp_path))
-    assert found.kind != "unknown"
-    assert found.free_bytes is not None
+    file_system = file_system_of(str(tmp_path))
+    assert file_system.kind != "unknown"
+    assert file_system.free_bytes is not None
 
 
 def test_subvolumes_of_one_file_system_are_watched_once(tmp_path: Path) -> None:

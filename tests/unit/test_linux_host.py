@@ -32,20 +32,20 @@ def here(
 
 
 def login_user(tmp_path: Path, content: bytes) -> str:
-    """Give the login user for the content of a loginuid file."""
+    """Return the login user for the content of a loginuid file."""
     (tmp_path / "loginuid").write_bytes(content)
     return here(loginuid_path=str(tmp_path / "loginuid")).login_user
 
 
 def account() -> pwd.struct_passwd:
-    """Give some account whose uid and name belong together."""
+    """Return some account whose uid and name belong together."""
     return pwd.getpwuid(pwd.getpwall()[-1].pw_uid)
 
 
 def test_the_user_of_this_process_is_named() -> None:
-    found = here()
-    assert found.uid == os.getuid()
-    assert found.user == pwd.getpwuid(os.getuid()).pw_name
+    requester = here()
+    assert requester.uid == os.getuid()
+    assert requester.user == pwd.getpwuid(os.getuid()).pw_name
 
 
 def test_a_uid_without_an_account_is_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,8 +54,13 @@ def test_a_uid_without_an_account_is_its_number(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_nothing_known_is_empty() -> None:
-    found = here()
-    assert (found.login_user, found.sudo_user, found.ssh_connection, found.terminal) == ("",) * 4
+    requester = here()
+    assert (
+        requester.login_user,
+        requester.sudo_user,
+        requester.ssh_connection,
+        requester.terminal,
+    ) == ("",) * 4
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
@@ -111,14 +116,14 @@ def test_the_connection_is_kept_exactly() -> None:
 
 @pytest.mark.parametrize("name", ["SUDO_USER", "DOAS_USER", "SSH_CONNECTION"])
 def test_an_endless_variable_is_cut(name: str) -> None:
-    found = here({name: "ab" * 500_000})
-    assert "ab" * (MAX_CHARACTERS // 2) in (found.sudo_user, found.ssh_connection)
+    requester = here({name: "ab" * 500_000})
+    assert "ab" * (MAX_CHARACTERS // 2) in (requester.sudo_user, requester.ssh_connection)
 
 
 def test_the_first_terminal_is_named(terminal: int) -> None:
     with open(os.devnull, "rb") as no_terminal:
-        found = here(descriptors=(no_terminal.fileno(), terminal))
-    assert found.terminal == os.ttyname(terminal)
+        requester = here(descriptors=(no_terminal.fileno(), terminal))
+    assert requester.terminal == os.ttyname(terminal)
 
 
 def test_no_terminal_is_empty() -> None:

@@ -17,7 +17,7 @@ DIRECTORIES = ("usr/lib", "usr/local/lib", "run", "etc")
 
 
 def write(root: Path, name: str, content: str | bytes) -> str:
-    """Write a file below the root, and give its path."""
+    """Write a file below the root, and return its path."""
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode() if isinstance(content, str) else content)

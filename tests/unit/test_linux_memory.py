@@ -56,8 +56,8 @@ def test_the_narrowest_group_above_is_the_limit(machine: Path, where: str, limit
 
 def test_a_group_that_is_over_its_limit_has_no_room(machine: Path) -> None:
     group(machine / "cg" / "a", memory_high=1_000, memory_current=4_000)
-    found = room(machine)
-    assert found is not None and found.bytes_left == 0
+    memory = room(machine)
+    assert memory is not None and memory.bytes_left == 0
 
 
 @pytest.mark.parametrize("own", ["", "0::/\n", "0::/../../x\n", "12:memory:/a\n", "garbage"])
@@ -72,8 +72,8 @@ def test_nothing_to_read_is_not_known(tmp_path: Path) -> None:
 
 
 def test_this_machine_has_room() -> None:
-    found = memory_room()
-    assert found is not None and found.bytes_left > 0
+    memory = memory_room()
+    assert memory is not None and memory.bytes_left > 0
 
 
 def test_a_process_has_a_peak_and_has_executed() -> None:

@@ -19,7 +19,7 @@ ROOT = b"22 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=rem
 
 
 def table(directory: Path, *lines: bytes) -> str:
-    """Write a mount table and give its path."""
+    """Write a mount table and return its path."""
     path = directory / "mountinfo"
     path.write_bytes(b"".join(lines))
     return str(path)

@@ -65,7 +65,7 @@ class FakeProc:
 
 @pytest.fixture
 def fake(tmp_path: Path) -> FakeProc:
-    """Give a /proc in which only we live."""
+    """Return a /proc in which only we live."""
     return FakeProc(tmp_path)
 
 
@@ -82,10 +82,10 @@ def test_open_files_and_how_they_are_open(fake: FakeProc) -> None:
     looked = fake.look()
     # The file is there once, with both descriptors, and nothing else
     status = file.stat()
-    (held,) = looked.held
-    assert (held.path, held.inode) == (str(file), status.st_ino)
-    assert held.allocated_bytes == status.st_blocks * 512
-    assert sorted(held.holders, key=lambda one: one.descriptor or 0) == [
+    (held_file,) = looked.held
+    assert (held_file.path, held_file.inode) == (str(file), status.st_ino)
+    assert held_file.allocated_bytes == status.st_blocks * 512
+    assert sorted(held_file.holders, key=lambda holder: holder.descriptor or 0) == [
         Holder(7, "name 7", 1000, 3, HoldKind.DESCRIPTOR, False, False),
         Holder(7, "name 7", 1000, 4, HoldKind.DESCRIPTOR, True, False),
     ]
@@ -109,8 +109,8 @@ def test_who_lives_in_the_tree(fake: FakeProc) -> None:
         lines += f"{start:08x}-{start + 4096:08x} r--p 00000000 {fake.device_of_maps} "
         lines += f"{file.stat().st_ino}                     {shown}\n"
     (folder / "maps").write_text(f"00001000-00002000 rw-p 00000000 00:00 0 \n{lines}")
-    found = [(one.path, one.holder.how) for one in fake.look().living]
-    assert found == [
+    living = [(holder.path, holder.holder.how) for holder in fake.look().living]
+    assert living == [
         (str(fake.tree), HoldKind.CWD),
         (str(program), HoldKind.EXECUTABLE),
         (str(library), HoldKind.MAPPED),
@@ -124,7 +124,7 @@ def test_a_name_that_only_looks_deleted(fake: FakeProc) -> None:
     fake.process(7)
     fake.descriptor(7, 3, str(file))
     looked = fake.look()
-    assert [one.path for one in looked.held] == [str(file)]
+    assert [open_file.path for open_file in looked.held] == [str(file)]
     assert looked.deleted == ()
 
 
@@ -133,7 +133,7 @@ def test_names_of_any_bytes(fake: FakeProc) -> None:
     os.close(os.open(name, os.O_CREAT))
     fake.process(7)
     fake.descriptor(7, 3, name)
-    assert [os.fsencode(one.path) for one in fake.look().held] == [name]
+    assert [os.fsencode(file.path) for file in fake.look().held] == [name]
 
 
 def test_own_processes_are_marked(fake: FakeProc) -> None:
@@ -142,7 +142,7 @@ def test_own_processes_are_marked(fake: FakeProc) -> None:
         folder = fake.process(pid, parent)
         (folder / "cwd").unlink()
         (folder / "cwd").symlink_to(fake.tree)
-    marks = {one.holder.pid: one.holder.is_own for one in fake.look().living}
+    marks = {holder.holder.pid: holder.holder.is_own for holder in fake.look().living}
     assert marks == {10: True, 20: True, 30: False}
 
 
@@ -170,7 +170,7 @@ def test_another_namespace_and_a_bind_mount(fake: FakeProc) -> None:
     (folder / "cwd").unlink()
     (folder / "cwd").symlink_to(fake.tree)
     looked = fake.look()
-    assert [one.path for one in looked.held] == [str(inside / "log")]
+    assert [file.path for file in looked.held] == [str(inside / "log")]
     assert looked.living == ()
 
 
@@ -184,7 +184,7 @@ def test_time_is_limited(fake: FakeProc) -> None:
     ticks = itertools.count()
     looked = fake.look(60, clock=lambda: float(next(ticks)))
     assert not looked.complete
-    holders = [one.pid for one in looked.held[0].holders]
+    holders = [file.pid for file in looked.held[0].holders]
     assert 20 < holders.count(7) < 35
     assert holders.count(8) == 1
 
@@ -199,7 +199,7 @@ def look_at(tree: Path, device: int) -> OpenFileScan:
 
 def of_tree(files: tuple[HeldFile, ...], tree: Path) -> list[HeldFile]:
     """Pick the files that are or were in a tree."""
-    return [one for one in files if one.path.startswith(str(tree))]
+    return [open_file for open_file in files if open_file.path.startswith(str(tree))]
 
 
 def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPython) -> None:
@@ -211,8 +211,8 @@ def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPytho
     one = start_python("f = open(sys.argv[1]); g = open(sys.argv[1], 'r+')", file)
     two = start_python("f = open(sys.argv[1])", file)
     before = look_at(tree, device)
-    (held,) = of_tree(before.held, tree)
-    assert {(holder.pid, holder.writes) for holder in held.holders} == {
+    (held_file,) = of_tree(before.held, tree)
+    assert {(holder.pid, holder.writes) for holder in held_file.holders} == {
         (one, False),
         (one, True),
         (two, False),
@@ -235,11 +235,11 @@ def test_a_real_child_that_lives_inside(tmp_path: Path, start_python: StartPytho
     before = look_at(tree, device)
     tree.rmdir()
     after = look_at(tree, device)
-    assert [(one.path, one.holder.pid, one.holder.how) for one in before.living] == [
+    assert [(holder.path, holder.holder.pid, holder.holder.how) for holder in before.living] == [
         (str(tree), pid, HoldKind.CWD)
     ]
     (gone,) = of_tree(after.deleted, tree)
-    assert (gone.path, [one.how for one in gone.holders]) == (str(tree), [HoldKind.CWD])
+    assert (gone.path, [holder.how for holder in gone.holders]) == (str(tree), [HoldKind.CWD])
 
 
 def test_a_real_mapped_file(tmp_path: Path, start_python: StartPython) -> None:
@@ -256,7 +256,7 @@ def test_a_real_mapped_file(tmp_path: Path, start_python: StartPython) -> None:
     file.unlink()
     (gone,) = of_tree(look_at(tmp_path, device).deleted, tmp_path)
     assert (gone.path, gone.allocated_bytes) == (str(file), mmap.PAGESIZE * 4)
-    assert [one.how for one in gone.holders] == [HoldKind.MAPPED]
+    assert [holder.how for holder in gone.holders] == [HoldKind.MAPPED]
 
 
 def test_one_of_two_names_deleted(tmp_path: Path, start_python: StartPython) -> None:
@@ -279,9 +279,9 @@ def test_a_real_name_that_only_looks_deleted(tmp_path: Path, start_python: Start
     before = look_at(tmp_path, device)
     file.unlink()
     after = look_at(tmp_path, device)
-    assert [one.path for one in of_tree(before.held, tmp_path)] == [str(file)]
+    assert [open_file.path for open_file in of_tree(before.held, tmp_path)] == [str(file)]
     assert of_tree(before.deleted, tmp_path) == []
-    assert [one.path for one in of_tree(after.deleted, tmp_path)] == [str(file)]
+    assert [open_file.path for open_file in of_tree(after.deleted, tmp_path)] == [str(file)]
 
 
 def test_a_path_too_long_to_be_told(tmp_path: Path, start_python: StartPython) -> None:
@@ -297,7 +297,9 @@ print(os.fstat(f.fileno()).st_ino, file=open(sys.argv[1] + '/inode', 'w'))
     inode = int((tmp_path / "inode").read_text())
     assert look_at(tmp_path, device).unnamed >= 2
     subprocess.run(["rm", "-rf", tmp_path / ("n" * 100)], check=True)
-    (gone,) = [one for one in look_at(tmp_path, device).deleted if one.inode == inode]
+    (gone,) = [
+        open_file for open_file in look_at(tmp_path, device).deleted if open_file.inode == inode
+    ]
     assert (gone.path, gone.allocated_bytes) == ("", 12288)
 
 
@@ -310,7 +312,7 @@ def test_what_may_not_be_looked_into_is_counted(tmp_path: Path, start_python: St
         "ctypes.CDLL(None).prctl(4, 1)\n"  # PR_SET_DUMPABLE: see the own /proc again
         "print(scan_open_files([sys.argv[1]], 1, limit_s=60).unseen_processes)"
     )
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
     )
-    assert int(told.stdout) >= 2
+    assert int(output.stdout) >= 2

@@ -26,7 +26,7 @@ ME, OTHER = 1000, 1001
 
 
 def status_of(mode: int, uid: int = ME, gid: int = 65534) -> os.stat_result:
-    """Give the status of a directory."""
+    """Return the status of a directory."""
     return os.stat_result((stat.S_IFDIR | mode, 1, 1, 2, uid, gid, 0, 0, 0, 0))
 
 
@@ -99,7 +99,7 @@ DAEMON, NOBODY = 1, 65534
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Give a directory of daemon's that its private group may write in."""
+    """Return a directory of daemon's that its private group may write in."""
     needs_root("giving directories away")
     tmp_path.chmod(0o755)
     made = tmp_path / "daemons"

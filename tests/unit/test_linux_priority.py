@@ -36,7 +36,7 @@ def io_rank_of(pid: int) -> tuple[int, int]:
 
 @contextmanager
 def ranked(statement: str, uid: int = 0) -> Iterator[tuple[int, str]]:
-    """Run a statement in a process of its own; give its id and what it printed."""
+    """Run a statement in a process of its own; yield its id and what it printed."""
     program = (
         "import os, sys; from tui_fs.linux.priority import *; "
         "from tui_fs.model.strategy import IoPriority; "
@@ -66,8 +66,8 @@ def test_a_process_ranks_itself(rank: IoPriority) -> None:
 def test_an_ordinary_rank_at_the_disk_is_left_as_it_is() -> None:
     # What it was given stays: only a group that is ranked loses it
     low = "rank_process(5, IoPriority.LOW)"
-    with ranked(f"{low}; rank_process(6, IoPriority.NORMAL)") as (pid, told):
-        assert told == "6"
+    with ranked(f"{low}; rank_process(6, IoPriority.NORMAL)") as (pid, printed):
+        assert printed == "6"
         assert io_rank_of(pid) == RANKS[IoPriority.LOW]
         rank_group(pid, 7, IoPriority.NORMAL)
         assert os.getpriority(os.PRIO_PROCESS, pid) == 7
@@ -76,8 +76,8 @@ def test_an_ordinary_rank_at_the_disk_is_left_as_it_is() -> None:
 
 def test_a_group_is_ranked_as_one() -> None:
     child = "child = os.fork(); print(child, flush=True) if child else None"
-    with ranked(f"{child}; child or sys.stdin.readline()") as (leader, told):
-        other = int(told)
+    with ranked(f"{child}; child or sys.stdin.readline()") as (leader, printed):
+        other = int(printed)
         for nice, rank in ((4, IoPriority.LOW), (19, IoPriority.IDLE)):
             rank_group(leader, nice, rank)
             for pid in (leader, other):
@@ -102,8 +102,8 @@ def test_others_may_not_give_a_better_rank() -> None:
         "try: rank_process(1, IoPriority.NORMAL)\n"
         "except PermissionError: print('refused')"
     )
-    with ranked(f"exec({statement!r})", uid=65534) as (pid, told):
-        assert told == "refused"
+    with ranked(f"exec({statement!r})", uid=65534) as (pid, printed):
+        assert printed == "refused"
         assert os.getpriority(os.PRIO_PROCESS, pid) == 9
 
 
@@ -118,13 +118,13 @@ def test_a_group_that_is_gone_is_an_error() -> None:
 def test_a_watcher_ranks_above_the_tools(before: int, after: int) -> None:
     needs_root("a better rank")
     statement = f"os.setpriority(os.PRIO_PROCESS, 0, {before}); print(rank_above_the_tools())"
-    with ranked(statement) as (pid, told):
-        assert told == str(before)
+    with ranked(statement) as (pid, printed):
+        assert printed == str(before)
         assert os.getpriority(os.PRIO_PROCESS, pid) == after
 
 
 def test_a_watcher_without_rights_stays_as_it_is() -> None:
     needs_root("becoming another user")
     statement = "os.nice(3); print(rank_above_the_tools())"
-    with ranked(statement, uid=65534) as (pid, told):
-        assert told == str(os.getpriority(os.PRIO_PROCESS, pid))
+    with ranked(statement, uid=65534) as (pid, printed):
+        assert printed == str(os.getpriority(os.PRIO_PROCESS, pid))

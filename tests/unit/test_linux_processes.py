@@ -40,7 +40,7 @@ threading.Event().wait()
 
 @pytest.fixture
 def parent() -> Iterator[psutil.Process]:
-    """Give a process whose one child has several threads that are at work."""
+    """Yield a process whose one child has several threads that are at work."""
     command = ["sh", "-c", '"$0" -c "$1" & wait', sys.executable, THREADED]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -97,7 +97,7 @@ def _repeating(prepare: Callable[[], Call]) -> Iterator[int]:
 
 @pytest.fixture
 def fuse(tmp_path: Path) -> Iterator[FuseMount]:
-    """Give a file system whose server can be stopped."""
+    """Yield a file system whose server can be stopped."""
     with fuse_tree(tmp_path / "mount") as fuse:
         yield fuse
 

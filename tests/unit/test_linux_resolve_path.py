@@ -18,7 +18,7 @@ DAEMON, OTHER = 1, 65534
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Give a directory with links of every kind in it."""
+    """Return a directory with links of every kind in it."""
     make_links(tmp_path)
     return tmp_path
 
@@ -143,6 +143,6 @@ def test_a_link_to_itself_ends(place: Path) -> None:
 def test_what_lies_in_a_silent_place_is_taken_as_it_is_written(
     place: Path, written: str, resolved: str
 ) -> None:
-    found = canonical(f"{place}/{written}", (f"{place}/a",))
+    canonical_path = canonical(f"{place}/{written}", (f"{place}/a",))
     # Only what lies before it was looked at
-    assert found == f"{place}/{resolved}"
+    assert canonical_path == f"{place}/{resolved}"

@@ -70,7 +70,7 @@ def flags_of(path: Path) -> int | None:
 
 @pytest.fixture
 def flagged(ext4: Path) -> Iterator[Path]:
-    """Give a directory with an immutable and an append-only one in it."""
+    """Yield a directory with an immutable and an append-only one in it."""
     needs_root("chattr")
     chattr = needs_tool("chattr", package="e2fsprogs")
     for name, sign in (("plain", ""), ("immutable", "+i"), ("append", "+a"), ("both", "+ia")):
@@ -112,8 +112,8 @@ def test_subdirectories_are_spread_on_ext4_and_nothing_else_changes(ext4: Path) 
 
     def letters() -> str:
         command = [str(lsattr), "-d", str(ext4)]
-        told = subprocess.run(command, capture_output=True, text=True, check=True)
-        return told.stdout.split()[0]
+        output = subprocess.run(command, capture_output=True, text=True, check=True)
+        return output.stdout.split()[0]
 
     before = letters()
     descriptor = os.open(ext4, os.O_RDONLY | os.O_DIRECTORY)

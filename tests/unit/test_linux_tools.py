@@ -195,10 +195,10 @@ def test_a_limit_of_this_process_is_not_blamed_on_the_tool(
 
     with monkeypatch.context() as limit:
         limit.setattr(subprocess, "run", refused)
-        with pytest.raises(Missing, match="bin/rm --version could not be started") as why:
+        with pytest.raises(Missing, match="bin/rm --version could not be started") as error:
             find_tool("rm")
-    assert os.strerror(number) in why.value.sentence
-    assert advice in why.value.advice
+    assert os.strerror(number) in error.value.sentence
+    assert advice in error.value.advice
     # And afterwards the tool is what it is
     tool = find_tool("rm")
     assert tool is not None and tool.is_gnu

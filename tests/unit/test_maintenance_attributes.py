@@ -35,7 +35,7 @@ _ACL = struct.pack("<I", 2) + b"".join(
 
 @pytest.fixture(params=["ext4", "xfs", "tmpfs", "btrfs"])
 def arena(request: pytest.FixtureRequest) -> Iterator[Arena]:
-    """Give a directory on each file system in turn."""
+    """Yield a directory on each file system in turn."""
     needs_root("giving directories away")
     root = request.getfixturevalue(f"{request.param}_root")
     parent = root / request.node.name.replace("/", "-")
@@ -174,9 +174,9 @@ def test_a_user_cannot_recreate_the_directory_of_another(tmpfs: Path) -> None:
 
 def test_differences_leave_the_times_out() -> None:
     """Given two that differ in one thing each, that thing is named, and times are not."""
-    one = Attributes(1, 2, 0o755, {"user.a": b"1"}, 0, None, 5, 6)
+    attributes = Attributes(1, 2, 0o755, {"user.a": b"1"}, 0, None, 5, 6)
 
-    assert differences(one, replace(one, accessed_ns=7, modified_ns=8)) == ()
-    assert differences(one, replace(one, gid=9)) == ("group",)
-    assert differences(one, replace(one, extended={})) == ("user.a",)
-    assert differences(one, replace(one, flags=None)) == ("inode flags",)
+    assert differences(attributes, replace(attributes, accessed_ns=7, modified_ns=8)) == ()
+    assert differences(attributes, replace(attributes, gid=9)) == ("group",)
+    assert differences(attributes, replace(attributes, extended={})) == ("user.a",)
+    assert differences(attributes, replace(attributes, flags=None)) == ("inode flags",)

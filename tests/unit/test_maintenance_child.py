@@ -21,9 +21,9 @@ def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     spool.mkdir()
     os.makedirs(state_directory(), mode=0o700)
-    said: list[str] = []
+    messages: list[str] = []
     thread = threading.Thread(
-        target=lambda: said.append(run_maintenance("aside", "--", str(spool)))
+        target=lambda: messages.append(run_maintenance("aside", "--", str(spool)))
     )
     with open(os.path.join(state_directory(), "starting"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -31,12 +31,12 @@ def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
         waits = re.compile(rf"-> FLOCK .* (\d+) \S+:{inode} ")
         thread.start()
         wait_until(lambda: bool(waits.search(Path("/proc/locks").read_text())), "its waiting")
-        found = waits.search(Path("/proc/locks").read_text())
-        assert found
-        assert os.getsid(int(found[1])) != os.getsid(0)
+        waiting = waits.search(Path("/proc/locks").read_text())
+        assert waiting
+        assert os.getsid(int(waiting[1])) != os.getsid(0)
     thread.join()
-    assert said
-    assert said[0].startswith("It is set aside as")
+    assert messages
+    assert messages[0].startswith("It is set aside as")
 
 
 def test_its_own_sentence_is_told_when_it_refuses(tmp_path: Path) -> None:
@@ -50,14 +50,14 @@ def test_its_own_sentence_is_told_when_it_refuses(tmp_path: Path) -> None:
 
 def test_all_that_it_tells_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given entries moved, one name made twice and unseen processes, each has its sentence."""
-    told = {
+    answer = {
         "type": "recreate", "path": "/a", "index_bytes_before": 8192, "index_bytes_after": 4096,
         "moved_entries": 1, "kept": [{"name": "n\x1b", "kept_as": "m"}],
     }  # fmt: skip
     stderr = b"tui-fs: 2 processes could not be looked into, and may stand in it.\n"
 
     def run(*_: object, **__: object) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.CompletedProcess([], 0, json.dumps(told).encode(), stderr)
+        return subprocess.CompletedProcess([], 0, json.dumps(answer).encode(), stderr)
 
     monkeypatch.setattr(subprocess, "run", run)
 

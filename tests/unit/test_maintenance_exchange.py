@@ -65,7 +65,7 @@ class Arena:
 
 @pytest.fixture
 def arena(filesystem: Path) -> Iterator[Arena]:
-    """Give a directory on each file system in turn."""
+    """Yield a directory on each file system in turn."""
     arena = Arena(filesystem)
     yield arena
     arena.close()
@@ -73,7 +73,7 @@ def arena(filesystem: Path) -> Iterator[Arena]:
 
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Arena]:
-    """Give a directory where tests usually work."""
+    """Yield a directory where tests usually work."""
     arena = Arena(tmp_path)
     yield arena
     arena.close()
@@ -147,8 +147,8 @@ def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
         is_over.set()
         thread.join()
     assert outcomes
-    found = list(here.parent.rglob("precious"))
-    assert [path.stat().st_ino for path in found] == [precious]
+    paths = list(here.parent.rglob("precious"))
+    assert [path.stat().st_ino for path in paths] == [precious]
 
 
 def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:

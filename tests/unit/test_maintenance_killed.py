@@ -23,7 +23,7 @@ LATE = "late"
 
 
 def killed_before(step: int, action: Callable[[], object], late_in: Path | None) -> bool:
-    """Do something in a process that is killed before a step; tell whether it came so far.
+    """Do something in a process that is killed before a step; return whether it came so far.
 
     Args:
         late_in: where a file is made in the moment before the first exchange.
@@ -71,7 +71,7 @@ def _count_steps(last: int, late_in: Path | None) -> None:
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Path:
-    """Give a directory with an attribute."""
+    """Return a directory with an attribute."""
     spool = tmp_path / "work" / "spool"
     spool.mkdir(parents=True)
     os.setxattr(spool, "user.note", b"1")
@@ -80,22 +80,22 @@ def spool(tmp_path: Path) -> Path:
 
 def put_in_order() -> set[tuple[Action, AsideState | None]]:
     """Undo all that the records tell of; return what they told."""
-    told = set()
+    messages = set()
     for record, standing in records()[0]:
-        told.add((record.action, standing))
+        messages.add((record.action, standing))
         if standing is AsideState.GONE:
             with pytest.raises(Refused, match="Nothing is left"):
                 undo(record.id)
         else:
             undo(record.id)
     assert records() == ([], [])
-    return told
+    return messages
 
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_recreating(spool: Path, is_late: bool) -> None:
     """Given a kill at each step, an entry made meanwhile is there, and nothing is left over."""
-    told = set()
+    messages = set()
     for step in range(1, MOST_STEPS):
         was_killed = killed_before(
             step,
@@ -103,7 +103,7 @@ def test_recreating(spool: Path, is_late: bool) -> None:
             spool if is_late else None,
         )
         came_late = {path.name for path in spool.parent.rglob(LATE)}
-        told |= put_in_order()
+        messages |= put_in_order()
         assert os.listdir(spool.parent) == ["spool"]
         assert os.getxattr(spool, "user.note") == b"1"
         assert set(os.listdir(spool)) == came_late
@@ -114,7 +114,7 @@ def test_recreating(spool: Path, is_late: bool) -> None:
             break
     else:
         pytest.fail("it never came to its end")
-    assert told == {
+    assert messages == {
         (Action.RECREATE, AsideState.GONE),
         (Action.RECREATE, AsideState.INTERRUPTED),
     }
@@ -125,14 +125,14 @@ def test_putting_aside(spool: Path, with_twin: bool) -> None:
     """Given a kill at each step, the directory is at one of its two names, and can be put back."""
     (spool / "precious").touch()
     inode = spool.stat().st_ino
-    told = set()
+    messages = set()
     for step in range(1, MOST_STEPS):
         was_killed = killed_before(
             step,
             lambda: put_aside(look(str(spool), to_recreate=False), with_twin=with_twin),
             None,
         )
-        told |= put_in_order()
+        messages |= put_in_order()
         assert os.listdir(spool.parent) == ["spool"]
         assert spool.stat().st_ino == inode
         assert os.listdir(spool) == ["precious"]
@@ -140,9 +140,9 @@ def test_putting_aside(spool: Path, with_twin: bool) -> None:
             break
     else:
         pytest.fail("it never came to its end")
-    assert (Action.ASIDE, AsideState.ASIDE) in told
-    assert (Action.ASIDE, AsideState.GONE) in told
-    assert ((Action.ASIDE, AsideState.INTERRUPTED) in told) is with_twin
+    assert (Action.ASIDE, AsideState.ASIDE) in messages
+    assert (Action.ASIDE, AsideState.GONE) in messages
+    assert ((Action.ASIDE, AsideState.INTERRUPTED) in messages) is with_twin
 
 
 @pytest.mark.parametrize("is_late", [False, True])

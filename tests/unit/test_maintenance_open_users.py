@@ -22,7 +22,7 @@ _WATCH = (
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Path]:
-    """Give a directory."""
+    """Yield a directory."""
     directory = tmp_path / "held"
     directory.mkdir()
     yield directory
@@ -31,8 +31,8 @@ def held(tmp_path: Path) -> Iterator[Path]:
 def ways(directory: Path) -> set[tuple[int, str]]:
     """Return who holds it, and how."""
     status = directory.stat()
-    found = find_open_users(PathStr(str(directory)), (status.st_dev, status.st_ino)).found
-    return {(one.pid, one.how) for one in found}
+    users = find_open_users(PathStr(str(directory)), (status.st_dev, status.st_ino)).found
+    return {(user.pid, user.how) for user in users}
 
 
 def test_nobody_stands_in_a_new_directory(held: Path) -> None:

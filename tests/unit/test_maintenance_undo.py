@@ -15,7 +15,7 @@ from tui_fs.model.errors import BadInput, Refused
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Path:
-    """Give a directory with a file."""
+    """Return a directory with a file."""
     spool = tmp_path / "work" / "spool"
     spool.mkdir(parents=True)
     (spool / "precious").touch()
@@ -95,10 +95,10 @@ def test_a_damaged_record_is_shown_and_blocks_no_other(spool: Path) -> None:
     damaged = Path(file).parent / "0badbad0.json"
     damaged.write_text("{")
 
-    listed, told = records()
+    listed, problems = records()
 
-    assert [one.id for one, _ in listed] == [record.id]
-    assert [one.id for one in told] == ["0badbad0"]
+    assert [listed_record.id for listed_record, _ in listed] == [record.id]
+    assert [problem.id for problem in problems] == ["0badbad0"]
     with pytest.raises(BadInput, match="cannot be read"):
         find("0badbad0")
     undo(record.id)

@@ -60,7 +60,7 @@ class Writers:
     def start(self, _twin: ReplacementDir) -> None:
         """Start them, and wait until each has made some files."""
         for way, log in self._logs:
-            with log.open("wb") as told:
+            with log.open("wb") as output:
                 command = [
                     sys.executable,
                     "-I",
@@ -70,20 +70,22 @@ class Writers:
                     str(self._path),
                     str(self._most),
                 ]
-                self._running.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=told))
+                self._running.append(
+                    subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output)
+                )
         for _, log in self._logs:
             wait_until(partial(self._has_begun, log), "files")
 
     def made(self) -> int:
         """Stop them, and return how many files they have made."""
         self.stop()
-        assert [one.returncode for one in self._running] == [0] * len(self._logs)
+        assert [process.returncode for process in self._running] == [0] * len(self._logs)
         return sum(self._made(log) for _, log in self._logs)
 
     def stop(self) -> None:
         """Stop them."""
-        for one in [one for one in self._running if one.poll() is None]:
-            one.communicate(b"stop", timeout=DEADLINE_S)
+        for process in [process for process in self._running if process.poll() is None]:
+            process.communicate(b"stop", timeout=DEADLINE_S)
 
     def _has_begun(self, log: Path) -> bool:
         return self._made(log) >= WRITTEN_BEFORE
@@ -133,9 +135,9 @@ def test_names_made_twice_are_both_kept(here: Arena) -> None:
     for name in ("same", long_name):
         (here.path / name).write_text("old")
         (new / name).write_text("new")
-    held = os.open(new, os.O_RDONLY)
-    moved_entries = move_entries_and_remove(here.entry(), here.old, held)
-    os.close(held)
+    directory_fd = os.open(new, os.O_RDONLY)
+    moved_entries = move_entries_and_remove(here.entry(), here.old, directory_fd)
+    os.close(directory_fd)
     kept = dict(moved_entries.kept)
     assert moved_entries.moved == 2
     assert set(kept) == {"same", long_name}
@@ -151,11 +153,11 @@ def test_a_full_directory_moves_whole(here: Arena) -> None:
     (here.path / "sub" / "file").touch()
     new = here.parent / "new"
     new.mkdir()
-    held = os.open(new, os.O_RDONLY)
+    directory_fd = os.open(new, os.O_RDONLY)
 
-    assert move_entries_and_remove(here.entry(), here.old, held).moved == 1
+    assert move_entries_and_remove(here.entry(), here.old, directory_fd).moved == 1
 
-    os.close(held)
+    os.close(directory_fd)
     assert (new / "sub" / "file").exists()
 
 

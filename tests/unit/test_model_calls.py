@@ -11,9 +11,9 @@ from tui_fs.model.calls import (
 
 
 def test_counts_of_several_are_added_up_by_name() -> None:
-    one = {"unlinkat": CallCount(3, 1, 0.5), "close": CallCount(1, 0, 0.1)}
-    other = {"unlinkat": CallCount(4, 0, 0.25)}
-    assert added_up([one, other]) == {
+    first = {"unlinkat": CallCount(3, 1, 0.5), "close": CallCount(1, 0, 0.1)}
+    second = {"unlinkat": CallCount(4, 0, 0.25)}
+    assert added_up([first, second]) == {
         "unlinkat": CallCount(7, 1, 0.75),
         "close": CallCount(1, 0, 0.1),
     }

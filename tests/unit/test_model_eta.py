@@ -58,19 +58,19 @@ def test_the_model_gives_a_range_of_times(
     ],
 )
 def test_the_rate_is_trusted_more_and_more(fraction: float, working_s: float, trust: float) -> None:
-    found = together((100.0, 200.0), (0.0, 0.0), fraction, working_s)
-    assert found == pytest.approx((100.0 * trust, 200.0 * trust))
+    combined = together((100.0, 200.0), (0.0, 0.0), fraction, working_s)
+    assert combined == pytest.approx((100.0 * trust, 200.0 * trust))
 
 
 @given(RANGES, RANGES, st.floats(0.0, 1.0), SECONDS)
 def test_together_lies_between_both(
     rate: Range, model: Range, fraction: float, working_s: float
 ) -> None:
-    found = together(rate, model, fraction, working_s)
-    assert found is not None
-    for mixed, one, other in zip(found, rate, model, strict=True):
-        between = min(one, other) <= mixed <= max(one, other)
-        assert between or any(math.isclose(mixed, end, abs_tol=1e-9) for end in (one, other))
+    combined = together(rate, model, fraction, working_s)
+    assert combined is not None
+    for mixed, own, other in zip(combined, rate, model, strict=True):
+        between = min(own, other) <= mixed <= max(own, other)
+        assert between or any(math.isclose(mixed, end, abs_tol=1e-9) for end in (own, other))
 
 
 @given(RANGES, st.floats(0.0, 1.0), SECONDS)

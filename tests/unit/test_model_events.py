@@ -209,7 +209,7 @@ def through_json(value: Any) -> Any:
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: st.SearchStrategy[Any]) -> Any:
-    """Give a valid JSON value in which one thing was replaced, removed or added."""
+    """Return a valid JSON value in which one thing was replaced, removed or added."""
     top = through_json(draw(whole))
     holder: Any = top
     while True:

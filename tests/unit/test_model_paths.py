@@ -161,7 +161,7 @@ def test_bash_without_utf8_reads_the_same_bytes() -> None:
 @given(st.lists(WITHOUT_NUL, min_size=1, max_size=5))
 def test_a_quoted_command_line_is_safe_to_show(words: list[bytes]) -> None:
     argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
-    assert not {unicodedata.category(one) for one in shell_quoted(argv)} & UNSAFE
+    assert not {unicodedata.category(quoted) for quoted in shell_quoted(argv)} & UNSAFE
 
 
 def test_an_empty_word_is_kept_when_quoted() -> None:

@@ -48,7 +48,7 @@ SPACE = Space(free_bytes=1000, free_inodes=10)
 
 
 def started(entries: int = 1000, complete: bool = True) -> JobStarted:
-    """Give the start of a job that expects this many entries."""
+    """Return the start of a job that expects this many entries."""
     return JobStarted(
         at_s=0.5,
         job_id="abc",
@@ -73,7 +73,7 @@ def sampled(
     calls: dict[str, int] | None = None,
     usage: Usage | None = None,
 ) -> Sampled:
-    """Give a look at the counters at this time of the strategy (it began at second 1)."""
+    """Return a look at the counters at this time of the strategy (it began at second 1)."""
     return Sampled(
         at_s=1 + strategy_s,
         strategy_s=strategy_s,
@@ -86,12 +86,12 @@ def sampled(
 
 
 def usage(cpu_s: float, rss_bytes: int = 0) -> Usage:
-    """Give a usage that differs from others in its CPU time."""
+    """Return a usage that differs from others in its CPU time."""
     return Usage(cpu_s, 0.0, None, rss_bytes, 0, 0, 1, "rm 1")
 
 
 def finished(outcome: Outcome) -> JobFinished:
-    """Give the end of a job."""
+    """Return the end of a job."""
     return JobFinished(9.0, outcome, "", 7.5, 1, 1, True, 0, Space(2000, 20), ())
 
 
@@ -182,7 +182,7 @@ def test_usage_is_paired_with_the_entries_of_its_own_moment() -> None:
     first = folded(*RUNNING, sampled(1, 100, usage=usage(1)))
     repeated = fold(first, sampled(1.25, 150, usage=usage(1)))
     renewed = fold(repeated, sampled(2, 200, usage=usage(2)))
-    assert [one.usage_entries for one in (first, repeated, renewed)] == [100, 100, 200]
+    assert [sample.usage_entries for sample in (first, repeated, renewed)] == [100, 100, 200]
 
 
 def test_the_largest_process_of_all_steps_is_the_peak() -> None:

@@ -101,12 +101,12 @@ def test_damaged_bytes_are_said() -> None:
 
 
 def test_a_plan_of_several_is_read_as_it_was_written() -> None:
-    one = plan()
-    several = plan_of_two(one)
+    plan_of_one = plan()
+    several = plan_of_two(plan_of_one)
     assert decode(Plan, json.loads(json.dumps(encode(several)))) == several
 
 
-def plan_of_two(one: Plan) -> Plan:
-    """Give a plan with a second target."""
-    (target,) = one.targets
-    return replace(one, targets=(target, replace(target, path=PathStr("/srv/b"))))
+def plan_of_two(single: Plan) -> Plan:
+    """Return a plan with a second target."""
+    (target,) = single.targets
+    return replace(single, targets=(target, replace(target, path=PathStr("/srv/b"))))

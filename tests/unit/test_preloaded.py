@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Cli
 from tests.preloaded import Preloaded
-from tests.unit.scratching import told_by_child
+from tests.unit.scratching import result_of_child
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_takes_too_long_is_killed(preloaded: Preloaded) -> None:
 
 def test_a_fork_has_none(preloaded: Preloaded) -> None:
     assert preloaded.is_ours
-    assert told_by_child(lambda: preloaded.is_ours) is False
+    assert result_of_child(lambda: preloaded.is_ours) is False
 
 
 def _timeless(stdout: bytes) -> list[bytes]:

@@ -119,7 +119,7 @@ SHAPES = (even, one_giant, skewed, nested, one_leaf, hard_links)
 
 @pytest.fixture(scope="module")
 def grove(tmpfs_root: Path) -> Iterator[list[tuple[Path, int, int, int]]]:
-    """Give three trees of each shape, with their entries, directories and allocated bytes."""
+    """Yield three trees of each shape, with their entries, directories and allocated bytes."""
     top = tmpfs_root / "grove"
     top.mkdir()
     trees = []

@@ -27,8 +27,8 @@ def test_no_policy_forbids_nothing(tmp_path: Path) -> None:
 
 
 def test_read_only_forbids_and_names_who_says_so(tmp_path: Path) -> None:
-    found = read(tmp_path, "read_only = true")
-    assert found.sources[0] in refusal(found, at(tmp_path / "target"), "read-only")
+    policy = read(tmp_path, "read_only = true")
+    assert policy.sources[0] in refusal(policy, at(tmp_path / "target"), "read-only")
 
 
 @pytest.mark.parametrize(

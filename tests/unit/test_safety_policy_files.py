@@ -25,7 +25,7 @@ __all__ = ["quiet_environment"]
 
 
 def complaint(file: str) -> BadInput:
-    """Give the error of a broken file: one sentence that names it, and an advice."""
+    """Return the error of a broken file: one sentence that names it, and an advice."""
     with pytest.raises(BadInput) as broken:
         read_policy((file,), known_strategies=STRATEGIES)
     assert file in broken.value.sentence
@@ -66,21 +66,21 @@ def test_an_empty_file_says_nothing_but_was_read(tmp_path: Path) -> None:
 
 
 def test_two_files_combine_to_what_both_permit(tmp_path: Path) -> None:
-    one = (
+    permissive = (
         'never = ["/a"]\nallowed = ["/x", "/y"]\ntype_name_above_entries = 9\n'
         'strategies = ["rm", "find"]\nread_only = false'
     )
-    other = (
+    strict = (
         'never = ["/b"]\nallowed = []\ntype_name_above_entries = 0\n'
         'strategies = ["find", "xargs"]\nread_only = true'
     )
-    for first, second in ((one, other), (other, one)):
-        found = read(tmp_path, first, second)
-        assert set(found.never) == {"/a", "/b"}
-        assert set(found.allowed) == {("/x", "/y"), ()}
-        assert found.type_name_above_entries == 0
-        assert found.strategies == frozenset({"find"})
-        assert found.read_only is not None
+    for first, second in ((permissive, strict), (strict, permissive)):
+        policy = read(tmp_path, first, second)
+        assert set(policy.never) == {"/a", "/b"}
+        assert set(policy.allowed) == {("/x", "/y"), ()}
+        assert policy.type_name_above_entries == 0
+        assert policy.strategies == frozenset({"find"})
+        assert policy.read_only is not None
 
 
 def test_a_silent_file_takes_nothing_back(tmp_path: Path) -> None:
@@ -89,10 +89,10 @@ def test_a_silent_file_takes_nothing_back(tmp_path: Path) -> None:
         "strategies = []\nread_only = true"
     )
     for contents in ((strict, "read_only = false"), ("read_only = false", strict)):
-        found = read(tmp_path, *contents)
-        assert (found.never, found.allowed) == (("/a",), (("/x",),))
-        assert (found.strategies, found.type_name_above_entries) == (frozenset(), 9)
-        assert found.read_only is not None
+        policy = read(tmp_path, *contents)
+        assert (policy.never, policy.allowed) == (("/a",), (("/x",),))
+        assert (policy.strategies, policy.type_name_above_entries) == (frozenset(), 9)
+        assert policy.read_only is not None
 
 
 @pytest.mark.parametrize("missing", ["nothing", "nothing/policy.toml", "file/tui-fs/policy.toml"])
@@ -221,8 +221,8 @@ def test_places_are_read_name_by_name(
 ) -> None:
     paths = ["/" + "/".join(names) for names in places]
     text = f"never = {json.dumps(paths, ensure_ascii=False)}"
-    found = read(tmp_path_factory.mktemp("policy"), text).never
-    assert [os.fsencode(place) for place in found] == [path.encode() for path in paths]
+    policy = read(tmp_path_factory.mktemp("policy"), text).never
+    assert [os.fsencode(place) for place in policy] == [path.encode() for path in paths]
 
 
 # The two places and the variable

@@ -55,9 +55,9 @@ def test_two_dots_after_a_symlink_mean_what_the_kernel_means(
         (tmp_path / path).mkdir(parents=True)
     (tmp_path / "here" / "link").symlink_to(tmp_path / "other" / "sub")
     named = str(tmp_path / "here" / "link" / ".." / "victim")
-    found = check(named, here)
-    assert found.path == str(tmp_path / "other" / "victim")
-    assert found.pin == take_pin(os.path.realpath(named))
+    checked = check(named, here)
+    assert checked.path == str(tmp_path / "other" / "victim")
+    assert checked.pin == take_pin(os.path.realpath(named))
 
 
 @pytest.mark.parametrize("path", ["", "/tmp/a\0b", "/tmp/\ud800"])

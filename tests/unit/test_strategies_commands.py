@@ -18,7 +18,7 @@ EMPTY = "/jobs/1/empty"
 
 
 def steps(name: str, options: Options, output: bool = False) -> tuple[Step, ...]:
-    """Give the steps of a strategy."""
+    """Return the steps of a strategy."""
     strategy = STRATEGIES[StrategyName(name)]
     build = strategy.steps_with_output if output else strategy.steps
     return build((TARGET,), options, TOOLS, EMPTY)
@@ -166,16 +166,16 @@ def test_several_targets_stand_where_one_would(name: StrategyName, keep_root: bo
         assert name == StrategyName("rsync") or (name == StrategyName("rm") and keep_root)
         return
     several = ("/t/a", TARGET, "/t/b")
-    one = strategy.steps((TARGET,), options, TOOLS, EMPTY)
+    alone = strategy.steps((TARGET,), options, TOOLS, EMPTY)
     expected = tuple(
         tuple(
             tuple(part for word in argv for part in (several if word == TARGET else (word,)))
             for argv in step
         )
-        for step in one
+        for step in alone
     )
     assert strategy.steps(several, options, TOOLS, EMPTY) == expected
-    assert expected != one
+    assert expected != alone
 
 
 def test_no_command_goes_through_a_shell() -> None:
@@ -229,7 +229,7 @@ def test_guarantees_are_what_the_tools_keep(
 
 
 def gnu(name: str) -> Tool:
-    """Give a GNU tool."""
+    """Return a GNU tool."""
     return Tool(name, f"/bin/{name}", f"{name} (GNU something) 9")
 
 

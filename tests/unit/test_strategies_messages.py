@@ -46,7 +46,7 @@ ANY_NAME = (
 
 
 def messages(argv: list[str | bytes], directory: str | Path) -> list[bytes]:
-    """Run a tool as the launcher does and give the lines it complains in."""
+    """Run a tool as the launcher does and return the lines it complains in."""
     finished = subprocess.run(
         argv, cwd=directory, env=ENVIRONMENT, capture_output=True, check=False
     )
@@ -54,14 +54,16 @@ def messages(argv: list[str | bytes], directory: str | Path) -> list[bytes]:
 
 
 def failures(strategy: StrategyName, lines: list[bytes]) -> list[Failure]:
-    """Give the failures that the strategy reads in these lines; all lines must be."""
-    found = [STRATEGIES[strategy].parse_error(line) for line in lines]
-    assert None not in found, [line for line, one in zip(lines, found, strict=True) if not one]
-    return [one for one in found if one is not None]
+    """Return the failures that the strategy reads in these lines; all lines must be."""
+    failed = [STRATEGIES[strategy].parse_error(line) for line in lines]
+    assert None not in failed, [
+        line for line, failure in zip(lines, failed, strict=True) if not failure
+    ]
+    return [failure for failure in failed if failure is not None]
 
 
 def _is_quoted_rightly(name: bytes) -> bool:
-    """Tell whether gnulib quotes it rightly: b"\\1'" loses its $ when something follows."""
+    """Return whether gnulib quotes it rightly: b"\\1'" loses its $ when something follows."""
     return b"'" not in name or 0x20 <= name[0] < 0x7F
 
 
@@ -73,9 +75,9 @@ def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
     rm = needs_tool("rm", package="coreutils")
     with tempfile.TemporaryDirectory() as nowhere:
         lines = messages([rm, "--", *names], nowhere)
-    found = failures(StrategyName("rm"), lines)
-    assert [os.fsencode(one.path) for one in found] == names
-    assert {(one.operation, one.error) for one in found} <= {
+    failed = failures(StrategyName("rm"), lines)
+    assert [os.fsencode(failure.path) for failure in failed] == names
+    assert {(failure.operation, failure.error) for failure in failed} <= {
         ("remove", errno.ENOENT),
         ("remove", errno.ENAMETOOLONG),
     }
@@ -89,14 +91,14 @@ def test_names_in_messages_of_find_come_back(names: list[bytes]) -> None:
     find = needs_tool("find", package="findutils")
     with tempfile.TemporaryDirectory() as nowhere:
         lines = messages([find, *(b"./" + name for name in names)], nowhere)
-    found = failures(StrategyName("find"), lines)
-    assert [os.fsencode(one.path) for one in found] == [b"./" + name for name in names]
-    assert {one.error for one in found} <= {errno.ENOENT, errno.ENAMETOOLONG}
+    failed = failures(StrategyName("find"), lines)
+    assert [os.fsencode(failure.path) for failure in failed] == [b"./" + name for name in names]
+    assert {failure.error for failure in failed} <= {errno.ENOENT, errno.ENAMETOOLONG}
 
 
 @pytest.fixture
 def undeletable(tmp_path: Path) -> Iterator[Path]:
-    """Give a directory `t` that holds one, `d`, from which no name can be removed."""
+    """Yield a directory `t` that holds one, `d`, from which no name can be removed."""
     directory = tmp_path / "t" / "d"
     directory.mkdir(parents=True)
     for name in NAMES:
@@ -126,7 +128,7 @@ def test_undeletable_names_come_back_from_every_tool(
     tools[ENGINE] = find_engine() or ""
     empty = tmp_path / "empty"
     empty.mkdir()
-    found: set[tuple[bytes, int]] = set()
+    reported: set[tuple[bytes, int]] = set()
     steps = strategy.steps((str(undeletable),), Options(), tools, str(empty))
     if isinstance(strategy, ComparesPins):
         steps = strategy.pinned(steps, [take_pin(str(undeletable))])
@@ -142,10 +144,10 @@ def test_undeletable_names_come_back_from_every_tool(
                 read = strategy.parse_error(line) or strategy.parse_output(line)
                 if isinstance(read, Failure):
                     path = os.path.join(os.fsencode(undeletable), os.fsencode(read.path))
-                    found.add((path, read.error))
+                    reported.add((path, read.error))
     directory = os.path.join(os.fsencode(undeletable), b"d")
-    expected = {(os.path.join(directory, one), errno.EPERM) for one in NAMES}
-    assert {one for one in found if one[0].startswith(directory + b"/")} == expected
+    expected = {(os.path.join(directory, raw_name), errno.EPERM) for raw_name in NAMES}
+    assert {pair for pair in reported if pair[0].startswith(directory + b"/")} == expected
 
 
 @pytest.mark.parametrize(
@@ -213,8 +215,8 @@ def test_recorded_messages_are_read(
     name: str, line: bytes, failure: tuple[bytes, str, int] | None
 ) -> None:
     read = STRATEGIES[StrategyName(name)].parse_error(line)
-    found = None if read is None else (os.fsencode(read.path), read.operation, read.error)
-    assert found == failure
+    parsed = None if read is None else (os.fsencode(read.path), read.operation, read.error)
+    assert parsed == failure
 
 
 def test_rsync_tells_of_directories_that_stay_on_standard_output() -> None:

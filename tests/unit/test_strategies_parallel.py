@@ -51,14 +51,14 @@ def test_counts_are_read_with_their_times() -> None:
 
 def test_only_an_answer_that_is_a_problem_is_told() -> None:
     assert PARALLEL.parse_output(b'{"type":"answer","command":"pause","problem":null}') is None
-    told = PARALLEL.parse_output(b'{"type":"answer","command":"rate x","problem":"no number"}')
-    assert told == Remark("tui-fs-engine: rate x: no number")
+    message = PARALLEL.parse_output(b'{"type":"answer","command":"rate x","problem":"no number"}')
+    assert message == Remark("tui-fs-engine: rate x: no number")
 
 
 def changed(**fields: object) -> bytes:
-    """Give the line of counts with other fields; None leaves one out."""
+    """Return the line of counts with other fields; None leaves one out."""
     whole = {**json.loads(COUNTS), **fields}
-    return json.dumps({name: one for name, one in whole.items() if one is not None}).encode()
+    return json.dumps({name: field for name, field in whole.items() if field is not None}).encode()
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ json_values = st.recursive(
 
 @given(json_values | st.fixed_dictionaries({"type": st.just("counts"), "calls": json_values}))
 def test_no_json_breaks_the_reader(value: object) -> None:
-    told = PARALLEL.parse_output(json.dumps(value).encode())
-    assert isinstance(told, Totals | Remark | None)
-    if isinstance(told, Totals):
-        assert 0 <= (told.removed.directories or 0) <= told.removed.entries
-        assert all(0 <= one.errors <= one.calls for one in told.calls.values())
+    message = PARALLEL.parse_output(json.dumps(value).encode())
+    assert isinstance(message, Totals | Remark | None)
+    if isinstance(message, Totals):
+        assert 0 <= (message.removed.directories or 0) <= message.removed.entries
+        assert all(0 <= count.errors <= count.calls for count in message.calls.values())
 
 
 @pytest.mark.parametrize(

@@ -197,10 +197,10 @@ def test_several_directories_cost_what_they_cost_alone_but_for_the_starts(
     for runs in (1, 3):
         if runs == 1 and (strategy == StrategyName("rsync") or (strategy, keep_root) == RM_KEEPS):
             continue  # these take one at once
-        found = calls_of(strategy, Work(three, options, targets=3, runs=runs))
-        assert removed(found) == 3 * removed(alone)
+        prediction = calls_of(strategy, Work(three, options, targets=3, runs=runs))
+        assert removed(prediction) == 3 * removed(alone)
         if strategy not in (StrategyName("xargs"), StrategyName("rsync")):
-            assert found["execve"] == runs * alone["execve"]
+            assert prediction["execve"] == runs * alone["execve"]
 
 
 RM_KEEPS = (StrategyName("rm"), True)
@@ -317,11 +317,11 @@ def test_paths_are_shorter_where_the_tools_run_in_the_target() -> None:
 
 def test_a_tool_that_counts_its_own_calls_leaves_its_start_out() -> None:
     seen = STRATEGIES[StrategyName("parallel")].predicted_calls(Work(TEN_TIMES_100))
-    told = STRATEGIES[StrategyName("parallel")].predicted_calls(
+    prediction = STRATEGIES[StrategyName("parallel")].predicted_calls(
         Work(TEN_TIMES_100, counts_itself=True)
     )
-    assert (seen.calls.get("execve"), told.calls.get("execve")) == (1, None)
-    assert told.other is not None and seen.other is not None and told.other < seen.other
+    assert (seen.calls.get("execve"), prediction.calls.get("execve")) == (1, None)
+    assert prediction.other is not None and seen.other is not None and prediction.other < seen.other
 
 
 @pytest.mark.parametrize(("filesystem", "names"), [("ext4", 8_000), ("tmpfs", 0)])
@@ -330,10 +330,10 @@ def test_names_that_another_thread_evicts_are_closes(filesystem: str, names: int
         EMPTY, totals=Totals(files=10_000, directories=1), max_entries_in_directory=10_000
     )
     two = Options(pace=Pace(threads=2))
-    found = STRATEGIES[StrategyName("parallel")].predicted_calls(Work(survey, two, filesystem))
+    prediction = STRATEGIES[StrategyName("parallel")].predicted_calls(Work(survey, two, filesystem))
     plain = STRATEGIES[StrategyName("parallel")].predicted_calls(Work(survey, two))
-    assert found.other is not None and plain.other is not None
-    assert found.other - plain.other == names
+    assert prediction.other is not None and plain.other is not None
+    assert prediction.other - plain.other == names
 
 
 def flat(names: int, name_bytes: int = 8) -> Survey:
@@ -366,8 +366,8 @@ def flat(names: int, name_bytes: int = 8) -> Survey:
 def test_memory_of_a_million_names_is_of_the_measured_magnitude(
     strategy: StrategyName, measured_mb: int
 ) -> None:
-    told = STRATEGIES[strategy].peak_memory_bytes(Work(flat(1_000_000, 10)))
-    assert told == pytest.approx(measured_mb * 1e6, rel=0.5)
+    predicted_bytes = STRATEGIES[strategy].peak_memory_bytes(Work(flat(1_000_000, 10)))
+    assert predicted_bytes == pytest.approx(measured_mb * 1e6, rel=0.5)
 
 
 def test_fts_holds_no_more_than_it_reads_at_once() -> None:

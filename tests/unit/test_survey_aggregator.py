@@ -153,7 +153,7 @@ def test_an_inode_is_counted_once_wherever_its_names_lie() -> None:
     assert (collector.inodes, collector.repeats, collector.names_of_links) == (3, 1, 2)
     assert (collector.bytes_linked_outside, collector.linked_outside) == (0, 0)
     assert collector.table.subtree(0).totals == collector.totals
-    assert [one.inodes for one in collector.table.ranked(Ranking.INODES, 2)] == [2, 0]
+    assert [row.inodes for row in collector.table.ranked(Ranking.INODES, 2)] == [2, 0]
 
 
 def test_the_same_number_on_another_device_is_another_inode() -> None:
@@ -235,7 +235,7 @@ def test_directories_are_ranked_by_what_is_in_them(by: Ranking, names: list[str]
         DirRecord(4, 0, b"empty"),
     )
     ranked = collector.table.ranked(by, 3)
-    assert [one.path.rpartition("/")[2] for one in ranked] == names
+    assert [row.path.rpartition("/")[2] for row in ranked] == names
 
 
 def test_reads_are_those_of_the_whole_directory_however_it_is_told() -> None:

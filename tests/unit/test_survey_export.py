@@ -44,17 +44,17 @@ def items(node: Node) -> Iterator[dict[str, Any]]:
     """Yield the objects of all entries."""
     waiting = [node]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, list):
-            yield one[0]
-            waiting += one[1:]
+        current = waiting.pop()
+        if isinstance(current, list):
+            yield current[0]
+            waiting += current[1:]
         else:
-            yield one
+            yield current
 
 
 def named(node: Node, name: str) -> dict[str, Any]:
-    (found,) = [item for item in items(node) if item["name"] == name]
-    return found
+    (match,) = [item for item in items(node) if item["name"] == name]
+    return match
 
 
 def test_every_name_is_written_as_ncdu_writes_it(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_a_deep_chain_needs_few_descriptors(cli: Cli, tmpfs: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", limited, cli.program, tmpfs / "deep"], capture_output=True, check=False
     )
-    found = subprocess.run(["find", tmpfs / "deep", "-printf", "."], stdout=subprocess.PIPE)
+    finished = subprocess.run(["find", tmpfs / "deep", "-printf", "."], stdout=subprocess.PIPE)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(b'"name"') == len(found.stdout) > 3_000
+    assert done.stdout.count(b'"name"') == len(finished.stdout) > 3_000
 
 
 def test_wide_directories_on_the_way_back_up(tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_wide_directories_on_the_way_back_up(tmp_path: Path) -> None:
         (place / "sibling" / "inner").mkdir(parents=True)
         place = place / "down"
     written, data = export(tmp_path / "top")
-    found = subprocess.run(["find", tmp_path / "top"], capture_output=True, check=True).stdout
-    assert written.entries == found.count(b"\n") == len(list(items(loaded(data))))
+    listed = subprocess.run(["find", tmp_path / "top"], capture_output=True, check=True).stdout
+    assert written.entries == listed.count(b"\n") == len(list(items(loaded(data))))
     assert written.unreadable == 0
 
 
@@ -257,7 +257,7 @@ def test_a_new_file_is_private_and_appears_whole(tmp_path: Path) -> None:
         assert not target.exists()
     assert target.read_bytes() == b"all"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_nothing_is_left_of_a_file_that_failed(tmp_path: Path) -> None:

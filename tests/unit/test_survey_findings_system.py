@@ -25,7 +25,7 @@ NOBODY = OpenFileScan()
 
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> dict[str, FileSystem]:
-    """Give the file system that is found, to be exchanged."""
+    """Return the file system that is found, to be exchanged."""
     rooms = {"": ROOMY}
     monkeypatch.setattr(space, "file_system_of", lambda _: rooms[""])
     monkeypatch.setattr(space, "extents_of", lambda _: None)
@@ -43,7 +43,7 @@ def around(
 
 def graded(findings: list[Finding]) -> list[tuple[str, str]]:
     """Return kinds and severities."""
-    return [(one.kind, one.severity.value) for one in findings]
+    return [(finding.kind, finding.severity.value) for finding in findings]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_few_inodes(
     room: dict[str, FileSystem], total: int | None, free: int | None, severity: list[str]
 ) -> None:
     room[""] = replace(ROOMY, total_inodes=total, free_inodes=free)
-    assert graded(around()) == [("inodes-low", one) for one in severity]
+    assert graded(around()) == [("inodes-low", level) for level in severity]
 
 
 def test_few_inodes_names_the_directories_that_hold_most(room: dict[str, FileSystem]) -> None:
@@ -86,13 +86,13 @@ def test_little_space(
     room: dict[str, FileSystem], available: int | None, severity: list[str]
 ) -> None:
     room[""] = replace(ROOMY, total_bytes=1000, free_bytes=55, available_bytes=available)
-    assert graded(around()) == [("space-low", one) for one in severity]
+    assert graded(around()) == [("space-low", level) for level in severity]
 
 
 def test_what_cannot_be_written_is_full_by_nature(room: dict[str, FileSystem]) -> None:
     full = replace(ROOMY, free_inodes=0, available_bytes=0, free_bytes=0)
     room[""] = full
-    assert {one.kind for one in around()} == {"inodes-low", "space-low"}
+    assert {finding.kind for finding in around()} == {"inodes-low", "space-low"}
     room[""] = replace(full, is_read_only=True)
     assert around() == []
 
@@ -134,7 +134,7 @@ def living(pid: int, is_own: bool = False) -> ResidentProcess:
 )
 @pytest.mark.usefixtures("room")
 def test_processes_at_work(occupation: OpenFileScan, severity: list[str]) -> None:
-    assert graded(around(occupation=occupation)) == [("in-use", one) for one in severity]
+    assert graded(around(occupation=occupation)) == [("in-use", level) for level in severity]
 
 
 @pytest.mark.usefixtures("room")
@@ -168,9 +168,11 @@ def test_processes_are_counted_once_and_named_harmlessly() -> None:
 @pytest.mark.usefixtures("room")
 def test_deleted_files_that_are_held(allocated: list[int | None], severity: list[str]) -> None:
     deleted = tuple(held(holder(1), allocated=size) for size in allocated)
-    told = around(occupation=OpenFileScan(deleted=deleted))
-    assert graded(told) == [("deleted-but-open", one) for one in severity]
-    assert all("\x1b" not in one.meaning and "proc\\e (1)" in one.meaning for one in told)
+    findings = around(occupation=OpenFileScan(deleted=deleted))
+    assert graded(findings) == [("deleted-but-open", level) for level in severity]
+    assert all(
+        "\x1b" not in finding.meaning and "proc\\e (1)" in finding.meaning for finding in findings
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_fragmented_files(
 
     monkeypatch.setattr(space, "extents_of", extents_of)
     counted = collected(root(files=1), big_files=(BigFile(0, b"x", allocated, allocated, 0),))
-    assert graded(around(counted)) == [("fragmented", one) for one in severity]
+    assert graded(around(counted)) == [("fragmented", level) for level in severity]
     assert asked == ["/t/x"]
 
 
@@ -224,8 +226,8 @@ def test_a_directory_changed_since_the_beginning_is_refilled(
     counted = Aggregator(False)
     piece = root(files=names)._replace(name=os.fsencode(tmp_path))
     counted = collected(piece)
-    told = around(counted, began_at_s=began_at_s)
-    assert graded(told) == ([("refilled", "warning")] if is_told else [])
+    findings = around(counted, began_at_s=began_at_s)
+    assert graded(findings) == ([("refilled", "warning")] if is_told else [])
 
 
 @pytest.mark.usefixtures("room")

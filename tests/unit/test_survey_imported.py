@@ -46,16 +46,16 @@ TREES = st.dictionaries(
 
 def grow(directory: bytes, tree: dict[bytes, Any], shared: bytes, outside: bytes) -> None:
     """Make a tree; "inside" is one more name of a file in it, "outside" of one that is not."""
-    for name, what in tree.items():
+    for name, content in tree.items():
         path = os.path.join(directory, name)
-        match what:
+        match content:
             case dict():
                 os.mkdir(path)
-                grow(path, what, shared, outside)
+                grow(path, content, shared, outside)
             case int():
                 with open(path, "wb") as file:
-                    file.write(b"x" * what)
-                    os.utime(path, (1_600_000_000 + what, 1_600_000_000 + what))
+                    file.write(b"x" * content)
+                    os.utime(path, (1_600_000_000 + content, 1_600_000_000 + content))
             case "symlink":
                 os.symlink(b"/nowhere", path)
             case "fifo":

@@ -12,7 +12,7 @@ from tui_fs.survey.findings import listed_only
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[int]:
-    """Give an open directory with one file."""
+    """Yield an open directory with one file."""
     (tmp_path / "file").touch()
     descriptor = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     yield descriptor

@@ -22,7 +22,7 @@ from tui_fs.survey.runner import SurveyRunner
 
 @pytest.fixture
 def begin() -> Iterator[Callable[..., SurveyProcess]]:
-    """Give a way to begin surveys, which are stopped whatever happens."""
+    """Yield a way to begin surveys, which are stopped whatever happens."""
     begun: list[SurveyProcess] = []
     family = children_of(os.getpid())
 
@@ -42,12 +42,12 @@ def until(updates: Iterator[Update], wanted: Callable[[Update], bool]) -> Update
 
 
 def is_finished(update: Update) -> bool:
-    """Tell whether all is counted."""
+    """Return whether all is counted."""
     return update.survey.finished
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether a process is there and not just waiting to be taken notice of."""
+    """Return whether a process is there and not just waiting to be taken notice of."""
     try:
         return _state(pid) not in "ZX"
     except OSError:
@@ -86,7 +86,7 @@ def test_questions_are_answered_with_every_update_from_then_on(
     named = until(updates, lambda update: update.named is not None)
     assert shown.listing is not None
     assert sorted(child.name for child in shown.listing.children) == ["0", "1", "2", "n\udcff\n"]
-    assert [one.path.rpartition("/")[2] for one in ranked.ranking[:3]] == ["b", "t", "a"]
+    assert [row.path.rpartition("/")[2] for row in ranked.ranking[:3]] == ["b", "t", "a"]
     assert set(named.paths_named) == {str(tmp_path / "t" / name / "n\udcff\n") for name in "ab"}
     assert named.listing == ranked.listing == shown.listing
     assert (named.ranked_by, named.ranking) == (Ranking.ENTRIES, ranked.ranking)
@@ -119,7 +119,9 @@ def test_a_question_asked_before_anything_is_counted_is_answered(
     process = begin(tmp_path / "t")
     process.show(str(tmp_path / "t" / "files"))
     process.rank(Ranking.ALLOCATED)
-    update = until(process.updates(), lambda one: is_finished(one) and one.ranked_by is not None)
+    update = until(
+        process.updates(), lambda update: is_finished(update) and update.ranked_by is not None
+    )
     assert update.listing is not None
     assert len(update.listing.children) == len(os.listdir(tmp_path / "t" / "files"))
 
@@ -171,7 +173,7 @@ def test_a_paused_survey_stands_still_with_all_its_processes(
     process.resume()
     next(updates)
     before = next(updates).survey.totals.entries
-    until(updates, lambda one: is_finished(one) or one.survey.totals.entries > before)
+    until(updates, lambda update: is_finished(update) or update.survey.totals.entries > before)
     assert not process.is_paused
     process.pause()
 
@@ -308,7 +310,7 @@ def test_it_counts_where_sigchld_is_ignored(tmp_path: Path, backend: str) -> Non
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[int, int]]:
-    """Give a process at work in a directory, and one that it has started there."""
+    """Yield a process at work in a directory, and one that it has started there."""
     script = "exec 3>by-parent; (echo; exec cat) 4>by-child; :"
     with waiting_process(["sh", "-c", script], cwd=tmp_path) as parent:
         (child,) = children_of(parent.pid)
@@ -316,9 +318,9 @@ def pair(tmp_path: Path) -> Iterator[tuple[int, int]]:
 
 
 def _told_at_work(tree: Path, pids: tuple[int, int], family: int) -> tuple[bool, bool]:
-    """Tell which of two processes a survey tells as being at work."""
+    """Return which of two processes a survey tells as being at work."""
     *_, survey = SurveyRunner([str(tree)], family=family).run()
-    meanings = [one.meaning for one in survey.findings if one.kind == "in-use"]
+    meanings = [finding.meaning for finding in survey.findings if finding.kind == "in-use"]
     parent, child = (any(f"({pid})" in meaning for meaning in meanings) for pid in pids)
     return parent, child
 

@@ -183,7 +183,7 @@ def test_the_largest_directories_are_kept_in_order(tmp_path: Path) -> None:
         for file in range(number):
             (tmp_path / f"d{number}" / str(file)).touch()
     survey = surveyed(tmp_path)
-    sizes = [one.entries for one in survey.largest]
+    sizes = [row.entries for row in survey.largest]
     assert sizes == [LARGEST_KEPT + 5, *range(LARGEST_KEPT + 4, 5, -1)]
     assert survey.largest[1].path == str(tmp_path / f"d{LARGEST_KEPT + 4}")
 
@@ -234,12 +234,12 @@ def test_counts_so_far_only_grow(tmp_path: Path, backend: Backend) -> None:
     survey = SurveyRunner([str(tmp_path)], interval_s=0, clock=still, backend=backend)
     seen = list(survey.run())
     assert len(seen) > 1
-    for one, following in itertools.pairwise(seen):
-        assert one.totals.entries <= following.totals.entries
-        assert one.totals.allocated_bytes <= following.totals.allocated_bytes
-        assert one.max_depth <= following.max_depth
-    assert [one.finished for one in seen] == [False] * (len(seen) - 1) + [True]
-    assert not any(one.complete for one in seen[:-1])
+    for state, following in itertools.pairwise(seen):
+        assert state.totals.entries <= following.totals.entries
+        assert state.totals.allocated_bytes <= following.totals.allocated_bytes
+        assert state.max_depth <= following.max_depth
+    assert [state.finished for state in seen] == [False] * (len(seen) - 1) + [True]
+    assert not any(state.complete for state in seen[:-1])
 
 
 def test_a_question_is_heard_while_it_counts(tmp_path: Path) -> None:
@@ -257,4 +257,4 @@ def test_a_question_is_heard_while_it_counts(tmp_path: Path) -> None:
     os.close(asked)
     os.close(asks)
     assert heard == [b"?"]
-    assert [one.finished for one in seen] == [False, True]
+    assert [state.finished for state in seen] == [False, True]

@@ -90,8 +90,8 @@ def test_the_largest_groups_are_told_in_order() -> None:
     table = table_of(*paths)
     for number, name in enumerate(names):
         table.files[table.find(f"/t/a/{os.fsdecode(name)}")] = 10 + number
-    told = [os.fsencode(group.name) for group in groups_of(table)]
-    assert told == list(reversed(names))[:GROUPS_TOLD]
+    group_names = [os.fsencode(group.name) for group in groups_of(table)]
+    assert group_names == list(reversed(names))[:GROUPS_TOLD]
 
 
 def test_a_limit_of_paths_is_kept() -> None:

@@ -20,7 +20,7 @@ from tui_fs.survey.runner import SurveyRunner
 
 @pytest.fixture
 def writer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
-    """Give a process that stands in a directory and writes a file, in a session of its own."""
+    """Yield a process that stands in a directory and writes a file, in a session of its own."""
     code = "import sys; f = open('written', 'w'); print(flush=True); sys.stdin.read()"
     has_own_session = getattr(request, "param", True)
     command = ["python3", "-c", code]
@@ -29,11 +29,11 @@ def writer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def test_find_holders_leaves_a_family_out(tmp_path: Path, writer: int) -> None:
-    found = find_holders([str(tmp_path)], tmp_path.stat().st_dev, ())
-    assert {one.holder.pid for one in found.living} == {writer}
-    assert [file.path for file in found.held] == [str(tmp_path / "written")]
-    found = find_holders([str(tmp_path)], tmp_path.stat().st_dev, (writer,))
-    assert (found.living, found.held) == ((), ())
+    scan = find_holders([str(tmp_path)], tmp_path.stat().st_dev, ())
+    assert {holder.holder.pid for holder in scan.living} == {writer}
+    assert [file.path for file in scan.held] == [str(tmp_path / "written")]
+    scan = find_holders([str(tmp_path)], tmp_path.stat().st_dev, (writer,))
+    assert (scan.living, scan.held) == ((), ())
 
 
 def _kinds(path: Path, **options: Any) -> dict[str, Finding]:
@@ -91,5 +91,5 @@ def test_a_directory_that_changes_while_it_is_read_is_told_once(
     counting = SurveyRunner([str(tmp_path)], backend="scandir")
     began_at_s = time.time()
     *_, survey = counting.run()
-    refilled = [one.path for one in survey.findings if one.kind == "refilled"]
+    refilled = [finding.path for finding in survey.findings if finding.kind == "refilled"]
     assert refilled == [str(tmp_path)]

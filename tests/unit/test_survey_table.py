@@ -24,11 +24,11 @@ class Plain:
 
     def all(self) -> list["Plain"]:
         """Return itself and everything below it."""
-        return [self, *(one for child in self.children for one in child.all())]
+        return [self, *(node for child in self.children for node in child.all())]
 
     def sum(self, name: str) -> int:
         """Add up a column over the subtree."""
-        return sum(one.numbers[name] for one in self.all())
+        return sum(node.numbers[name] for node in self.all())
 
 
 ROWS = st.lists(
@@ -62,7 +62,7 @@ def test_the_table_is_what_plain_objects_say(
     for at, name, large, small, times in rows:
         above = at % len(table)
         path = plain[above].path.rstrip(b"/") + b"/" + name
-        if path in {one.path for one in plain}:
+        if path in {directory.path for directory in plain}:
             continue
         row = table.add(above, name)
         numbers = {**large, **small}
@@ -75,29 +75,29 @@ def test_the_table_is_what_plain_objects_say(
     table.forget_sums()
     assert len(table) == len(plain)
     assert [plain[row].path for row in table.roots()] == roots
-    for row, one in enumerate(plain):
-        path_text = os.fsdecode(one.path)
+    for row, directory in enumerate(plain):
+        path_text = os.fsdecode(directory.path)
         assert (table.path(row), table.find(path_text)) == (path_text, row)
-        assert table.path_bytes[row] == len(one.path.rstrip(b"/"))
+        assert table.path_bytes[row] == len(directory.path.rstrip(b"/"))
         assert {plain[child].path for child in table.children(row)} == {
-            child.path for child in one.children
+            child.path for child in directory.children
         }
         subtree = table.subtree(row)
         assert subtree.totals == Totals(
-            one.sum("files"),
-            len(one.all()) + one.sum("further"),
-            one.sum("symlinks"),
-            one.sum("other"),
-            one.sum("apparent") + one.sum("index_bytes"),
-            one.sum("allocated") + one.sum("index_allocated"),
+            directory.sum("files"),
+            len(directory.all()) + directory.sum("further"),
+            directory.sum("symlinks"),
+            directory.sum("other"),
+            directory.sum("apparent") + directory.sum("index_bytes"),
+            directory.sum("allocated") + directory.sum("index_allocated"),
         )
-        moments = [time for below in one.all() for time in below.times or ()]
+        moments = [time for below in directory.all() for time in below.times or ()]
         assert (subtree.oldest_s, subtree.newest_s) == (
             min(moments, default=0),
             max(moments, default=0),
         )
-        assert subtree.repeats == one.sum("repeats")
-        assert subtree.is_complete == (one.sum("pending") == 0)
+        assert subtree.repeats == directory.sum("repeats")
+        assert subtree.is_complete == (directory.sum("pending") == 0)
         assert table.entries_below(row) == subtree.totals.entries - 1
 
 

@@ -72,9 +72,9 @@ def test_json_has_every_directory(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     output = io.BytesIO()
     write_json({"schema": 1, "path": "x"}, surveyed(tmp_path).collector, output)
-    told = json.loads(output.getvalue())
-    assert told["schema"] == 1
-    assert [one["path"] for one in told["tree"]] == [
+    exported = json.loads(output.getvalue())
+    assert exported["schema"] == 1
+    assert [row["path"] for row in exported["tree"]] == [
         str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")
     ]  # fmt: skip
-    assert told["tree"][0]["subtree_entries"] == 3
+    assert exported["tree"][0]["subtree_entries"] == 3

@@ -69,10 +69,12 @@ def tallied(*groups: list[Entry]) -> DirectoryTally:
 @settings(max_examples=200)
 def test_the_sums_are_those_of_a_loop(groups: list[list[Entry]]) -> None:
     tally = DirectoryTally(5, OWNER)
-    found = [
+    sums = [
         directory
         for group in groups
-        for directory in tally.add([name for name, _ in group], [one for _, one in group], None)
+        for directory in tally.add(
+            [name for name, _ in group], [member for _, member in group], None
+        )
     ]
     everything = [entry for group in groups for entry in group]
     directories = [(n, s) for n, s in everything if stat.S_ISDIR(s.st_mode)]
@@ -81,7 +83,7 @@ def test_the_sums_are_those_of_a_loop(groups: list[list[Entry]]) -> None:
     symlinks = [s for _, s in others if stat.S_ISLNK(s.st_mode)]
     single = [s for _, s in others if s.st_nlink <= 1]
     several = [(n, s) for n, s in others if s.st_nlink > 1]
-    assert found == directories
+    assert sums == directories
     assert tally.subdirectories == len(directories)
     assert (tally.files, tally.symlinks) == (len(files), len(symlinks))
     assert tally.other == len(others) - len(files) - len(symlinks)

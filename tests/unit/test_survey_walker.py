@@ -155,7 +155,7 @@ class Forks:
 
 @pytest.fixture
 def forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forks:
-    """Give the tree, and a walker that keeps few descriptors: most ways back are climbed."""
+    """Return the tree, and a walker that keeps few descriptors: most ways back are climbed."""
     monkeypatch.setattr(walker_module, "MAX_OPEN_DIRECTORIES", 1)
     return Forks(tmp_path)
 

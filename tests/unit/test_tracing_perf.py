@@ -130,7 +130,7 @@ def test_what_has_ended_is_counted_but_not_read_again(
     counters = PerfCounters(find_tracefs())
     ended: set[int] = set()
     read: set[int] = set()
-    found = []
+    reads = []
     real = os.read
 
     def noted(descriptor: int, size: int) -> bytes:
@@ -152,11 +152,11 @@ def test_what_has_ended_is_counted_but_not_read_again(
         assert not read & ended
         ended |= read
         read.clear()
-        found.append((counters.read(), counters.removed()))
+        reads.append((counters.read(), counters.removed()))
         assert not read & ended
     counters.close()
     # The counts are those of both together, and the first one's were not read again
-    (one, one_removed), (two, two_removed) = found
+    (one, one_removed), (two, two_removed) = reads
     assert one.removed == Removed(169, 9)
     assert two.removed == Removed(338, 18)
     assert (one_removed, two_removed) == (169, 338)

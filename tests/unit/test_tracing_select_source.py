@@ -188,12 +188,12 @@ def test_every_source_has_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     refuse_perf(monkeypatch)
     install(tmp_path, monkeypatch)
     monkeypatch.setattr("tui_fs.linux.tools.find_engine", lambda: None)
-    found = {state.kind: state for state in states()}
-    assert set(found) == set(TraceSource)
-    usable = {kind for kind, state in found.items() if state.usable}
+    by_kind = {state.kind: state for state in states()}
+    assert set(by_kind) == set(TraceSource)
+    usable = {kind for kind, state in by_kind.items() if state.usable}
     assert usable == {TraceSource.OUTPUT, TraceSource.OFF}
-    assert all(state.note for state in found.values())
-    assert "install cargo" in found[TraceSource.ENGINE].note
+    assert all(state.note for state in by_kind.values())
+    assert "install cargo" in by_kind[TraceSource.ENGINE].note
 
 
 def test_tracefs_is_found_where_it_is_mounted(

@@ -89,7 +89,7 @@ def test_vfork_and_its_child_are_counted_once_each() -> None:
         b"22378 exit_group(0)                     = ?",
         b"22375 <... wait4 resumed>)              = 0x576a <0.001520>",
     )
-    assert {name: one.calls for name, one in counts.calls.items()} == {
+    assert {name: count.calls for name, count in counts.calls.items()} == {
         "vfork": 1,
         "execve": 1,
         "wait4": 1,
@@ -131,8 +131,8 @@ def test_results_of_every_shape_are_read(line: bytes, name: str, errors: int) ->
 
 @given(st.lists(st.binary() | st.sampled_from([UNLINK, RMDIR, FAILED, b"10 unlinkat("])))
 def test_no_lines_break_the_parser(lines: list[bytes]) -> None:
-    for one in counted(*lines).calls.values():
-        assert 0 <= one.errors <= one.calls
+    for count in counted(*lines).calls.values():
+        assert 0 <= count.errors <= count.calls
 
 
 def test_counts_of_several_straces_add_up() -> None:
