@@ -39,13 +39,13 @@ _LIFTED = ("deep-0", "deep-1")
 
 
 class Play(StrEnum):
-    """What a directory of the tree is exchanged with, again and again.
+    """What the attacker repeatedly exchanges a directory of the tree with.
 
     Attributes:
-        LINK: a symbolic link beside it, to a directory of root's with the same names.
+        LINK: a symbolic link next to it, to a directory of root's with the same names.
         MOVE: such a link that waits outside the tree.
-        LIFT: a directory in a sticky directory whose names are those of the one it came from,
-            so that whoever goes back up by ``..`` is there.
+        LIFT: the directory moves into a sticky directory that has the same names as its former
+            parent. A process that ascends by ``..`` arrives there.
     """
 
     LINK = "link"
@@ -60,7 +60,7 @@ Names = dict[tuple[int, int], str]
 class Guarded:
     """Directories of root's whose names must survive.
 
-    Each is filled as `fill` does, so that it holds whatever name a strategy is led here with.
+    `fill` fills each, so that it holds any name that a redirected strategy would delete.
     """
 
     def __init__(self, roots: tuple[Path, ...], directories: tuple[Path, ...]) -> None:
@@ -104,9 +104,9 @@ class Tree:
     """Below `place`: the attacker's tree, and what surrounds it.
 
     outside/    root's; a copy of all names in the tree, which the links point to
-    sticky/     root's, but everybody may write in it, as in /tmp; holds the names of one of
-                the tree's directories, and two directories of the attacker's
-    attacker/   the attacker's: the tree, and links that wait beside it
+    sticky/     root's, but world-writable, as /tmp is; holds the names of one of the tree's
+                directories, and two directories of the attacker's
+    attacker/   the attacker's: the tree, and next to it the links
     """
 
     place: Path
@@ -188,15 +188,15 @@ class Attacker:
 
 @contextmanager
 def attacking(place: Path, orders: dict[str, object]) -> Iterator[Attacker]:
-    """Run the attacker in a place, from when it has built its own.
+    """Run the attacker in a place, once it has built its own files.
 
-    With orders to act on demand it hears at the pipe `bell`, and tells by the pipe `answer`.
+    With orders to act on demand it waits on the FIFO `bell` and replies on the FIFO `answer`.
     """
     ledger, written = place / "ledger", place / "orders.json"
     ledger.write_bytes(b"")
     written.write_text(json.dumps(orders), encoding="utf-8")
     with ExitStack() as stack:
-        # Open at both ends: nobody waits for the other one to open its own.
+        # Open both ends, so that neither process blocks in open(2) until the other opens its end.
         bell, answer = (stack.enter_context(_pipe(place / name)) for name in ("bell", "answer"))
         command = [sys.executable, "-I", swapper.__file__, str(written), str(ledger)]
         process = subprocess.Popen(command, cwd=place, stdin=bell, stdout=answer)

@@ -89,12 +89,12 @@ def campaign(
 
 
 def exchanged(swaps: int) -> Callable[[Toll], bool]:
-    """Return the question whether so many exchanges happened, and every turn had its job."""
+    """Return a check that this many exchanges happened and that every turn had its job."""
     return lambda toll: toll.swaps >= swaps and toll.jobs >= len(TURNS)
 
 
 def has_lost(toll: Toll) -> bool:
-    """Return whether a sentinel has fallen."""
+    """Return whether a sentinel was deleted."""
     return bool(toll.lost)
 
 

@@ -26,14 +26,14 @@ _RUN = (
 
 
 class Exchange(StrEnum):
-    """What is exchanged with what.
+    """What the attacker exchanges, and with what.
 
     Attributes:
         PARENT_LINK: the directory above, with a link to a directory of root's that holds a
-            directory of the target's name.
-        PARENT_ROOTS: the directory above, with such a directory of root's beside it.
+            directory with the target's name.
+        PARENT_ROOTS: the directory above, with such a directory of root's next to it.
         TARGET_LINK: the target, with a link to a directory of root's.
-        TARGET_ROOTS: the target, with a directory of root's beside it.
+        TARGET_ROOTS: the target, with a directory of root's next to it.
         TARGET_OWN: the target, with another directory of the attacker's.
     """
 
@@ -50,11 +50,11 @@ ACL_EXCHANGES = (Exchange.TARGET_ROOTS, Exchange.PARENT_ROOTS, Exchange.PARENT_L
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """Below `place`: a directory to delete that somebody else owns, and all above it.
+    """Below `place`: a directory to delete that another user owns, and its ancestors.
 
     home/             the attacker's, in a directory of root's
     home/spool/       the attacker's
-    home/spool/target the attacker's; this shall be deleted
+    home/spool/target the attacker's; the target
     decoy/target      root's; the links point here
     home/roots/target, home/spool/roots
                       root's, in directories of the attacker's, who can rename but not empty them
@@ -128,10 +128,10 @@ class Verdict:
 def attack_at_the_last_moment(
     cli: Cli, place: Path, exchange: Exchange, strategy: str, *options: str, by_acl: bool = False
 ) -> Verdict:
-    """Exchange once, after the last check and before the first tool looks at its argument.
+    """Exchange once, after the last check and before the first tool reads its argument.
 
     Args:
-        place: an empty directory that everybody may enter.
+        place: an empty directory that every user may enter.
         by_acl: the attacker owns nothing and may write only through an access control list.
     """
     scene = Spool(place, by_acl)
@@ -167,9 +167,9 @@ def attack_all_the_time(
 
 
 def with_waiting_tools(cli: Cli, place: Path) -> Cli:
-    """Return the program with tools of which the first one rings, and waits for the answer.
+    """Return the program with tools whose first one rings and waits for the answer.
 
-    A busy machine does the same: it lets a process wait as long as it likes before execve(2).
+    A busy machine has the same effect: it delays a process for any time before execve(2).
     """
     tools = place / "tools"
     tools.mkdir()

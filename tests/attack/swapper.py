@@ -104,7 +104,7 @@ def fill(directory: str, levels: int) -> None:
 
 
 def mend(pair: Pair) -> None:
-    """Make again what was deleted of a pair; whatever stands in the way waits for its next turn."""
+    """Recreate what was deleted of a pair. What blocks it now is left until its next turn."""
     place, other, points_to = pair
     kinds = [_kind(place), _kind(other)]
     try:
@@ -134,7 +134,7 @@ def _kind(name: str) -> int:
 
 
 def become_nobody() -> None:
-    """Give up every right for good."""
+    """Drop every privilege permanently."""
     os.setgroups([])
     os.setresgid(GID, GID, GID)
     os.setresuid(UID, UID, UID)
@@ -142,7 +142,7 @@ def become_nobody() -> None:
 
 
 def main(orders_path: str, ledger_path: str) -> None:
-    """Build, tell by a line that it is built, and attack."""
+    """Build, print a line when built, and attack."""
     with open(orders_path, encoding="utf-8") as file:
         orders: dict[str, Any] = json.load(file)
     ledger = os.open(ledger_path, os.O_WRONLY | os.O_APPEND)

@@ -37,7 +37,7 @@ JOBS_ALL_THE_TIME = 8
 
 @pytest.fixture(params=VARIANTS, ids="".join)
 def variant(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Return each strategy that promises to withstand, with options."""
+    """Return each strategy that is race-safe, with options."""
     words: tuple[str, ...] = request.param
     needs_tools_of(words[0])
     return words
@@ -45,7 +45,7 @@ def variant(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 @pytest.fixture
 def place(tmpfs: Path) -> Path:
-    """Return an empty directory that everybody may enter, in memory: many trees are built."""
+    """Return an empty directory that every user may enter, on tmpfs, as many trees are built."""
     needs_root("an attack by another user")
     if platform.machine() not in RENAMEAT2:
         lacks(f"renameat2 is not known for {platform.machine()}; run on x86-64 or arm64")
@@ -74,7 +74,7 @@ def test_no_race_safe_strategy_is_led_astray(
 def test_a_strategy_by_path_is_refused_where_others_may_write(
     cli: Cli, place: Path, strategy: str
 ) -> None:
-    # A tree that somebody else owns
+    # A tree that another user owns
     tree = Spool(place)
     tree.guard()
     (tree.target / "below").mkdir(parents=True)
