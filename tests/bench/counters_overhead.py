@@ -1,8 +1,8 @@
-"""What watching costs: a strategy's wall time under tui-fs against the bare command.
+"""Measure the overhead of monitoring: a strategy under tui-fs against the bare command.
 
 Run ``python -m tests.bench.counters_overhead --dir DIR`` with DIR on the file system to
-measure, alone on the machine. Both ways delete identical trees, in turns whose order changes;
-printed are the wall times, their medians, and the ratio of the medians and of each pair.
+measure, alone on the machine. Both delete identical trees, in turns whose order changes. The
+program prints the wall times, their medians, and the ratio of the medians and of each pair.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def _watched(place: str, strategy: str) -> float:
 
 
 def _tree(place: str) -> str:
-    """Build the tree, look at all of it once (as a survey does), and settle the disk."""
+    """Build the tree, stat all of it once (as a survey does), and sync the disk."""
     target = os.path.join(place, "tree")
     for directory in range(DIRECTORIES):
         path = os.path.join(target, f"d{directory:04}")

@@ -1,6 +1,6 @@
 """Delete ten million names of one directory and a chain of a million with the engine.
 
-``python -m tests.bench.engine_bounds --dir DIR``: DIR on a tmpfs with room for so many inodes
+``python -m tests.bench.engine_bounds --dir DIR``: DIR on a tmpfs with room for that many inodes
 (``mount -t tmpfs -o size=20g,nr_inodes=11m tmpfs DIR``). Prints seconds and peak memory; the exit
 code is 0 if all was deleted and the memory stayed within its bound.
 """

@@ -1,12 +1,11 @@
-"""The engine beside others that delete, in turns: what it takes of the time of each.
+"""Compare the engine with other deleters, in turns: its time as a ratio of the time of each.
 
 Run as root ``python -m tests.bench.engine_in_turn --dir DIR`` alone on the machine, with room in
 DIR for an image. Each deletes the same tree, written to the disk before, once a round, each round
-in another order. Printed are, for each, the median time and the median of the ratios of the
-engine's time to its in the same round. With ``--engine PATH`` (any number of times) further builds
-of the engine take part, with ``--threads N`` the engine also with that number, with
-``--only-unlink`` two processes that know beforehand what there is and do nothing but unlink (trees
-whose files lie at one depth).
+in another order. The program prints for each the median time and the median ratio of the engine's
+time to its time in the same round. ``--engine PATH`` (repeatable) adds further builds of the
+engine, ``--threads N`` adds the engine with that number of threads, and ``--only-unlink`` adds two
+processes that know all names beforehand and only unlink (trees whose files are at one depth).
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""How right the estimate is: predicted beside measured, for tree shapes, file systems, strategies.
+"""Measure the estimate's accuracy for tree shapes, file systems and strategies.
 
 Run ``python -m tests.bench.estimate_accuracy`` as root, alone on the machine. It mounts scratch
 file systems below ``--dir`` (ext4 and xfs on loop devices, tmpfs), measures each once for every
-shape, as the program does before the first estimate, and then makes the tree anew for every
-strategy, has `tui-fs delete` delete it, and compares the report with what was predicted before the
-start. What jobs teach the model is forgotten between them. On a virtual machine whose processors
-others hold for more than a twentieth of the time that it wants them, it waits, and measures anew,
-four times at most. Before each deletion it looks how long the start of some processes takes, which
-is the same work each time: times cannot be told better than the machine repeats itself.
+shape, as the program does before the first estimate. Then it rebuilds the tree for every strategy,
+has `tui-fs delete` delete it, and compares the report with the prediction made before the start.
+It discards what the model learns from each job. On a virtual machine that loses more than a
+twentieth of its CPU time to other guests, it waits and repeats the measurement, four times at
+most. Before each deletion it times the start of some processes, which is the same work each time:
+no prediction can be more accurate than the machine is repeatable.
 ``--json FILE`` keeps the cases, one in a line.
 """
 
@@ -55,7 +55,7 @@ LARGER_ON_TMPFS = 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One deletion: predicted beside measured."""
+    """One deletion: prediction and measurement."""
 
     filesystem: str
     shape: str
@@ -173,7 +173,7 @@ def _calibrate(point: Path, place: str) -> None:
 def _measured_undisturbed(
     chosen: argparse.Namespace, filesystem: str, point: Path, shape: str, strategy: str, place: str
 ) -> Case | None:
-    """Measure anew what others have disturbed, however right or wrong it came out."""
+    """Repeat measurements that other guests disturbed, whether accurate or not."""
     case: Case | None = None
     for _ in range(TRIES):
         case = _measure(chosen, filesystem, point, shape, strategy)
@@ -213,7 +213,7 @@ def _measure(
 
 
 def _wait_for_supervisors(place: str) -> None:
-    """Wait until nobody learns any more from a job that has ended."""
+    """Wait until no process still learns from an ended job."""
     while any(place in word for words in _command_lines() for word in words):
         time.sleep(0.02)
 

@@ -1,11 +1,11 @@
-"""How honest and how quick a quick estimate is: a dozen shapes of trees, with cold caches.
+"""Measure coverage and speed of quick estimates: a dozen tree shapes, with cold caches.
 
 Run as root ``python -m tests.bench.first_figure --dir DIR`` with some 20 GB free in DIR, alone on
 the machine. Each tree is built on a file system of its own in an image there (or in memory), and
 estimated several times with different seeds, each time by a new process after all caches were
-dropped. Printed are the truth, the interval, whether the truth is inside, how wide the intervals
-are (high by low) and the wall time of the whole process. What the file system has in use, which
-here would give the tree away, is kept from the estimate. ``--keep-caches`` leaves the caches warm;
+dropped. The program prints the truth, the interval, whether the truth is inside, the width of the
+intervals (high/low) and the wall time of the whole process. It hides the file system's usage from
+the estimate, as that would reveal the size of the tree. ``--keep-caches`` leaves the caches warm;
 ``--estimates N`` prints the last of N estimates, each taking twice as long as the one before.
 """
 

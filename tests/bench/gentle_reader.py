@@ -1,10 +1,10 @@
-"""How much a deletion takes from somebody who reads the same disk, with --gentle and without.
+"""Measure how much a deletion slows a reader of the same disk, with --gentle and without.
 
     python -m tests.bench.gentle_reader --dir DIR
 
 makes a slow disk below DIR (as root), fills it with a tree and a file to read, and in each
-round, with cold caches, measures the reader's throughput alone, beside a plain deletion and
-beside a gentle one. Prints medians and the share that the reader keeps. The disk answers --iops
+round, with cold caches, measures the reader's throughput alone, during a plain deletion and
+during a gentle one. Prints medians and the share that the reader keeps. The disk answers --iops
 requests a second, one after the other, reads and writes alike (`slow_disk.py`).
 """
 
@@ -36,14 +36,14 @@ LONGEST_S = 90.0
 
 @dataclass
 class Reader:
-    """Reads random blocks of a file past the page cache, as fast as the disk gives them."""
+    """Reads random blocks of a file with O_DIRECT, as fast as the disk delivers them."""
 
     path: Path
     blocks: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Read until told to stop."""
+        """Read until asked to stop."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
         number = os.fstat(descriptor).st_size // BLOCK_BYTES
         chooser = random.Random(1)
@@ -108,7 +108,7 @@ def cold() -> None:
 def filled_disk(
     directory: Path, files: int, read_bytes: int
 ) -> Iterator[tuple[Path, Callable[[float], None]]]:
-    """Mount a fresh ext4 with a file to read; yield where, and what sets the disk's speed."""
+    """Mount a fresh ext4 with a file to read; yield its path and the setter of the disk's speed."""
     with tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=directory) as name:
         place, point = Path(name), Path(name) / "mounted"
         point.mkdir()

@@ -46,7 +46,7 @@ class Screen:
         self.text = ""
 
     def read(self, timeout_s: float) -> bool:
-        """Take in what has been drawn; return whether there was anything."""
+        """Read what was drawn; return whether there was anything."""
         ready, _, _ = select.select([self._descriptor], [], [], timeout_s)
         if not ready:
             return False

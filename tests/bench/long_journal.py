@@ -1,9 +1,9 @@
-"""The journal of a job of 48 hours, and what its readers take; and a list of 2,000 old jobs.
+"""Measure the journal of a 48-hour job, its readers, and a list of 2,000 old jobs.
 
 Run ``python -m tests.bench.long_journal --dir DIR``. The journal is written by the supervisor's own
-classes (`SampleSchedule`, `Sampled`, `ToolOutput`, `JournalWriter`) with a clock that goes as fast
-as it can: a measurement every 0.25 s, of which those that are due are journalled, eleven system
-calls whose counts change each time, and once with ``--failures`` failed entries. Each command runs
+classes (`SampleSchedule`, `Sampled`, `ToolOutput`, `JournalWriter`) with a simulated clock: one
+sample every 0.25 s, the due ones journalled, eleven system calls whose counts change each time,
+and once with ``--failures`` failed entries. Each command runs
 as a process of its own; the memory is its largest resident size.
 """
 
@@ -38,7 +38,7 @@ _CALLS = (
 
 
 def sampled(at_s: float) -> Sampled:
-    """Return a sample of the usual size, all of whose figures have changed."""
+    """Return a sample of the usual size in which every figure has changed."""
     number = int(at_s * 1_000) + 1
     return Sampled(
         at_s=round(at_s, 4),

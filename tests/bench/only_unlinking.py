@@ -1,4 +1,4 @@
-"""Two processes that do nothing but unlink, to compare with what also has to look."""
+"""Two processes that only unlink, a baseline for deleters that also read directories."""
 
 import os
 import resource
@@ -46,7 +46,7 @@ def _part(names: list[str], part: int) -> list[str]:
 
 
 def _remove(root: int, directories: list[str], files: list[str], gate: int) -> None:
-    """Remove what is given when the gate is closed, and end."""
+    """Remove the received names when the gate is closed, and exit."""
     status = 1
     try:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -1,7 +1,7 @@
-"""A disk with one head: a file that answers so many requests a second, one after the other.
+"""A disk with one head: a file that serves a fixed number of requests a second, one at a time.
 
 The kernel's own throttles count reads and writes apart; on a disk they wait for each other. So
-the file lives in a FUSE file system served here, and a loop device on it is the disk. Needs root.
+the file is in a FUSE file system served here, and a loop device on it is the disk. Needs root.
 """
 
 import mmap
@@ -58,7 +58,7 @@ class _OneFile(MemoryTree):
 
 @contextmanager
 def slow_disk(place: Path, size_bytes: int) -> Iterator[tuple[str, Callable[[float], None]]]:
-    """Yield a block device of one head, and what sets its requests a second (0: no limit).
+    """Yield a block device with one head, and a setter of its requests a second (0: no limit).
 
     Args:
         place: a directory for its backing file and its mount point.

@@ -20,7 +20,7 @@ class Stolen:
 
     @property
     def share(self) -> float:
-        """From 0 to 1; always 0 on a machine that is told nothing of it."""
+        """From 0 to 1; always 0 on a machine whose hypervisor does not report steal time."""
         now = psutil.cpu_times()
         passed_s = {name: getattr(now, name) - getattr(self._before, name) for name in now._fields}
         busy_s = sum(passed_s[name] for name in ("user", "nice", "system", "irq", "softirq"))

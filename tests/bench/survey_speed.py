@@ -1,9 +1,9 @@
-"""What counting costs: `tui-fs survey` against `du -s`, whole commands in turns, caches warm.
+"""Compare `tui-fs survey` with `du -s`: whole commands in turns, caches warm.
 
 Run ``python -m tests.bench.survey_speed --dir DIR`` with DIR on the file system to measure,
-alone on the machine, as root if other caches shall not be in the way. For each shape the
-median wall times and their ratio are printed, the totals compared byte for byte, and the peak
-of the resident memory of all processes of the survey together (looked at every 5 ms in a run of
+alone on the machine, as root if other caches must not interfere. For each shape the program prints
+the median wall times and their ratio, compares the totals byte for byte, and prints the peak
+resident memory of all processes of the survey together (sampled every 5 ms in a run of
 its own). ``--scale`` also compares the time for each entry of a tree ten times as large.
 """
 
@@ -57,14 +57,14 @@ def _compare_with_du(name: str, target: str, rounds: int) -> None:
         sys.exit(f"the totals differ from du's: {survey} {allocated} {apparent}")
     ours: list[float] = []
     theirs: list[float] = []
-    ways = [(ours, [PROGRAM, "survey", target, "--json"]), (theirs, ["du", "-s", target])]
+    commands = [(ours, [PROGRAM, "survey", target, "--json"]), (theirs, ["du", "-s", target])]
     for number in range(rounds):
-        for times, command in ways if number % 2 else reversed(ways):
+        for times, command in commands if number % 2 else reversed(commands):
             times.append(_seconds(command))
     ratio = statistics.median(ours) / statistics.median(theirs)
     print(
         f"{name}: {survey['entries']:,} entries; survey {_spread(ours)}, du {_spread(theirs)}, "
-        f"ratio of medians {ratio:.2f}; peak memory {_peak_bytes(ways[0][1]) / 1e6:.0f} MB",
+        f"ratio of medians {ratio:.2f}; peak memory {_peak_bytes(commands[0][1]) / 1e6:.0f} MB",
         flush=True,
     )
 

@@ -1,9 +1,10 @@
-"""What a name costs rm in small trees and in larger ones, of which estimates are made.
+"""Measure what an entry costs rm in small and in larger trees, the input of estimates.
 
 Run ``python -m tests.bench.tree_sizes --dir DIR`` with DIR on the file system to measure, alone on
 the machine. Trees of one directory are deleted by the bare command, all sizes in turns and in
-another order each time. Printed are, for each size, the median time and what a name costs beside
-an empty tree. With ``--alone`` each size has its turns one after the other, as a calibration would.
+another order each time. The program prints for each size the median time and the cost of an entry
+relative to an empty tree. With ``--alone``
+each size has its turns one after the other, as a calibration would.
 """
 
 import argparse
