@@ -1,4 +1,4 @@
-"""What the two ways of counting a tree tell of it, in a form that can be compared."""
+"""Surveys by the two backends, in a form that can be compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +19,12 @@ FLAGS = 11
 class Comparable:
     """A finished survey without what depends on the order in which directories were read.
 
-    That is which of several equal directories is named, and at which of its names an inode
-    with several is counted.
+    The order decides which of several equal directories is named, and under which of its names
+    a hard-linked inode is counted.
 
     Attributes:
         survey: all else.
-        rows: what is told of each directory, by its path.
+        rows: the record of each directory, by its path.
     """
 
     survey: Survey
@@ -63,7 +63,7 @@ def survey_by(
 def assert_same(
     *paths: Path, filters: Filters | None = None, threads: Sequence[int | None] = (None,)
 ) -> Comparable:
-    """Fail unless both ways tell the same of some directories."""
+    """Fail unless both backends report the same for some directories."""
     expected = survey_by("scandir", *paths, filters=filters)
     for number in threads:
         by_engine = survey_by("engine", *paths, filters=filters, threads=number)

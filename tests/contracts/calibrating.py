@@ -1,4 +1,4 @@
-"""What the tests of measuring beside a target share."""
+"""Helpers for the tests of calibration next to a target."""
 
 import json
 import os
@@ -53,7 +53,7 @@ class Measurement:
         self.pid = self._process.pid
 
     def processes(self) -> list[int]:
-        """List what lives in its session, ended processes that nobody waits for left out."""
+        """List the processes of its session, without zombies."""
         pids: list[int] = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
@@ -72,14 +72,14 @@ class Measurement:
         return self._process.poll() is not None
 
     def ended(self) -> tuple[int, Json, str]:
-        """Wait for all its processes; return its code, what it told and what it complained of."""
+        """Wait for all its processes; return its exit code, standard output and standard error."""
         out, complaint = self._process.communicate(timeout=60)
         wait_until(lambda: not self.processes(), "the end of the last process")
         return self._process.returncode, json.loads(out or b"{}"), complaint.decode()
 
 
 def run(command: Sequence[str], environment: dict[str, str] | None = None) -> Json:
-    """Measure to the end; fail unless it tells something, without a traceback."""
+    """Measure to the end; fail unless it prints something, without a traceback."""
     code, output, complaint = Measurement(command, environment).ended()
     assert (code, complaint) == (0, "")
     assert output
@@ -93,7 +93,7 @@ def without_itself(entries: Manifest) -> Manifest:
 
 @contextmanager
 def left_as_it_was(above: Path | bytes, records: Path) -> Iterator[None]:
-    """Fail unless all beside the target, byte for byte, and the records are as before."""
+    """Fail unless the target's siblings, byte for byte, and the records are unchanged."""
     place = Path(os.fsdecode(above))
     before = without_itself(manifest(place))
     yield
@@ -102,14 +102,14 @@ def left_as_it_was(above: Path | bytes, records: Path) -> Iterator[None]:
 
 
 def scratches(above: Path | bytes) -> list[bytes]:
-    """List the scratch directories beside a target."""
+    """List the scratch directories next to a target."""
     with suppress(FileNotFoundError):
         return [n for n in os.listdir(os.fsencode(above)) if n.startswith(PREFIX.encode())]
     return []
 
 
 def started(target: Path | bytes, environment: dict[str, str] | None = None) -> Measurement:
-    """Start measuring for longer than any test waits; return it once a tree is being deleted."""
+    """Start a measurement that outlasts every test; return it once a tree is being deleted."""
     above = os.path.dirname(os.fsencode(target))
     measurement = Measurement(command_for(target, 30.0), environment)
 

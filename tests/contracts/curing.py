@@ -24,7 +24,7 @@ def full(spool: Path) -> Path:
 
 
 def put_aside(cli: Cli, path: Path, *options: str) -> Json:
-    """Put a directory aside and return what is told."""
+    """Set a directory aside and return the program's JSON."""
     return cli.run("aside", path, "--yes", "--json", *options).expect(0).object()
 
 

@@ -25,16 +25,16 @@ def start(cli: Cli, strategy: str, targets: list[Path], *options: str) -> str:
 
 
 def finish(cli: Cli, job: str, code: int) -> Json:
-    """Let a job go as fast as it can, and return its report."""
+    """Lift the job's rate limit and return its report."""
     cli.run("rate", job, "off")
     return cli.run("attach", job, "--json").expect(code).report()
 
 
 def gone(report: Json) -> list[bool]:
-    """Return which targets are gone, as a report says it."""
+    """Return the targets that a report calls gone."""
     return [target["gone"] for target in report["targets"]]
 
 
 def done(report: Json) -> list[bool]:
-    """Return of which targets all is deleted that was to be, as a report says it."""
+    """Return the targets that a report calls completely deleted."""
     return [target["done"] for target in report["targets"]]

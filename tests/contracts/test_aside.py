@@ -16,7 +16,7 @@ __all__ = ["full", "spool"]
 
 
 def test_putting_aside_and_back(cli: Cli, full: Path) -> None:
-    """Given a full directory, it is gone from its place at once, recorded, and comes back."""
+    """A full directory leaves its place at once, is recorded, and comes back."""
     inode = full.stat().st_ino
     record = put_aside(cli, full)
     aside = Path(record["aside"])
@@ -35,7 +35,7 @@ def test_putting_aside_and_back(cli: Cli, full: Path) -> None:
 
 
 def test_a_twin_takes_the_place(cli: Cli, full: Path) -> None:
-    """Given --twin, an empty directory of the same kind stands there, and goes at the undo."""
+    """With --twin, an equal empty directory takes its place until the undo removes it."""
     inode, mode = full.stat().st_ino, full.stat().st_mode
 
     record = put_aside(cli, full, "--twin")
@@ -49,7 +49,7 @@ def test_a_twin_takes_the_place(cli: Cli, full: Path) -> None:
 
 
 def test_what_is_printed_can_be_pasted(cli: Cli, tmpfs: Path) -> None:
-    """Given a name with quotes, spaces and escapes, the printed command names it exactly."""
+    """The printed command quotes a name with quotes, spaces and escapes correctly."""
     spool = tmpfs / "it's a \x1b[31m 'spool'"
     spool.mkdir()
 
@@ -63,7 +63,7 @@ def test_what_is_printed_can_be_pasted(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_the_printed_command_deletes_it(cli: Cli, full: Path) -> None:
-    """Given the printed command, it deletes what was put aside, and then nothing is left."""
+    """The printed command deletes what was set aside and leaves nothing."""
     record = put_aside(cli, full)
 
     cli.run(*record["delete_command"][0][1:], "--yes").expect(0)
@@ -77,7 +77,7 @@ def test_the_printed_command_deletes_it(cli: Cli, full: Path) -> None:
 
 @pytest.mark.parametrize("instead", ["file", "empty", "full", "link"])
 def test_what_stands_in_the_way_stays(cli: Cli, full: Path, instead: str) -> None:
-    """Given something else at the old place, it is not replaced, and what to do is told."""
+    """An undo does not replace what is now at the old place, and says what to do."""
     record = put_aside(cli, full)
     if instead == "file":
         full.touch()
@@ -98,7 +98,7 @@ def test_what_stands_in_the_way_stays(cli: Cli, full: Path, instead: str) -> Non
 
 @pytest.mark.parametrize("change", ["entry", "mode", "occupant"])
 def test_a_twin_in_use_stays(cli: Cli, full: Path, start_python: StartPython, change: str) -> None:
-    """Given a twin that was written into, changed or entered, it is not removed."""
+    """A twin that was written into, changed or entered is not removed."""
     record = put_aside(cli, full, "--twin")
     twin = full.stat().st_ino
     if change == "entry":
@@ -118,12 +118,12 @@ def test_a_twin_in_use_stays(cli: Cli, full: Path, start_python: StartPython, ch
     "arguments", [(), ("--list", "--undo", "x"), ("P", "--list"), ("--twin", "--list"), ("P", "-x")]
 )
 def test_arguments_that_make_no_sense(cli: Cli, arguments: tuple[str, ...]) -> None:
-    """Given contradicting arguments, it is a usage error."""
+    """Contradicting arguments are a usage error."""
     refused(cli.run("aside", *arguments), 2)
 
 
 def test_a_long_name_can_be_put_aside(cli: Cli, tmpfs: Path) -> None:
-    """Given a name of 255 bytes that are not UTF-8, it comes and goes."""
+    """A name of 255 bytes that are not UTF-8 can be set aside and put back."""
     name = b"\xff" * 255
     os.mkdir(os.path.join(os.fsencode(tmpfs), name))
 

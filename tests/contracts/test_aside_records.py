@@ -25,7 +25,7 @@ __all__ = ["full", "spool"]
 
 
 def test_ctrl_c_while_waiting_changes_nothing(cli: Cli, full: Path, state_home: Path) -> None:
-    """Given Ctrl-C while a job is starting, nothing is done when the lock is free again."""
+    """After Ctrl-C while a job is starting, nothing happens when the lock is free again."""
     state = state_home / "tui-fs"
     state.mkdir(parents=True, mode=0o700)
     with (state / "starting").open("w") as lock:
@@ -46,7 +46,7 @@ def test_ctrl_c_while_waiting_changes_nothing(cli: Cli, full: Path, state_home: 
 def test_a_read_only_state_directory_needs_another_place(
     cli: Cli, full: Path, state_home: Path
 ) -> None:
-    """Given a state directory on a disk that is read-only now, the record goes to memory."""
+    """If the state directory's disk is read-only now, the record goes to memory."""
     needs_root("mounting tmpfs")
     state_home.mkdir()
     mount_tmpfs(state_home)
@@ -71,7 +71,7 @@ def test_a_read_only_state_directory_needs_another_place(
 
 
 def test_a_damaged_record_is_listed_as_such(cli: Cli, full: Path, state_home: Path) -> None:
-    """Given one damaged record, it is told, and the other one is there."""
+    """A damaged record is reported, and the other record is listed."""
     record = put_aside(cli, full)
     (state_home / "tui-fs" / "aside" / "0badbad0.json").write_text("{")
 
@@ -87,7 +87,7 @@ def test_a_damaged_record_is_listed_as_such(cli: Cli, full: Path, state_home: Pa
 
 
 def test_the_record_is_private(cli: Cli, full: Path, state_home: Path) -> None:
-    """Given a record, only its owner can read it."""
+    """Only its owner can read a record."""
     record = put_aside(cli, full)
 
     place = state_home / "tui-fs" / "aside"
@@ -98,7 +98,7 @@ def test_the_record_is_private(cli: Cli, full: Path, state_home: Path) -> None:
 
 
 def test_a_full_state_directory_needs_another_place(cli: Cli, full: Path, state_home: Path) -> None:
-    """Given no room for the record, nothing is renamed; with a runtime directory it goes there."""
+    """Without room for the record nothing is renamed, unless a runtime directory takes it."""
     needs_root("mounting tmpfs")
     state_home.mkdir()
     mount_tmpfs(state_home)
@@ -119,7 +119,7 @@ def test_a_full_state_directory_needs_another_place(cli: Cli, full: Path, state_
 
 
 def test_the_line_for_the_systems_log(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a hostile path, the line holds who did what, and no value ends early."""
+    """With a hostile path the log line names user and action, and no value ends early."""
     lines: list[str] = []
     monkeypatch.setattr(maintenance, "send_to_syslog", lines.append)
     path = PathStr('/srv/a" result="done\n' + "x" * 4000)

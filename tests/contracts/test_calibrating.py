@@ -1,4 +1,4 @@
-"""Measuring beside a target leaves nothing there, whatever it is called and whoever interferes."""
+"""Calibration next to a target leaves nothing there, for any name and under interference."""
 
 import os
 import signal
@@ -104,7 +104,7 @@ while True:
 
 @pytest.mark.root
 def test_the_owner_of_the_place_leads_it_nowhere(tmpfs: Path, records: Path) -> None:
-    # A target in the directory of somebody who moves away what is made there at once, and
+    # A target in the directory of a user who at once moves away what is made there, and
     # puts a link to something precious in its place
     needs_root("measuring in another user's directory")
     place = tmpfs / "theirs"

@@ -35,7 +35,7 @@ def untouched(above: Path, records: Path) -> Iterator[None]:
 
 
 def refused(target: Path) -> str:
-    """Measure where that cannot be done; return the sentence."""
+    """Measure where that is impossible; return the error's sentence."""
     with pytest.raises(TuiFsError) as error:
         calibrate(str(target))
     sentence = error.value.sentence
@@ -159,7 +159,7 @@ def test_what_is_not_installed_is_not_measured(
 def test_without_rm_a_sentence_says_so(
     above: Path, records: Path, tmp_path: Path, missing: str
 ) -> None:
-    # A machine where rm cannot run, beside which all is measured (it needs find)
+    # A machine where rm, the baseline of all measurements, cannot run (it needs find)
     path = tools_without(missing, tmp_path / "tools")
     with left_as_it_was(above, records):
         output = run(command_for(above / "target"), {"PATH": path})

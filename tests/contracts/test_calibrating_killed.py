@@ -1,4 +1,4 @@
-"""Measuring beside a target leaves nothing there, whoever is killed and at whatever moment."""
+"""Calibration next to a target leaves nothing there, whichever process is killed at any moment."""
 
 import os
 import random
@@ -31,7 +31,7 @@ __all__ = ["above", "records"]
 
 
 def wait_for_trees(measurement: Measurement, above: Path, number: int) -> None:
-    """Wait until so many trees have come or gone since now: a moment of the measurement."""
+    """Wait until this many trees have come or gone from now on: a moment of the measurement."""
     (name,) = scratches(above)
     tree = os.path.join(os.fsencode(above), name, b"tree")
     is_there = os.path.exists(tree)

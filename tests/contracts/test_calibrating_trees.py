@@ -43,7 +43,7 @@ def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> No
         times[StrategyName("parallel"), Shape.BESIDE] == times[StrategyName("rm"), Shape.LARGE] == 3
     )
     assert [path.name for path in scratch.iterdir()] == ["empty"]
-    # And each tells how many processes xargs has started: others start none
+    # And each reports how many processes xargs started: others start none
     batches = {
         (sample.strategy, sample.shape): sample.batches for sample in samples if sample.batches
     }

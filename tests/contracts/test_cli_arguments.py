@@ -15,7 +15,7 @@ from tests.trees import (
 
 @pytest.fixture
 def path_without_rsync(tmp_path: Path) -> str:
-    """Return a PATH that holds every tool but rsync."""
+    """Return a PATH with every tool but rsync."""
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("rm", "find", "xargs", "rmdir", "strace", "sh"):

@@ -61,7 +61,7 @@ def test_dry_run_shows_the_command_and_deletes_nothing(
     assert [argv[0] for argv in shown["command"]] == [argv[0] for argv in estimated]
     assert manifest(tmpfs) == before
     assert cli.jobs() == []
-    # And without --yes it asks nobody, as there is nothing to confirm
+    # And without --yes it asks no question, as there is nothing to confirm
     options = ("--strategy", strategy, "--dry-run", "--json")
     cli.run("delete", *options, tmpfs / "target").expect(0)
     assert manifest(tmpfs) == before

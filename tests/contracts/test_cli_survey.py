@@ -22,7 +22,7 @@ DU_WITH_DIRECTORIES = (9, 1)
 
 
 def shell_output(*command: str | Path) -> str:
-    """Run a naive tool, and return what it prints."""
+    """Run a naive tool and return its output."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

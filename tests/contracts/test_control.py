@@ -1,4 +1,4 @@
-"""A running job keeps to its rate, stands still at once, ends at once, and changes its rank."""
+"""A running job keeps its rate limit, pauses and ends at once, and changes its priority."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ from tui_fs.strategies.registry import STRATEGIES
 
 RATE_PER_S = 1000
 RATED_ENTRIES = 5 * RATE_PER_S
-# What a tool removes before it is first looked at, or at last, when nothing is paid back.
+# What a tool removes before its first sample, or at the end, when no excess is paid back.
 BURST_ENTRIES = 1_200  # what tools remove in the hundredth of a second that a busy machine takes
 STANDS_WITHIN_S = 0.2
 ENDS_WITHIN_S = 1.0
@@ -82,7 +82,7 @@ def of_type(events: list[Json], name: str) -> list[Json]:
 
 
 def free_inodes(directory: Path) -> int:
-    """Tell what the file system itself says; the directory's parent is not being deleted."""
+    """Count by the file system itself; the directory's parent is not being deleted."""
     return os.statvfs(directory.parent).f_ffree
 
 
@@ -202,7 +202,7 @@ def test_tools_at_full_speed_stand_and_end_in_time(cli: Cli, ext4: Path, strateg
 
 
 def assert_stood_in_time(events: list[Json], counts: list[int]) -> None:
-    """Fail unless the counters stood from the sample before the pause on, and that in time."""
+    """Fail unless the counters stop at the last sample before the pause, and in time."""
     (paused,) = of_type(events, "Paused")
     before = [event for event in of_type(events, "Sampled") if event["at_s"] <= paused["at_s"]]
     assert set(counts) == {before[-1]["removed"]["entries"]}
@@ -267,7 +267,7 @@ def test_the_tools_are_ranked_as_told(cli: Cli, tmpfs: Path) -> None:
         assert len(tools) == 3
         assert {niceness_of(pid) for pid in tools} == {nice}, command
         assert all(has_rank(disk_rank_of(pid)) for pid in tools), command
-    # And the journal tells each change
+    # And the journal records each change
     paces = [event["pace"] for event in of_type(cli.journal(job), "PaceChanged")]
     assert [pace["nice"] for pace in paces] == [15, 15, 15, 15, 15, 3, 3]
     assert [pace["io_priority"] for pace in paces] == ["low", *["idle"] * 3, *["normal"] * 2, "low"]

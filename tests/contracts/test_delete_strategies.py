@@ -23,7 +23,7 @@ from tests.trees import (
 # A path of this many levels is longer than PATH_MAX, 4096 bytes.
 DEEP_LEVELS = 5_000
 MODE = 0o1751
-# xfs gives inodes back in chunks of 64 of 512 bytes; the 65 here may be the last of two.
+# xfs frees inodes in chunks of 64, of 512 bytes each; the 65 here may be the last of two.
 XFS_CHUNK_BYTES = 64 * 512
 OWNER = 1234 if os.geteuid() == 0 else os.geteuid()
 

@@ -64,7 +64,7 @@ def target(tmp_path: Path) -> Path:
 def test_a_signal_while_a_job_is_starting_deletes_nothing(
     cli: Cli, target: Path, number: signal.Signals, code: int, moment: str, detach: tuple[str, ...]
 ) -> None:
-    # A job that gets ready, or is ready but was not yet told to begin
+    # A job that gets ready, or is ready but did not yet receive the order to begin
     before = entries_in(target)
     script = [sys.executable, "-P", "-c", _INTERRUPTED, moment, str(int(number))]
     ended = subprocess.run(

@@ -41,7 +41,7 @@ def test_its_own_counts_have_times_and_are_what_was_predicted(cli: Cli, tmpfs: P
     for name in EXACT:
         assert calls[name]["calls"] == predicted[name], name
         assert calls[name]["errors"] == 0
-    # And what stands beside the counts is what can be counted: nothing of its start
+    # And the prediction next to the counts has only what can be counted: nothing of its start
     beside = report["predicted"]["syscalls"]
     assert beside.keys() <= calls.keys()
     for name in beside:

@@ -37,14 +37,14 @@ def small(above: Path) -> Path:
 
 @pytest.fixture
 def large(above: Path) -> Path:
-    """Return a tree that is just large enough to be measured for."""
+    """Return a tree that is just large enough for a calibration."""
     target = above / "target"
     flat(target, MEASURED_FROM_ENTRIES - 1)
     return target
 
 
 def estimate(cli: Cli, *words: str | Path) -> Json:
-    """Estimate, and return what was told."""
+    """Estimate and return the JSON."""
     return cli.run("estimate", "--json", *words).expect(0).object()
 
 
@@ -92,7 +92,7 @@ def test_a_file_held_open_may_not_come_back(cli: Cli, small: Path) -> None:
             held_by_two = freed(estimate(cli, small))
     assert freeable == held_by_two
     assert freeable == (before[0] - MIB, before[1], before[2] - 1, before[3])
-    # And when nobody holds it any more, it does
+    # And once no process holds it open, it does
     assert freed(estimate(cli, small)) == before
 
 
@@ -154,10 +154,10 @@ def test_a_large_one_is_measured_for_once(cli: Cli, large: Path) -> None:
     assert rests_on(measured).startswith("small trees deleted on this file system")
     assert again == measured
     assert manifest(large.parent) == after
-    # And nothing is left beside the target, which is whole
+    # And nothing is left next to the target, which is whole
     assert scratches(large.parent) == []
     assert {**after, b".": before[b"."]} == before
-    # And it holds for smaller trees too, and where nobody wants to measure
+    # And it holds for smaller trees too, and without a measurement
     assert rests_on(estimate(cli, "--no-measuring", large)) == rests_on(measured)
 
 
@@ -230,7 +230,7 @@ def test_a_quick_estimate_has_a_range_and_is_never_complete(cli: Cli, large: Pat
         assert row["seconds_low"] <= row["seconds"] <= row["seconds_high"]
         removing = sum(row["syscalls"].get(name, 0) for name in ("unlink", "unlinkat", "rmdir"))
         assert removing == pytest.approx(numbers["entries"], abs=1)
-    # and nothing was made beside it
+    # and nothing was made next to it
     assert scratches(large.parent) == []
 
 

@@ -1,4 +1,4 @@
-"""The tools really fail where a hindrance is told, and nowhere else."""
+"""The tools really fail where the preflight reports a hindrance, and nowhere else."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Only the directory that was confirmed is deleted, whatever has its path or its numbers later."""
+"""Only the confirmed directory is deleted, even if another gets its path or its inode number."""
 
 import os
 import shutil
@@ -81,7 +81,7 @@ def test_clone_of_the_disk_mounted_while_it_asks_keeps_its_files(
 
 @contextmanager
 def two_equal_disks(mount_root: Path) -> Iterator[tuple[Path, Path]]:
-    """Mount an ext4 with a directory `target`; give its mount point and the image of a copy."""
+    """Mount an ext4 with a directory `target`; yield its mount point and a copy's image."""
     place = mount_root / "disks"
     place.mkdir()
     clone, point = place / "clone", place / "mounted"
@@ -179,7 +179,7 @@ def test_path_through_the_own_root_is_the_directory_itself(cli: Cli, tmpfs: Path
 
 @pytest.fixture
 def mounted_over(tmpfs: Path) -> Iterator[tuple[Path, int]]:
-    """Yield a directory that another one covers, and a descriptor of what lies below that mount."""
+    """Yield a directory under a mount, and a descriptor of the covered directory."""
     needs_root("mounting")
     work = tmpfs / "work"
     work.mkdir()

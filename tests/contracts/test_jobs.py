@@ -41,7 +41,7 @@ def test_detach_then_attach(cli: Cli, crowded: Path, strategy: str) -> None:
         assert (report["deleted_files"], report["deleted_directories"]) == (FILES, 1)
     assert cli.state_of(job) == "done"
     assert not (crowded / "target").exists()
-    # And whoever comes too late with an order is told so
+    # And a command that comes too late is answered so
     for order in ("pause", "resume", "cancel"):
         cli.run(order, job).expect(2).assert_one_sentence()
 

@@ -33,7 +33,7 @@ chain lies in another group of blocks, and reading their bitmaps is most of the 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Return a directory that is this user's alone, to work in."""
+    """Return a directory to work in that only this user can access."""
     place = tmp_path / "place"
     place.mkdir(mode=0o700)
     return place
@@ -46,7 +46,7 @@ def mounts_at(place: Path) -> list[str]:
 
 
 def loop_files() -> str:
-    """Return what losetup tells."""
+    """Return the output of losetup."""
     return subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True).stdout
 
 

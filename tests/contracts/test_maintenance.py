@@ -19,7 +19,7 @@ __all__ = ["full", "spool"]
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
 def test_without_a_terminal_it_needs_yes(cli: Cli, spool: Path, command: str) -> None:
-    """Given nobody to ask, nothing is changed."""
+    """Without a terminal for the confirmation, nothing is changed."""
     inode = spool.stat().st_ino
 
     assert "Add --yes" in refused(cli.run(command, spool), 2)
@@ -29,7 +29,7 @@ def test_without_a_terminal_it_needs_yes(cli: Cli, spool: Path, command: str) ->
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
 def test_a_read_only_policy_forbids_it(cli: Cli, spool: Path, command: str) -> None:
-    """Given that deleting is switched off, maintenance is too."""
+    """A policy that forbids deleting forbids maintenance too."""
     finished = cli.run(command, spool, "--yes", environment={"TUI_FS_READ_ONLY": "1"})
 
     assert "read-only" in refused(finished)
@@ -37,7 +37,7 @@ def test_a_read_only_policy_forbids_it(cli: Cli, spool: Path, command: str) -> N
 
 
 def test_a_read_only_policy_forbids_undoing(cli: Cli, full: Path) -> None:
-    """Given that deleting is switched off, what was put aside stays there."""
+    """A policy that forbids deleting also forbids an undo."""
     record = put_aside(cli, full)
     order = ("aside", "--undo", record["id"], "--yes")
 
@@ -49,7 +49,7 @@ def test_a_read_only_policy_forbids_undoing(cli: Cli, full: Path) -> None:
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
 def test_a_mount_point_is_refused(cli: Cli, spool: Path, command: str) -> None:
-    """Given a mounted file system, it is refused as for deleting."""
+    """A mount point is refused, as for deleting."""
     needs_root("mounting")
     mount_tmpfs(spool)
     try:
@@ -60,14 +60,14 @@ def test_a_mount_point_is_refused(cli: Cli, spool: Path, command: str) -> None:
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
 def test_a_subvolume_is_refused(cli: Cli, btrfs: Path, command: str) -> None:
-    """Given a subvolume of btrfs, the sentence calls it by its name."""
+    """The refusal of a btrfs subvolume calls it a subvolume."""
     make = ["btrfs", "-q", "subvolume", "create", str(btrfs / "spool")]
     subprocess.run(make, check=True, capture_output=True)
     assert "is a subvolume" in refused(cli.run(command, btrfs / "spool", "--yes"))
 
 
 def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> None:
-    """Given something mounted on the twin in another namespace, undoing is refused."""
+    """A mount on the twin in another namespace makes the undo be refused."""
     needs_root("a mount namespace")
     record = put_aside(cli, full, "--twin")
     with other_namespace('mount -t tmpfs none "$1"', full) as pid:
@@ -80,7 +80,7 @@ def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> N
 
 
 def test_a_job_under_another_name_is_seen(cli: Cli, tmpfs: Path) -> None:
-    """Given a job that reaches it by a bind mount, it is not put aside."""
+    """A directory that a job reaches by a bind mount is not set aside."""
     needs_root("mounting")
     tree, other = tmpfs / "tree", tmpfs / "other"
     (tree / "inner").mkdir(parents=True)
@@ -99,7 +99,7 @@ def test_a_job_under_another_name_is_seen(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_a_begun_deletion_is_not_undone(cli: Cli, tmpfs: Path) -> None:
-    """Given a job on what was put aside, running or ended, putting it back is refused."""
+    """A job on what was set aside, running or ended, makes the undo be refused."""
     spool = tmpfs / "spool"
     flat(spool, 20_000)
     record = put_aside(cli, spool)
@@ -114,7 +114,7 @@ def test_a_begun_deletion_is_not_undone(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_a_directory_with_a_job_is_left_alone(cli: Cli, tmpfs: Path) -> None:
-    """Given a job at work below it, it is not put aside."""
+    """A directory with a job at work below it is not set aside."""
     tree = tmpfs / "tree"
     tree.mkdir()
     flat(tree / "inner", 20_000)
@@ -129,7 +129,7 @@ def test_a_directory_with_a_job_is_left_alone(cli: Cli, tmpfs: Path) -> None:
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
 def test_a_lower_layer_of_an_overlay_is_named(cli: Cli, tmpfs: Path, command: str) -> None:
-    """Given a directory of a lower layer, which the kernel does not rename (EXDEV)."""
+    """A directory of a lower layer, which the kernel does not rename (EXDEV), is refused."""
     spool = mount_overlay(tmpfs, lambda lower: (lower / "spool").mkdir()) / "spool"
     sentence = refused(cli.run(command, spool, "--yes"))
     assert f"{spool} is in a lower layer of an overlay, which cannot rename it" in sentence
@@ -139,7 +139,7 @@ def test_a_lower_layer_of_an_overlay_is_named(cli: Cli, tmpfs: Path, command: st
 
 @pytest.mark.parametrize("command", [("recreate",), ("aside", "--twin")])
 def test_another_quota_project_is_named(cli: Cli, xfs: Path, command: tuple[str, ...]) -> None:
-    """Given a directory whose project is not the one that its parent hands down (EXDEV)."""
+    """A directory whose project is not the one that its parent passes on (EXDEV) is refused."""
     chattr = needs_tool("chattr", package="e2fsprogs")
     spool = xfs / "spool"
     spool.mkdir()

@@ -1,4 +1,4 @@
-"""Very many targets beside very many mounts: the mount table is read once for each check."""
+"""Very many targets among very many mounts: each check reads the mount table once."""
 
 import os
 import subprocess

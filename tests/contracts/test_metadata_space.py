@@ -1,4 +1,4 @@
-"""Space that metadata gives back: what is told before, and what statvfs says afterwards."""
+"""Space freed from metadata: the estimate before, and statvfs afterwards."""
 
 import os
 import shutil

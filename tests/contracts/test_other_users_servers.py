@@ -32,7 +32,7 @@ def test_a_server_that_lies_to_rm_leads_measuring_nowhere(tmpfs: Path, victim: P
     with user_server(tmpfs / "served", UID, lead=victim.parent) as target:
         output = run(command_for(target, LONG_ENOUGH_S))
         assert victim.exists()
-        # And it is measured, and nothing is left beside the target
+        # And it is measured, and nothing is left next to the target
         assert "prices" in output, output
         assert os.listdir(target.parent) == ["target"]
 

@@ -1,4 +1,4 @@
-"""No two jobs at work in one directory, or in one inside the other; beside each other they may."""
+"""Two jobs never run in the same directory or in nested ones; in sibling directories they may."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SLOWLY = ("--rate", "300")
 
 @pytest.fixture
 def tree(tmpfs: Path) -> Path:
-    """Return a tree that takes minutes at the rate SLOWLY, and some time until that is kept."""
+    """Return a tree that takes minutes at the rate SLOWLY, and some time until the limit holds."""
     tree = tmpfs / "tree"
     many_directories(tree, 3, 30_000)
     return tree
@@ -147,7 +147,7 @@ def test_of_jobs_started_at_the_same_moment_at_most_one_runs(cli: Cli, tree: Pat
         assert supervisor.stdout is not None and supervisor.stdout.read(1) == READY
     for supervisor in supervisors:
         assert supervisor.stdin is not None
-        _tell(supervisor.stdin.fileno())
+        _order_start(supervisor.stdin.fileno())
     wait_until(lambda: all(job["state"] != "running" for job in cli.jobs()), "the jobs' ends")
     journals = [cli.journal(folder.job_id) for folder in folders]
     began = [any(event["type"] == "StepStarted" for event in journal) for journal in journals]
@@ -169,8 +169,8 @@ def _start_supervisor(folder: JobFolder) -> "subprocess.Popen[bytes]":
     )
 
 
-def _tell(descriptor: int) -> None:
-    """Return a supervisor the word; one that has refused does not listen."""
+def _order_start(descriptor: int) -> None:
+    """Order a supervisor to begin; one that has refused does not read the order."""
     try:
         os.write(descriptor, GO)
     except BrokenPipeError:

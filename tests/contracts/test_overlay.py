@@ -1,4 +1,4 @@
-"""Deleting on an overlay, as in every container: what lies in a lower layer is only hidden."""
+"""Deleting on an overlay, as in every container: entries of a lower layer are only hidden."""
 
 import os
 import re

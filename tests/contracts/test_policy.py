@@ -60,7 +60,7 @@ _PAIR = re.compile(r'(\w+)=("[^"]*"|[^ "]*)(?: |\Z)')
 
 @pytest.fixture
 def target(tmpfs: Path) -> Path:
-    """Return a tree of 9 entries in a directory that holds nothing else."""
+    """Return a tree of 9 entries that is alone in its directory."""
     target = tmpfs / "place" / "t"
     target.mkdir(parents=True)
     many_directories(target, 2, 3)
@@ -69,7 +69,7 @@ def target(tmpfs: Path) -> Path:
 
 @pytest.fixture
 def before(target: Path) -> Manifest:
-    """Return what the target is before anything happens."""
+    """Return the manifest of the target before the test."""
     return manifest(target)
 
 
@@ -90,7 +90,7 @@ def plan_of(target: Path, strategy: StrategyName = RM) -> Plan:
 
 
 def report_of(plan: Plan) -> Json:
-    """Start the supervisor of a plan without asking anybody else, and return its report."""
+    """Start the supervisor of a plan directly and return its report."""
     folder = start(plan, lambda: True)
     assert folder is not None
     value = json.loads(Path(folder.report).read_text(encoding="utf-8"))
@@ -104,7 +104,7 @@ def test_what_a_policy_forbids_is_refused(
     cli: Cli, target: Path, before: Manifest, rule: str, answer: str
 ) -> None:
     path = write_policy(target, FORBIDDING[rule])
-    # When somebody wants to delete against it, or only to see what would run
+    # When a user wants to delete against it, or only to see what would run
     finished = cli.run("delete", "--strategy", "rm", answer, target)
     finished.expect(3).assert_one_sentence()
     assert str(path) in finished.stderr
@@ -190,7 +190,7 @@ def test_the_administrators_policy_binds_too(
 def test_the_supervisor_itself_asks_the_policy(
     cli: Cli, target: Path, before: Manifest, rule: str
 ) -> None:
-    # A plan of somebody who did not look at the policy
+    # A plan from a client that did not check the policy
     plan = plan_of(target)
     texts = FORBIDDING | {"name not typed": "type_name_above_entries = 8", "damaged": "never"}
     write_policy(target, texts[rule])
@@ -234,7 +234,7 @@ def test_the_read_only_variable_refuses(
     finished.expect(3).assert_one_sentence()
     assert "TUI_FS_READ_ONLY" in finished.stderr
     assert manifest(target) == before
-    # And looking goes on
+    # And a survey still runs
     cli.run("survey", target, environment={"TUI_FS_READ_ONLY": "1"}).expect(0)
 
 
@@ -296,7 +296,7 @@ def test_start_and_end_are_audited_and_no_name_can_forge_a_line(
     assert types[:2] == ["JobStarted", "Audited"]
     assert types[-2:] == ["Audited", "JobFinished"]
     lines = [event["line"] for event in events if event["type"] == "Audited"]
-    # And each is one line of printable text in which every key stands once
+    # And each is one line of printable text in which every key occurs once
     for line, event in zip(lines, ("start", "end"), strict=True):
         assert line.isprintable()
         pairs = _PAIR.findall(line)

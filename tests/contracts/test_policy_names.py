@@ -20,7 +20,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture
 def place(tmpfs: Path) -> Iterator[Path]:
-    """Yield an empty directory in which something may be mounted."""
+    """Yield an empty directory for mounts."""
     needs_root("mounting")
     yield tmpfs
     unmount_below(tmpfs)

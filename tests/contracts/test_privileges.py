@@ -109,7 +109,7 @@ def test_a_copy_of_python_that_lends_rights_is_refused(
     copy.chmod(0o755)
     lend(copy)
     before = manifest(target)
-    copy_fd = os.open(copy, os.O_RDONLY)  # the way to it is root's; the copy is everybody's
+    copy_fd = os.open(copy, os.O_RDONLY)  # its path is root's; its mode admits everyone
     os.set_inheritable(copy_fd, True)
     entry = "from tui_fs.cli import entry_point; entry_point()"
     words = ["-c", entry, "delete", "--strategy", "rm", "--yes", str(target)]
@@ -177,7 +177,7 @@ def test_another_user_has_no_say_in_a_job(cli: Cli, tmpfs: Path) -> None:
     orders = ("cancel", "pause", "rate off", "gentle on", "nice 19", "ionice idle")
     for order in orders[:2]:
         assert "Permission denied" in ask_as_nobody(folder, order).stderr
-    # And where the way is open all the same, each is told whose job it is
+    # And where the directories are open all the same, the refusal names the job's owner
     folder.chmod(0o755)
     (folder / "control.sock").chmod(0o666)
     for order in orders:
@@ -251,7 +251,7 @@ RACIEST = (shared_inside, below_another_users)
 
 @pytest.fixture
 def place(tmpfs: Path) -> Iterator[Path]:
-    """Yield a directory that others can reach but not replace, with a sentinel beside it."""
+    """Yield a directory that others can reach but not replace, with a sentinel next to it."""
     needs_root("giving directories away")
     sentinel = Sentinel(tmpfs)
     (tmpfs / "place").mkdir(mode=0o755)
@@ -264,7 +264,7 @@ def place(tmpfs: Path) -> Iterator[Path]:
 def test_a_strategy_that_could_be_led_astray_is_refused(
     cli: Cli, place: Path, strategy: str, build: Callable[[Path], Path]
 ) -> None:
-    # A tree where somebody else can exchange a directory
+    # A tree where another user can exchange a directory
     target = build(place)
     before = manifest(target)
     for option in ("--yes", "--dry-run"):
@@ -320,7 +320,7 @@ def test_a_strategy_that_holds_directories_runs_anywhere(
 
 
 def names_of_the_target(report: Json, target: Path) -> set[str]:
-    """Return the words by which the commands name the target, without an end slash."""
+    """Return the arguments that name the target, without a trailing slash."""
     words = {word.rstrip("/") for argv in report["command"] for word in argv}
     assert not any(str(target) in word for word in words - {str(target)})
     return words & {str(target), f"./{target.name}", target.name, "."}

@@ -34,8 +34,8 @@ ALLOWED = ("gentle on", "pause", "cancel")
 
 @pytest.fixture(params=("variable", "policy"))
 def switch_on(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], None]]:
-    """Yield what turns read-only mode on, in each way there is but --read-only, which sets the
-    variable for every process.
+    """Yield a switch for read-only mode: each but --read-only, which sets the variable for
+    every process.
     """
     with pytest.MonkeyPatch.context() as patch:
 
@@ -131,7 +131,7 @@ def test_no_directory_is_changed(cli: Cli, tmpfs: Path, switch_on: Callable[[], 
 def test_an_estimate_measures_nothing(tmpfs: Path, switch_on: Callable[[], None]) -> None:
     flat(tmpfs / "target", 3)
     before = tmpfs.stat().st_mtime_ns
-    # When it is to be measured beside it in read-only mode
+    # When a measurement next to it is due in read-only mode
     switch_on()
     reason = measure(str(tmpfs / "target"))
     # It says why it was not, and nothing was made there

@@ -60,7 +60,7 @@ def _btrfs(*arguments: str | Path) -> None:
 
 @pytest.fixture
 def volume(btrfs: Path) -> Iterator[Path]:
-    """Yield a subvolume with a directory in it, and its read-only snapshot beside it."""
+    """Yield a subvolume with a directory in it, and a sibling read-only snapshot of it."""
     volume = btrfs / "volume"
     _btrfs("subvolume", "create", volume)
     many_directories(volume / "target", 2, 2)

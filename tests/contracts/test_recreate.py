@@ -21,12 +21,12 @@ INDEXED_FILES = 30_000
 
 @pytest.fixture
 def standing(spool: Path, start_python: StartPython) -> int:
-    """Return a process that stands in the directory."""
+    """Start a process whose current directory is the directory."""
     return start_python("", cwd=spool)
 
 
 def test_an_emptied_directory_gets_a_small_index(cli: Cli, ext4: Path) -> None:
-    """Given an ext4 directory that had 30,000 entries, its index is one block afterwards."""
+    """An ext4 directory that had 30,000 entries has an index of one block afterwards."""
     spool = ext4 / "spool"
     flat(spool, INDEXED_FILES)
     for entry in list(os.scandir(spool)):
@@ -44,14 +44,14 @@ def test_an_emptied_directory_gets_a_small_index(cli: Cli, ext4: Path) -> None:
 
 
 def test_recreating_tells_what_it_did(cli: Cli, spool: Path) -> None:
-    """Given no --json, one sentence tells the size before and after."""
+    """Without --json, one sentence states the size before and after."""
     finished = cli.run("recreate", spool, "--yes").expect(0)
 
     assert re.search(rf"{spool} is recreated: .* took .*, now ", finished.stdout.decode())
 
 
 def test_recreating_refuses_what_it_must(cli: Cli, full: Path) -> None:
-    """Given entries, nothing there, a link or a file, it is refused with the right exit code."""
+    """A directory with entries, a missing path, a link or a file is refused with its exit code."""
     link = full.parent / "link"
     link.symlink_to("spool")
 
@@ -64,7 +64,7 @@ def test_recreating_refuses_what_it_must(cli: Cli, full: Path) -> None:
 
 
 def test_who_stands_in_it_is_named(cli: Cli, spool: Path, standing: int) -> None:
-    """Given a process in the directory, it is named, and only --accept-occupants leaves it."""
+    """A process in the directory is named, and only --accept-occupants leaves it there."""
     sentence = refused(cli.run("recreate", spool, "--yes"))
     assert f"Process {standing} " in sentence
     assert "--accept-occupants" in sentence
@@ -86,7 +86,7 @@ def mounted_on(spool: Path) -> Iterator[int]:
 
 
 def test_a_mount_of_a_container_stays(cli: Cli, spool: Path, mounted_on: int) -> None:
-    """Given something mounted on it in another namespace, no option lets it be removed."""
+    """With a mount on it in another namespace, no option permits the removal."""
     inode = spool.stat().st_ino
 
     for option in ((), ("--accept-occupants",)):

@@ -1,4 +1,4 @@
-"""A /proc of which a container hides parts: jobs run, and missing figures are named."""
+"""A /proc with parts hidden by a container: jobs run, and missing figures are named."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A job that died is taken up again; what it has left is confirmed anew."""
+"""A job that died is resumed; what it left is confirmed again."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One job deletes several directories, and says of each what became of it."""
+"""One job deletes several directories and reports the result of each."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ class Row:
         return {path: manifest(path) for path in self.beside}
 
     def assert_only_these_are_gone(self, *left: Path) -> None:
-        """Fail unless all that stood beside them is whole, and of the targets just these stay."""
+        """Fail unless their siblings are whole and just these targets are left."""
         self.sentinel.assert_whole()
         assert self._beside() == self.before
         expected = {self.sentinel.root, *self.beside, *left}
@@ -50,7 +50,7 @@ class Row:
 
 @pytest.fixture(params=("firm", "open"))
 def row(request: pytest.FixtureRequest, tmpfs: Path) -> Row:
-    """Return targets whose paths nobody else can exchange, and such that everybody can."""
+    """Return targets whose paths no other user can exchange, and targets whose paths all can."""
     place = tmpfs / "place"
     place.mkdir()
     place.chmod(0o777 if request.param == "open" else 0o755)
@@ -95,7 +95,7 @@ def test_filters_hold_in_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
         (target / "below").mkdir(parents=True)
         for name in ("one.log", "below/two.log", "three.txt", "below/four.txt"):
             (target / name).touch()
-    targets[1].chmod(0o777)  # no race by the way to it, but within it
+    targets[1].chmod(0o777)  # no race on the path to it, but within it
     options = ("--name", "*.log", "--accept-races")
     report = delete(cli, strategy, targets, *options).expect(0).report()
     assert report["deleted_files"] == 6
@@ -108,7 +108,7 @@ def test_filters_hold_in_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
 
 @pytest.fixture
 def locked(ext4: Path) -> Iterator[Path]:
-    """Yield a place with three targets, of which the second holds an entry that must stay."""
+    """Yield a place with three targets; the second has an entry that must stay."""
     needs_root("immutable files")
     chattr = needs_tool("chattr", package="e2fsprogs")
     for name in "abc":

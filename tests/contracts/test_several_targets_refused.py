@@ -24,7 +24,7 @@ def test_one_that_is_not_there_refuses_all(cli: Cli, tmpfs: Path, strategy: str)
 
 @pytest.mark.parametrize("what", ("link", "mount point", "system"))
 def test_one_that_is_forbidden_refuses_all(cli: Cli, tmpfs: Path, what: str) -> None:
-    # Targets, of which one may not be deleted
+    # Targets, one of which may not be deleted
     flat(tmpfs / "a", 3)
     forbidden = tmpfs / "b"
     if what == "link":

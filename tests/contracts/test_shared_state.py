@@ -17,7 +17,7 @@ from tui_fs.job.store import create
 def one_place(
     request: pytest.FixtureRequest, state_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let state and runtime directory be the same, in one of three ways."""
+    """Make state and runtime directory the same, by one of three methods."""
     runtime = Path(os.environ["XDG_RUNTIME_DIR"])
     if request.param == "same path":
         state_home.mkdir(mode=0o700)

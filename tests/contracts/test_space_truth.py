@@ -38,7 +38,7 @@ class Before:
 
     @classmethod
     def of(cls, target: Path) -> "Before":
-        """Look at a tree on its file system."""
+        """Survey a tree and record the state of its file system."""
         subprocess.run(["sync", "-f", target], check=True)
         survey = list(SurveyRunner([str(target)]).run())[-1]
         device = target.stat().st_dev
@@ -46,7 +46,7 @@ class Before:
         return cls(target, device, survey, space_of(str(target)), scan)
 
     def causes(self) -> tuple[Discrepancy, ...]:
-        """Delete it, look again, and return the causes."""
+        """Delete it, compare the space, and return the causes."""
         subprocess.run(["rm", "-rf", "--", self.target], check=True)
         place = str(self.target.parent)
         settle(place)
@@ -66,7 +66,7 @@ class Before:
 
 @pytest.fixture
 def small_ext4(mount_root: Path) -> Iterator[Path]:
-    """Yield an ext4 of 64 MiB, of which half is reserved for root, to each test anew."""
+    """Yield a new ext4 of 64 MiB with half of it reserved for root."""
     reserve, options = ("-m", "50"), "loop,noinit_itable"
     point = mount_image(mount_root / "reserved", "ext4", 64 * MIB, *reserve, options=options)
     yield point
@@ -74,7 +74,7 @@ def small_ext4(mount_root: Path) -> Iterator[Path]:
 
 
 def write(path: Path, mebibytes: int) -> None:
-    """Write a file of so many MiB."""
+    """Write a file of this size in MiB."""
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"x" * (mebibytes * MIB))
 
@@ -96,7 +96,7 @@ def test_a_held_file(ext4: Path, start_python: StartPython) -> None:
     assert (cause.kind, cause.pid, cause.bytes) == (DiscrepancyKind.HELD_OPEN, pid, blocks_bytes)
     assert cause.command == Path(f"/proc/{pid}/comm").read_text().strip()
     assert str(file) in cause.sentence
-    # And what it advises gives the space back
+    # And following its advice frees the space
     command = cause.advice.partition("open: '")[2].partition("'")[0]
     assert command.startswith(f": > /proc/{pid}/fd/")
     free_before = os.statvfs(ext4).f_bfree

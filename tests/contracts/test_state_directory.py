@@ -1,4 +1,4 @@
-"""Where jobs are kept when the state directory is full, unwritable, or in somebody else's hands."""
+"""Where jobs are kept when the state directory is full, unwritable, or another user's."""
 
 import os
 import shlex
@@ -215,7 +215,7 @@ def jobs_readable(path: Path) -> None:
 
 
 def link_of_another(path: Path) -> None:
-    """Whoever owns a directory can point a link in it elsewhere at any moment."""
+    """The owner of a directory can point a link in it elsewhere at any moment."""
     owned(path)
     (path.parent / "firm").mkdir(mode=0o700)
     (path / "tui-fs").symlink_to(path.parent / "firm")
@@ -244,7 +244,7 @@ def link_in_a_writable_directory(path: Path) -> None:
 def test_a_state_directory_in_other_hands_is_refused(
     cli: Cli, state_home: Path, small: Path, prepare: Callable[[Path], None]
 ) -> None:
-    # A state directory that somebody else can exchange or write
+    # A state directory that another user can exchange or write
     needs_root("giving a directory away")
     prepare(state_home)
     assert "this user" in assert_not_started(cli, small)
@@ -294,7 +294,7 @@ def test_a_job_survives_a_state_directory_that_is_full_for_seconds(
     assert [pace["nice"] for pace in changes] == [*range(11, 17), 16]
     assert [pace["rate_per_s"] for pace in changes] == [int(SLOWLY[1])] * 6 + [0]
     assert _longest_silence_s(events) < 2
-    # And its log tells of it
+    # And its log mentions it
     log = (cli.jobs_directory / job / "log").read_text()
     assert "Traceback" not in log
 
@@ -368,7 +368,7 @@ def test_all_files_of_a_job_are_its_owners_alone_whatever_the_umask(
 ) -> None:
     without_umask = cli.wrapped(after_shell("umask 0"))
     job = start_slowly(without_umask, target, "rsync")
-    # Nobody else may enter or read
+    # No other user may enter or read
     modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in state_home.rglob("*")}
     directories = {path for path in modes if path.is_dir()}
     assert {path.name for path in directories} == {"tui-fs", "jobs", job, "empty"}

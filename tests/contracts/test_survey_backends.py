@@ -1,4 +1,4 @@
-"""The native engine and the walkers in Python tell the same of the same trees."""
+"""The native engine and the Python walkers report the same for the same trees."""
 
 import os
 import stat
@@ -107,7 +107,7 @@ def test_a_directory_of_30_000_files_and_directories(tmpfs: Path) -> None:
 
 
 def test_modes_owners_and_attributes(ext4: Path) -> None:
-    # Directories of all modes, of somebody else, immutable, append-only
+    # Directories of all modes, of another user, immutable, append-only
     needs_root("chown, chattr")
     needs_tool("chattr", package="e2fsprogs")
     for mode in (0o700, 0o755, 0o775, 0o777, 0o1777, 0o2770):

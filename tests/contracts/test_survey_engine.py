@@ -99,7 +99,7 @@ class TestEngine:
 
     @pytest.fixture
     def many(self, tmp_path: Path) -> Path:
-        """Return a tree of which more is told than a pipe holds."""
+        """Return a tree whose records exceed the capacity of a pipe."""
         root = tmp_path / "many"
         for number in range(2_000):
             (root / f"{number % 20}" / f"directory-{number}").mkdir(parents=True)
@@ -217,7 +217,7 @@ def test_both_backends_count_the_directories_that_an_acl_opens(
             grant(tree / name, *entry)
     monkeypatch.setattr(os, "geteuid", lambda: DAEMON)
     *_, survey = SurveyRunner([str(tree)], checks_surroundings=False, backend=backend).run()
-    # Those count whose list grants write access to somebody else
+    # Those count whose list grants write access to another user
     assert (survey.backend, survey.writable_by_others) == (backend, 2)
 
 

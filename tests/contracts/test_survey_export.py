@@ -73,7 +73,7 @@ def test_ncdu_reads_what_is_exported(cli: Cli, tree: Path, tmp_path: Path) -> No
 
 
 def entries_of(exported: bytes) -> list[tuple[str, list[tuple[str, Any]]]]:
-    """Return all entries with their fields, whatever order the directories were read in."""
+    """Return all entries with their fields, sorted, as directories are read in any order."""
     directories: list[tuple[str, list[tuple[str, Any]]]] = []
     waiting = [("", json.loads(exported.decode("utf-8", "surrogateescape"))[3])]
     while waiting:
@@ -109,7 +109,7 @@ def si(size_bytes: float) -> str:
 
 
 def shown_by(*command: str) -> str:
-    """Return the text that a full-screen program paints until it tells the number of items."""
+    """Return the text that a full-screen program paints until it shows the number of items."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(command[0], command, {"TERM": "xterm", "COLUMNS": "120", "LINES": "30"})
@@ -201,12 +201,12 @@ def test_an_export_is_private_and_replaces_nothing(cli: Cli, tree: Path, tmp_pat
     before = file.read_bytes()
     cli.run("survey", tree, "--export", file).expect(2).assert_one_sentence()
     assert file.read_bytes() == before
-    # And with --force it is replaced; --json tells about it
+    # And with --force it is replaced; --json reports it
     report = cli.run("survey", tree, "--export", file, "--force", "--json").expect(0).object()
     assert report["schema"] == 1
     assert report["file"] == str(file)
     assert report["entries"] == before.count(b'"name"')
-    # And no half file is left beside it
+    # And no partial file is left next to it
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".tui")]
 
 

@@ -123,7 +123,7 @@ def test_when_the_supervisor_dies_the_deletion_ends_and_is_called_dead(
     assert left > 0, "all was deleted after the supervisor's death"
     # And it is called dead, never running
     cli.wait_for_state(job, "died", deadline_s=10)
-    # And the report tells what was deleted at least
+    # And the report states the least that was deleted
     report = cli.run("attach", "--json", job).expect(5).report()
     assert report["outcome"] == "died"
     assert 0 < report["deleted_files"] + report["deleted_directories"] <= FILES - left

@@ -86,7 +86,7 @@ def _assert_each_reports_and_ends(
             assert "has not answered for 3 s; still waiting. Ctrl-C ends this." in sentence
         for waiting in waits:
             waiting.process.send_signal(number)
-        for waiting in waits:  # one signal ends each, and whoever reads its output sees the end
+        for waiting in waits:  # one signal ends each, and a reader of its output sees end of file
             waiting.process.communicate(timeout=SOON_S)
             # the same to a shell
             assert waiting.process.returncode in (-number, 128 + number), waiting.words
