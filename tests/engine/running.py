@@ -1,4 +1,4 @@
-"""Running the engine's binary and reading what it tells."""
+"""Run the engine's binary and read its output."""
 
 import json
 import os
@@ -57,7 +57,7 @@ class Ended:
     """How a run of the engine ended.
 
     Attributes:
-        counts: the last counts it has told.
+        counts: the last counts that it printed.
         messages: lines of standard error.
     """
 
@@ -111,7 +111,7 @@ class Conversation:
     def __init__(
         self, *arguments: str | Path, first: str = "", descriptors: int | None = None
     ) -> None:
-        """Start it with at most so many descriptors; the command `first` waits for it already."""
+        """Start it with at most this many descriptors; the command `first` is queued before."""
         heard, writer = os.pipe()
         self._commands = os.fdopen(writer, "wb", buffering=0)
         self._commands.write(first.encode())

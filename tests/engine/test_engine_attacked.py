@@ -1,4 +1,4 @@
-"""What somebody in the tree, or beside it, may do to lead the engine astray or to stop it."""
+"""Attempts of another process, in the tree or next to it, to misdirect or stop the engine."""
 
 import os
 import signal
@@ -129,7 +129,7 @@ def test_without_proc_and_openat2_it_refuses_and_does_not_pass_over(ext4: Path) 
         timeout=DEADLINE_S,
         check=False,
     )
-    # What is left was told; nothing was taken for gone
+    # The engine reported what is left; it took nothing for gone
     left = len(os.listdir(target))
     assert finished.returncode == (1 if left else 0), finished.stderr
     assert bool(finished.stderr) == bool(left)
@@ -223,7 +223,7 @@ def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: P
     run.say("pause")
     run.next_counts()
     (begun,) = [name for name in names if len(os.listdir(ends[name])) < CROWDED]
-    # When the directory goes, one of somebody else gets its number and has things of these names,
+    # When the directory goes, another user's gets its number and has entries of these names,
     # and what is being emptied is moved into it
     for name in names:
         os.rename(above / name, ext4 / name)

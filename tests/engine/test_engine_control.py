@@ -73,7 +73,7 @@ def test_a_rate_is_kept(tmpfs: Path) -> None:
     engine = Conversation("--rate", str(SLOW_PER_S), "--", target)
     for _ in range(10):
         counts = engine.next_counts()
-        # It has not removed more than that permits, of which a quarter of a second is saved
+        # It has not removed more than the rate permits, plus a burst of a quarter of a second
         assert counts["removed"] <= SLOW_PER_S * (time.monotonic() - began + 0.25) + 1
     assert engine.say("rate off")["problem"] is None
     assert engine.end().expect(0).counts["removed"] == 50 * 101 + 1
@@ -137,7 +137,7 @@ def test_memory_of_a_deep_chain(tmpfs: Path) -> None:
 
 
 def test_memory_of_a_deep_chain_of_wide_levels(tmpfs: Path) -> None:
-    # Directories inside each other with so many others beside them that the names of all
+    # Nested directories with so many siblings at each level that the names of all
     # would take 100 MiB; the last one made is the first that tmpfs lists
     levels, beside = 700, 600
     at = os.open(tmpfs, os.O_RDONLY)

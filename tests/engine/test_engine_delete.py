@@ -1,4 +1,4 @@
-"""The engine removes what it is told to, all of it, and nothing else."""
+"""The engine removes all of its targets and nothing else."""
 
 import os
 import random
@@ -39,7 +39,7 @@ def test_all_of_a_tree_and_nothing_beside_it(
     counted = census(target)
     options = ("--keep-root",) if keep_root else ()
     ended = delete(*way, *options, "--", target).expect(0)
-    # It is gone, what is beside it is not, and it was counted to the entry
+    # It is gone, its siblings are not, and every entry was counted
     kept = int(keep_root)
     sentinel.assert_whole()
     assert sorted(os.listdir(filesystem)) == ["sentinel", "target"][: 1 + kept]
@@ -99,7 +99,7 @@ def test_deep_chain_of_a_lower_layer_is_removed_though_deleting_changes_birth_ti
 
 @pytest.fixture(params=("tmpfs", "xfs"))
 def either_end(request: pytest.FixtureRequest) -> Path:
-    """Return a place where names are taken from one end, and one where from both."""
+    """Return a place where names are taken from one end, and one where from both ends."""
     place: Path = request.getfixturevalue(request.param)
     return place
 
@@ -185,7 +185,7 @@ def test_filters_choose_as_find_does(ext4: Path, filters: tuple[str, ...]) -> No
 
 
 def test_another_directory_than_the_pinned_one_is_not_touched(ext4: Path) -> None:
-    # Two targets, the second of which is not what was confirmed
+    # Two targets; the second is not the confirmed directory
     first, second = ext4 / "first", ext4 / "second"
     flat(first, 3)
     flat(second, 3)

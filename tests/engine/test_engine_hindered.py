@@ -1,4 +1,4 @@
-"""What cannot be removed is told and left; everything else goes."""
+"""The engine reports and leaves what it cannot remove; it removes everything else."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def failures(messages: tuple[str, ...]) -> set[tuple[str, str, str]]:
 
 @pytest.mark.root
 def test_directories_that_may_not_be_written_keep_what_is_in_them(ext4: Path) -> None:
-    # An ordinary user's tree in which two directories are somebody else's
+    # An ordinary user's tree in which two directories are another user's
     needs_root("another user's rights")
     target = ext4 / "target"
     many_directories(target, 4, 10)
@@ -46,7 +46,7 @@ def test_directories_that_may_not_be_written_keep_what_is_in_them(ext4: Path) ->
     hidden.chmod(0o700)
     empty.chmod(0o700)
     ended = delete("--", ".", cwd=target, uid=NOBODY).expect(1)
-    # What is left is what was not permitted, each name told once, and an empty directory
+    # What is left is what was not permitted, each name reported once, and an empty directory
     # that could not be read is gone
     assert sorted(os.listdir(target)) == ["directory-00001", "directory-00002"]
     assert len(os.listdir(locked)) == len(os.listdir(hidden)) == 10
@@ -68,7 +68,7 @@ def test_immutable_files_stay_and_the_rest_goes(ext4: Path) -> None:
     stubborn = [os.fsencode(target / "directory-00007" / "file-0000100"), hostile]
     subprocess.run([chattr, "+i", *stubborn], check=True)
     ended = delete("--", target).expect(1)
-    # They and the directories above them are left, and only they are told
+    # They and the directories above them are left, and only they are reported
     subprocess.run([chattr, "-i", *stubborn], check=True)
     left = {os.fsencode(path) for path in target.rglob("*") if not path.is_dir()}
     assert left == set(stubborn)
