@@ -74,7 +74,7 @@ TOKENS: tuple[bytes, ...] = (
 
 @st.composite
 def mutated(draw: st.DrawFn, samples: Sequence[bytes], most: int = 4) -> bytes:
-    """Return a sample that was cut, flipped, torn, repeated, or had something put into it."""
+    """Return a sample that was cut, bit-flipped, split, repeated, or had bytes inserted."""
     text = draw(st.sampled_from(samples))
     for _ in range(draw(st.integers(0, most))):
         start, end = sorted((_place(draw, text), _place(draw, text)))
@@ -120,7 +120,7 @@ def _place(draw: st.DrawFn, text: bytes) -> int:
 
 @st.composite
 def pieces(draw: st.DrawFn, text: bytes) -> list[bytes]:
-    """Return a text in pieces that end anywhere."""
+    """Return a text in pieces that end at any byte."""
     cuts = draw(st.lists(st.integers(0, len(text)), max_size=8))
     ends = sorted({*cuts, len(text)})
     return [text[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
@@ -153,7 +153,7 @@ class _Doubled(dict[str, Any]):
 
 @st.composite
 def damaged(draw: st.DrawFn, value: Any, most: int = 3) -> bytes:
-    """Return the JSON text of a value of which some parts were replaced, lost, added or doubled."""
+    """Return the JSON text of a value with some parts replaced, removed, added or doubled."""
     whole = json.loads(json.dumps(value))
     for _ in range(draw(st.integers(0, most))):
         whole = _damaged(draw, whole)
@@ -163,7 +163,7 @@ def damaged(draw: st.DrawFn, value: Any, most: int = 3) -> bytes:
 
 
 def _damaged(draw: st.DrawFn, value: Any) -> Any:
-    """Go down some way and change one thing there."""
+    """Descend some levels and change one part there."""
     if not isinstance(value, dict | list) or not value:
         return draw(nasty)
     keys: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
@@ -200,7 +200,7 @@ _absolute_paths = _bytes.map(lambda path: PathStr(os.fsdecode(b"/" + path)))
 
 
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
-    """Return values of a type, as far down as it goes."""
+    """Return values of a type, recursively."""
     if hint in _SCALARS:
         return _SCALARS[hint]
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):

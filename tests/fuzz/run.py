@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-_TARGETS = 35  # so many share the inputs; the few others try more
+_TARGETS = 35  # this many share the inputs; the few others try more
 
 
 class Failures:

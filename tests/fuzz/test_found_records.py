@@ -144,7 +144,7 @@ def test_a_number_of_thousands_of_digits_is_refused_in_our_words() -> None:
     ],
 )
 def test_wrong_arguments_are_shown_harmlessly(arguments: list[str]) -> None:
-    # An argument that acts on a terminal (a shell pattern gives names of files)
+    # An argument that acts on a terminal (a shell pattern expands to file names)
     with pytest.raises(BadInput) as refusal:
         parse(arguments)
     assert refusal.value.sentence.isprintable()

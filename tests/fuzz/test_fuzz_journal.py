@@ -32,7 +32,7 @@ nasty_values = st.recursive(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory that many inputs share."""
+    """Return a directory that all inputs share."""
     return tmp_path_factory.mktemp("fuzz")
 
 
@@ -60,7 +60,7 @@ def event_of(line: bytes) -> Event | None:
 
 
 def report_for(events: list[Event]) -> dict[str, Any]:
-    """Fold events and return the report, as a view does."""
+    """Fold events and return the report, as the job view does."""
     snapshot = Snapshot()
     for event in events:
         snapshot = fold(snapshot, event)
@@ -102,7 +102,7 @@ def test_a_damaged_event_that_is_read_stays_what_it_is(line: bytes) -> None:
         event = event_of(line)
         if event is None:
             return
-        # Writing it gives the same again: no figure is not a number
+        # Writing it returns the same again: no figure is NaN
         assert event_of(event_line(event)) == event
 
 

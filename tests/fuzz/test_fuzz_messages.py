@@ -1,4 +1,4 @@
-"""What the tools print: damaged, torn, quoted in every way, and in pieces of any size."""
+"""The tools' output: damaged, split, with every quoting style, in pieces of any size."""
 
 import os
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ def test_a_name_comes_back_from_any_quoting(name: bytes, data: st.DataObject) ->
 
 
 def _parts(data: st.DataObject, name: bytes) -> list[bytes]:
-    """Quote each byte in one of the ways that coreutils has."""
+    """Quote each byte in one of the coreutils quoting styles."""
     parts: list[bytes] = []
     for number in name:
         byte = bytes([number])

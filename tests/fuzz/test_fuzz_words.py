@@ -84,7 +84,7 @@ def test_any_command_line_is_understood_or_refused(arguments: list[str]) -> None
             assert printed.getvalue()
             return
         except BadInput as refusal:
-            # ... or a sentence that a terminal can be given, ...
+            # ... or a sentence that is safe to print on a terminal, ...
             assert refusal.sentence.isprintable()
             assert refusal.sentence.endswith(".")
             return
