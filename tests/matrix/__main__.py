@@ -1,4 +1,4 @@
-"""Write docs/contract-matrix.md anew; further arguments go to pytest (-k, say)."""
+"""Regenerate docs/contract-matrix.md; further arguments go to pytest (such as -k)."""
 
 import os
 import sys

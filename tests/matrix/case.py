@@ -15,13 +15,13 @@ DONE, PARTIAL, USAGE, REFUSED, MISSING, DIED, CANCELLED = 0, 1, 2, 3, 4, 5, 130
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What holds for a case, in a sentence that can be false.
+    """An outcome of a case that a test can refute.
 
     Attributes:
         codes: the exit codes that keep it.
         left_entries: how many names must be left; None if any number may.
-        covers_outside: it also holds for what lies outside the target; where it does not, what
-            happens there depends on the moment and is not put on the page.
+        covers_outside: it also holds outside the target. Where it does not, what happens there
+            depends on timing and is not on the page.
     """
 
     sentence: str
@@ -32,13 +32,13 @@ class Promise:
 
 @dataclass(slots=True)
 class Scene:
-    """Where a cell plays.
+    """The scene of a cell.
 
     Attributes:
-        place: a directory of ext4 that the target and the sentinel lie in.
-        runtime: where jobs go that have no room elsewhere; not there unless the case makes it.
+        place: an ext4 directory with the target and the sentinel.
+        runtime: the fallback directory for jobs without room elsewhere; the case must make it.
         built_entries: names in the target before the job, the target included.
-        until_the_end: left when the job has ended.
+        until_the_end: closed when the job has ended.
     """
 
     cli: Cli
@@ -57,13 +57,13 @@ class Scene:
         return self.cli.jobs_directory.parent.parent
 
     def make_target(self) -> Path:
-        """Make the target, with links to the sentinel, owned by whoever deletes it."""
+        """Make the target, with links to the sentinel, owned by the user that deletes it."""
         self.sentinel.plant(self.target)
         self.give(self.target / "places")
         return self.give(self.target)
 
     def give(self, path: Path) -> Path:
-        """Make whoever deletes the owner of a name."""
+        """Make the deleting user the owner of a name."""
         if self.is_ordinary:
             os.chown(path, UID, GID, follow_symlinks=False)
         return path
@@ -84,7 +84,7 @@ class Job:
         return [int(pid) for pid in steps[-1]["pids"]]
 
     def pause(self) -> None:
-        """Pause it; its tools stand when this returns."""
+        """Pause it; its tools are stopped when this returns."""
         self._cli.run("pause", self.id).expect(0)
 
     def resume(self) -> None:
@@ -105,17 +105,17 @@ class Case:
     """One row of the matrix.
 
     Attributes:
-        name: what is the matter with the tree; the row's heading.
-        promise: what every strategy promises, but for those in `unlike`.
+        name: the tree's peculiarity; the row's heading.
+        promise: the promise of every strategy except those in `unlike`.
         build: makes the target.
         during: happens in mid-run, in a job of at most `rate` entries a second.
-        after: checks what goes beyond the laws of every cell; what it returns is told as well.
+        after: checks beyond the laws of every cell; the page also prints what it returns.
         options: for `tui-fs delete`.
         is_ordinary: a user without rights deletes.
-        is_without_tool: the strategy's tool is not there.
-        is_counted: nobody else writes or deletes and the disk can be read, so that what was
-            built, what is said to be deleted and what is left must add up.
-        fails_by_chance: what fails depends on the moment, and is not told in the cell.
+        is_without_tool: the strategy's tool is missing.
+        is_counted: no other process writes or deletes and the disk is readable, so that the
+            numbers of built, reported and remaining entries must add up.
+        fails_by_chance: what fails depends on timing and is not in the cell.
         not_for: why the case says nothing about a strategy.
     """
 

@@ -38,7 +38,7 @@ CheckCell = Callable[[Case, str], None]
 
 @pytest.fixture(scope="session")
 def cells(request: pytest.FixtureRequest) -> Iterator[Cells]:
-    """Yield the page's cells; write the page anew at the end where that is asked for."""
+    """Yield the page's cells; regenerate the page at the end if requested."""
     known = read_page(PAGE.read_text()) if PAGE.exists() else {}
     is_written = WRITE_VARIABLE in os.environ
     assert not (is_written and hasattr(request.config, "workerinput")), f"use {HOW_TO_WRITE}"
@@ -77,7 +77,7 @@ def check_cell(
 
     yield check
     for point in (*mounts_below(ext4), *mounts_below(tmp_path)):
-        # A job that has ended holds its directory for a moment; nobody waits for that.
+        # An ended job holds its directory for a moment; no process waits for that.
         subprocess.run(["umount", "--lazy", point], check=True)
 
 

@@ -106,7 +106,7 @@ def _assert_visible(expected: int) -> Callable[[Scene], str]:
 
 
 def _visible_entries(directory: Path) -> int:
-    """Count the names of a tree without looking at what they lead to; the root is one."""
+    """Count the names of a tree without stat; the root counts as one."""
     visible = 1
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:

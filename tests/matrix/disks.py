@@ -1,4 +1,4 @@
-"""Small disks that are full, or of which a part cannot be read."""
+"""Small disks that are full or partly unreadable."""
 
 import errno
 import subprocess

@@ -1,4 +1,4 @@
-"""Cases in which somebody else works in the tree, or on the job, in mid-run."""
+"""Cases in which another process changes the tree or the job in mid-run."""
 
 import os
 import shutil
@@ -149,7 +149,7 @@ def _it_is_cancelled(_: Scene, job: Job) -> None:
 
 def _refilled_directory(scene: Scene) -> None:
     refilled = scene.make_target() / "refilled"
-    flat(refilled, 20_000)  # so many that the writer has its turn on a busy machine, too
+    flat(refilled, 20_000)  # enough for the writer to get its turn on a busy machine, too
     scene.until_the_end.enter_context(_Writer(refilled))
 
 

@@ -15,7 +15,7 @@ _BY_CODE = {DONE: "done", PARTIAL: "partial"}
 _SAID_BY_THE_CODE = "Nothing of it is left."
 _FAILED = re.compile(r" ?[\d,]+ (?:entry|entries) could not be deleted\.")
 _NUMBER = re.compile(r"(?<!user )\b\d[\d,]*\b")
-_JOURNAL_WAITS = re.compile("The journal cannot be written: ")  # told in the log, if that can be
+_JOURNAL_WAITS = re.compile("The journal cannot be written: ")  # written to the log, if possible
 _LONGEST = re.compile(r"the longest here has [\d,]+")
 _JOB_ID = re.compile(r"\b[0-9a-f]{6}\b")
 _PYTHON = re.compile(r"(?:/[^\s/]+)*/python[\d.]*\b")
@@ -24,11 +24,11 @@ _PROGRAM = re.compile(r"(?<![\w/.])(?:/[\w.-]+)*/s?bin/")
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was told, and what was seen to be left.
+    """What the program reported, and what was left.
 
     Attributes:
         report: None if the job was not started.
-        left_entries: names left, the target included; None where that cannot be known.
+        left_entries: names left, including the target; None if unknown.
     """
 
     finished: Finished
@@ -37,7 +37,7 @@ class Observation:
 
 
 def observe(case: Case, scene: Scene) -> str:
-    """Build the tree, have it deleted, and return what was told in words.
+    """Build the tree, have it deleted, and return the result in words.
 
     Raises:
         AssertionError: a law or the promise is broken.
@@ -76,7 +76,7 @@ def _delete(case: Case, scene: Scene) -> Finished:
 
 
 def _assert_laws(scene: Scene, seen: Observation) -> None:
-    """What no cell may break, whatever its case promises."""
+    """Check the laws of every cell, independent of the promise of its case."""
     finished, report = seen.finished, seen.report
     shown = f"{finished}\nstdout: {finished.stdout[-3000:]!r}\nstderr: {finished.stderr[-2000:]}"
     scene.sentinel.assert_whole()
@@ -111,7 +111,7 @@ def _assert_adds_up(built: int, left: int, report: Json, shown: str) -> None:
 
 
 def _assert_errors_lie_in(target: Path, report: Json) -> None:
-    """Whatever is said to have failed has a path in the target."""
+    """Check that every reported failure has a path in the target."""
     prefix = os.fsencode(target)
     for error in report["errors"]:
         path = os.fsencode(error["path"])
@@ -129,7 +129,7 @@ def _entries_of(target: Path) -> int:
 
 
 def _told(case: Case, scene: Scene, seen: Observation) -> str:
-    """Return what a person is told, without what differs from run to run."""
+    """Return the printed text, without what differs from run to run."""
     code, report = seen.finished.code, seen.report
     if report is None:
         sentence = seen.finished.stderr.removeprefix("tui-fs: ").strip()

@@ -59,7 +59,7 @@ def make_reachable(directories: Iterable[str]) -> None:
 
 
 def become_ordinary() -> None:
-    """Give up every right for good."""
+    """Drop every privilege permanently."""
     os.chdir("/")
     os.setgroups([])
     os.setresgid(GID, GID, GID)

@@ -25,7 +25,7 @@ def _the_rest_goes(left_entries: int) -> Promise:
 
 
 def _target_of_three(scene: Scene) -> Path:
-    """Make a target of three ordinary directories that whoever deletes owns."""
+    """Make a target of three ordinary directories that the deleting user owns."""
     target = scene.make_target()
     many_directories(target, 3, _FILES_EACH)
     for number in range(3):

@@ -9,7 +9,7 @@ from tests.trees import chain, flat
 
 # Each level is two bytes of a path: 2,500 of them do not fit into PATH_MAX, 4,096 bytes.
 DEEP_LEVELS = 2_500
-# Python gives up at 1,000 calls inside each other, and a process may hold 1,024 descriptors.
+# Python stops at 1,000 nested calls, and a process may open 1,024 descriptors.
 LEVELS_WITHIN_LIMITS = 890
 # More than rm and find sort, and than one batch of xargs takes.
 WIDE_FILES = 20_000
