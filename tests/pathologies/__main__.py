@@ -1,4 +1,4 @@
-"""Make pathologies to look at, or show which of them the program finds.
+"""Make pathologies to examine, or show which of them the program finds.
 
 ``python -m tests.pathologies list``                  names all
 ``python -m tests.pathologies make NAME --dir DIR``   makes one in a new directory, and keeps it

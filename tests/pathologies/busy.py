@@ -35,7 +35,7 @@ def _running(scene: Scene) -> Made:
 
 
 def _deleted_by_name(scene: Scene) -> Made:
-    """Let a process stand in a directory whose name ends as the kernel marks deleted ones."""
+    """Start a process in a directory whose name ends in the kernel's mark of deleted ones."""
     tree = scene.tree()
     (tree / "held (deleted)").mkdir()
     hold(scene, "stand", tree / "held (deleted)")
@@ -50,7 +50,7 @@ def _in_a_container(scene: Scene) -> Made:
 
 
 def _deleted(scene: Scene, *, size_bytes: int) -> Made:
-    """Let a process hold a deleted file beside the tree, on the same file system."""
+    """Start a process that holds a deleted file outside the tree, on the same file system."""
     tree, _ = _held(scene)
     file = scene.place / "log"
     with file.open("wb") as log:

@@ -17,9 +17,9 @@ class Scene:
     """Where one tree is made.
 
     Attributes:
-        place: an empty directory; the tree and what belongs to it lie in it.
-        filesystem: what the place lies on, or what the tree brings itself.
-        until_the_end: undone when nobody needs the tree any more.
+        place: an empty directory for the tree and its surroundings.
+        filesystem: that of the place, or that which the tree mounts itself.
+        until_the_end: closed when the tree is no longer needed.
     """
 
     place: Path
@@ -60,18 +60,18 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pathology:
-    """A tree that must be told of.
+    """A tree with a pathology that a survey must report.
 
     Attributes:
         name: of this tree; several trees may have the same kind of finding.
         kind, severity: of the finding.
         title: what the tree is.
         filesystems: those that have the pathology.
-        not_on: those on which the same tree is healthy: nothing of this kind may be found.
-        also: kinds of warnings that the tree deserves besides.
-        is_ordinary: a user without rights surveys it.
-        has_own_filesystem: the tree brings the file system itself.
-        is_settled: nobody changes the tree while it is counted, and nothing is attached inside:
+        not_on: those on which the same tree is healthy: a survey must find nothing of this kind.
+        also: kinds of further warnings that the tree deserves.
+        is_ordinary: an unprivileged user surveys it.
+        has_own_filesystem: the tree mounts the file system itself.
+        is_settled: no process changes the tree during the survey, and nothing is mounted inside:
             other tools count the same.
     """
 

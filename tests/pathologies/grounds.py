@@ -17,7 +17,7 @@ class Grounds:
 
     def __init__(self, root: Path) -> None:
         """Take an empty directory for images and mount points."""
-        # In memory, as nobody needs what the images hold any more when they are taken down.
+        # In memory, as the contents of the images are of no use after they are taken down.
         self._root = mount(root, "tui-fs-test", "tmpfs", TMPFS_OPTIONS)
         self._points: dict[str, Path] = {}
 

@@ -53,9 +53,9 @@ def _refill(path: str) -> None:
 
 
 def _disturb(path: str) -> None:
-    """Rename, remove and make directories and files all the time, in a tree of two levels.
+    """Continuously rename, remove and make directories and files in a tree of two levels.
 
-    For a moment a link to the directory `outside` beside the tree stands for a directory.
+    For a moment a link to the directory `outside` next to the tree replaces a directory.
     """
     os.chdir(path)
     number = 0

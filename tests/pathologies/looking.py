@@ -1,4 +1,4 @@
-"""Make a pathology, survey it as a user does, and judge what is told."""
+"""Make a pathology, survey it as a user does, and judge the findings."""
 
 import contextlib
 import io

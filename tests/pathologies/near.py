@@ -1,4 +1,4 @@
-"""Trees that nearly have a pathology: a threshold is just not reached, or it lies beside."""
+"""Trees that nearly have a pathology: just below a threshold, or with it just outside."""
 
 import os
 import time
@@ -50,7 +50,7 @@ def _from_the_future(scene: Scene) -> Made:
 
 
 def _tree_and_neighbour(scene: Scene) -> tuple[Path, Path]:
-    """Make a tree, and beside it one whose name begins with the same letters."""
+    """Make a tree, and a sibling whose name begins with the same letters."""
     tree, beside = scene.tree(), scene.place / "tree-2"
     beside.mkdir()
     (beside / "file").write_bytes(b"x" * 4096)
@@ -71,7 +71,7 @@ def _used_beside(scene: Scene) -> Made:
 
 
 def _deleted_elsewhere(scene: Scene) -> Made:
-    """Let a process hold a deleted file of another file system, mounted beside the tree."""
+    """Start a process that holds a deleted file of a file system mounted next to the tree."""
     tree, beside = _tree_and_neighbour(scene)
     mount(beside, "tui-fs-test", "tmpfs", TMPFS_OPTIONS)
     (beside / "file").write_bytes(b"x" * MIB)

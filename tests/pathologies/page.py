@@ -1,4 +1,4 @@
-"""A table of every pathology on every file system, as the program tells them."""
+"""A table of every pathology on every file system, as the program reports them."""
 
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.pathologies.looking import made, matching, survey_with
 from tui_fs.model.finding import Finding
 
 _NOT_FOUND = "**not found**"
-# A survey that nobody disturbs is not told as disturbed; the next one is.
+# An undisturbed survey is not reported as disturbed; the next one is.
 _ATTEMPTS = 5
 
 

@@ -12,11 +12,11 @@ _HOLDER = Path(__file__).with_name("holder.py")
 
 
 def hold(scene: Scene, use: str, path: Path, *, is_own_session: bool = True) -> int:
-    """Start a process that uses a path until the scene ends; return what it says of it.
+    """Start a process that uses a path until the scene ends; return its output.
 
     Args:
         use: one of the words that `holder.py` knows.
-        is_own_session: it does not belong to the session of whoever surveys.
+        is_own_session: it is not in the session of the surveying process.
     """
     return _start(scene, [sys.executable, "-I", str(_HOLDER), use, str(path)], is_own_session)
 
@@ -29,7 +29,7 @@ def run_from(scene: Scene, directory: Path) -> None:
 
 
 def run_in_a_container(scene: Scene, directory: Path) -> None:
-    """Let a process stand in /mnt of its own mounts, where it sees a directory."""
+    """Start a process in /mnt of its own mount namespace, where it sees a directory."""
     script = 'mount --bind "$1" /mnt && cd /mnt && exec cat'
     words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
     _start(scene, [*words, str(directory)], is_own_session=True, tell=b"0\n")

@@ -34,7 +34,7 @@ def _drop_attribute(path: Path, letter: str) -> None:
 
 
 def _mode(scene: Scene, *, mode: int) -> Made:
-    """Give the user all but one directory of root."""
+    """Make the user the owner of all but one directory, which stays root's."""
     tree, directory = _tree_with_directory(scene)
     scene.give(tree)
     for path in directory.iterdir():
@@ -44,7 +44,7 @@ def _mode(scene: Scene, *, mode: int) -> Made:
 
 
 def _closed_crowd(scene: Scene) -> Made:
-    """Leave to root a directory that is itself large, and whose names nobody else may see."""
+    """Leave to root a directory that is itself large and that only root may list."""
     tree = scene.give(scene.tree())
     crowd = tree / "crowd"
     flat(crowd, _CROWD_FILES)
@@ -54,13 +54,13 @@ def _closed_crowd(scene: Scene) -> Made:
 
 
 def _on_a_broken_disk(scene: Scene, *, is_list_lost: bool) -> Made:
-    """Make a tree on a disk of which the lists of names, or the inodes, cannot all be read."""
+    """Make a tree on a disk with some unreadable directory blocks or inodes."""
     break_ = disk_with_an_unreadable_directory if is_list_lost else disk_with_unreadable_inodes
     return Made(break_(scene.place) / "target")
 
 
 def _names_only(scene: Scene) -> Made:
-    """Make a directory that may be listed, but in which nothing may be looked at."""
+    """Make a directory that may be listed but not searched."""
     tree, directory = _tree_with_directory(scene)
     scene.give(tree)
     directory.chmod(0o744)

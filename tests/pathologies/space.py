@@ -32,7 +32,7 @@ def _own_filesystem(scene: Scene, size_bytes: int, inodes: int) -> Path:
 
 
 def inodes_low(scene: Scene, *, left_percent: float) -> Made:
-    """Make a file system with 4,000 inodes of which this part is left."""
+    """Make a file system with 4,000 inodes and this share of them free."""
     point = _own_filesystem(scene, 64 * MIB, 4_000)
     tree = point / "tree"
     (tree / "crowd").mkdir(parents=True)
@@ -45,7 +45,7 @@ def inodes_low(scene: Scene, *, left_percent: float) -> Made:
 
 
 def space_low(scene: Scene, *, left_percent: float) -> Made:
-    """Make a file system of which this part is available to users."""
+    """Make a file system with this share of it available to users."""
     size_bytes = 400 * MIB if scene.filesystem == "xfs" else 64 * MIB
     point = _own_filesystem(scene, size_bytes, 4_000)
     tree = point / "tree"
@@ -140,7 +140,7 @@ def hard_links(scene: Scene, inodes: int = _LINKED_INODES) -> Made:
 
 
 def hard_links_outside(scene: Scene, inodes: int = _LINKED_INODES) -> Made:
-    """Make files of 64 KiB that have a second name beside the tree."""
+    """Make files of 64 KiB that have a second name outside the tree."""
     tree = _linked(scene, inodes)
     subprocess.run(["cp", "-al", str(tree / "daily.0"), str(scene.place / "kept")], check=True)
     return Made(tree, None, {"linked_outside_bytes": exactly(inodes * _LINKED_BYTES)})

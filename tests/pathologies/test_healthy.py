@@ -1,4 +1,4 @@
-"""Trees in which nothing is wrong give no warning: this repository, and /usr."""
+"""Healthy trees cause no warning: this repository, and /usr."""
 
 import subprocess
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def test_usr_is_healthy_for_an_ordinary_user(cli: Cli, tmp_path: Path) -> None:
 
     findings = survey_with(cli.as_ordinary_user(tmp_path), Path("/usr")).findings
 
-    # Not all of it may be for everybody: that is told, and nothing else.
+    # Some of it may be unreadable to this user: the survey reports that and nothing else.
     closed = ["find", "/usr", "-xdev", "-type", "d", "!", "-perm", "-005", "-print", "-quit"]
     is_partly_closed = subprocess.run(closed, capture_output=True, check=True).stdout != b""
     deserved = {"unreadable"} if is_partly_closed else set()

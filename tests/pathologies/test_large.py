@@ -72,7 +72,7 @@ class TestDepth:
         self, tmpfs_place: Path, cli: Cli
     ) -> None:
         # A chain with a directory on both sides at every level; to open each again by
-        # the way from the top would take 400 million calls, and more than the deadline of `run`
+        # the path from the top would take 400 million calls, longer than the deadline of `run`
         levels = 20_000
         _chain_with_sides(tmpfs_place, levels)
 
@@ -160,7 +160,7 @@ class TestBackends:
 
 
 class TestDisturbedTree:
-    """Somebody renames, removes and makes names all the time."""
+    """A process that continuously renames, removes and makes entries."""
 
     @pytest.fixture
     def disturbed(self, grounds: Grounds) -> Iterator[Path]:
@@ -207,7 +207,7 @@ class TestDisturbedTree:
 
 
 def _chain_with_sides(top: Path, levels: int) -> None:
-    """Make a chain of `m`, with empty directories `a` and `z` beside each."""
+    """Make a chain of `m`, each with empty siblings `a` and `z`."""
     descriptor = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
     for _ in range(levels):
         for name in ("a", "m", "z"):

@@ -1,4 +1,4 @@
-"""What nearly is a pathology is not told as one, or not as a graver one."""
+"""A near pathology is not reported as one, or not as a graver one."""
 
 import os
 
