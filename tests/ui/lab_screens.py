@@ -1,4 +1,4 @@
-"""What the tests of the lab's screens share: a quiet lab, runs by hand, and ways to look."""
+"""Helpers for the tests of the lab's screens: a quiet lab, hand-made runs, and views."""
 
 import time
 from pathlib import Path
@@ -56,7 +56,7 @@ def keep(monkeypatch: pytest.MonkeyPatch, runs: dict[str, tuple[LabEvent, ...]])
 
 
 class _Prepared:
-    """Stand-in for what a run would do."""
+    """Stand-in for the plan of a run."""
 
     def __init__(self, experiment: Experiment, scale: Scale) -> None:
         self.experiment, self.scale = experiment, scale
@@ -73,7 +73,7 @@ def _steps() -> tuple[object, ...]:
 
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
-    """What was looked for: experiment, scale, target."""
+    """The recorded requests: experiment, scale, target."""
     asked: list[tuple[str, str, str]] = []
 
     def prepare(experiment: Experiment, scale: Scale, _: None, target: str) -> _Prepared:
@@ -86,7 +86,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
-    """A run that stands still in its middle."""
+    """A run that pauses in its middle."""
     run = PlayedRun(store(DONE, "played"), RUNNING, DONE[len(RUNNING) :])
     monkeypatch.setattr("tui_fs.screens.lab.run.LabRun", starter(run))
     monkeypatch.setattr("tui_fs.screens.lab.run.clock", lambda _: "0:08")

@@ -1,4 +1,4 @@
-"""Recorded surveys and journals, and a way to see a screen as text."""
+"""Recorded surveys and journals, and a function that renders a screen as text."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -166,7 +166,7 @@ STARTED = JobStarted(
 
 
 def sampled(second: int, entries: int) -> Sampled:
-    """A look at the counters after some seconds."""
+    """A sample of the counters after some seconds."""
     return Sampled(
         at_s=0.2 + second,
         strategy_s=float(second),
@@ -279,7 +279,7 @@ class SilentSurvey:
         self.is_paused = False
 
     def updates(self) -> Iterator[Update]:
-        """Tell nothing; the tests post what they want to be seen."""
+        """Post nothing; the tests post the updates."""
         return iter(())
 
     def show(self, path: str) -> None:

@@ -198,11 +198,11 @@ def store(events: tuple[LabEvent, ...], name: str = "rsync-vs-rm-1") -> str:
 
 
 class PlayedRun:
-    """Stand-in for a run: plays events, then waits until it is told to go on or to end.
+    """Stand-in for a run: replays events, then waits for the test to continue or end it.
 
     Attributes:
         goes_on: set by a test that wants the end.
-        cancelled: whether anybody has cancelled it before its end.
+        cancelled: whether it was cancelled before its end.
         cleared: set when its context was left.
     """
 
@@ -240,7 +240,7 @@ class PlayedRun:
 
 
 def starter(run: PlayedRun) -> Callable[[str, Scale, str | None, str], PlayedRun]:
-    """Return what stands for the class `LabRun`."""
+    """Return a stand-in for the class `LabRun`."""
 
     def start(name: str, scale: Scale, directory: str | None, target: str) -> PlayedRun:
         assert (name, scale, directory, target) == ("rsync-vs-rm", Scale.SMALL, None, "")

@@ -1,4 +1,4 @@
-"""A spool directory as a survey tells it, and a survey process that answers from it."""
+"""A spool directory as a survey reports it, and a survey process that answers from it."""
 
 import os
 import queue
@@ -148,7 +148,7 @@ class TreeSurvey:
             yield update
 
     def count_on(self, *, finished: bool) -> None:
-        """Tell counts that are final or not."""
+        """Post counts, final or not."""
         self.survey = replace(self.survey, finished=finished, complete=finished)
         self._last = replace(self._last, survey=self.survey)
         self._tell()
@@ -166,13 +166,13 @@ class TreeSurvey:
         self._tell()
 
     def rank(self, by: Ranking) -> None:
-        """Answer with the ranking as it stands."""
+        """Answer with the current ranking."""
         self.asked.append(f"rank {by}")
         self._last = replace(self._last, ranked_by=by, ranking=RANKING)
         self._tell()
 
     def name(self, name: str) -> None:
-        """Answer with two directories, whatever the name."""
+        """Answer with two directories for any name."""
         self.asked.append(f"name {name}")
         self._last = replace(self._last, named=PathStr(name), paths_named=CACHES)
         self._tell()

@@ -366,7 +366,7 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
         await browser.sees("/net/dead does not answer yet.")
         await browser.pilot.press("escape", "j", "enter")
         await browser.sees("two/")
-        # And what is told in the end is of no interest any more
+        # And the last update no longer matters
         answers.set()
         await browser.pilot.pause(0.3)
         assert "symbolic link" not in screen_text(browser.pilot.app)

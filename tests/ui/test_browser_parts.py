@@ -238,7 +238,7 @@ def test_a_path_that_is_too_long_keeps_its_end() -> None:
 
 
 def test_the_free_space_of_a_place_is_what_users_can_use() -> None:
-    # A file system of which 5 % are free for root only
+    # A file system with 5 % of it free for root only
     room = FileSystem("ext4", "/dev/vdb", "/m", False, 1000 << 20, 60 << 20, 10 << 20, 9, 1)
     note = place_note(room)
     assert note.plain == "ext4 on /dev/vdb · 10.0 MiB free ! · 1 inode"

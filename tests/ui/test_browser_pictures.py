@@ -44,7 +44,7 @@ def choose(imported: str | None = None) -> BrowserScreen:
 
 
 def post_update(update: Update) -> Act:
-    """Post what a survey tells."""
+    """Post an update of a survey."""
 
     async def act(pilot: Pilot[None]) -> None:
         screen = pilot.app.screen

@@ -82,7 +82,7 @@ def chosen(preview: PreviewScreen) -> str:
 
 
 def shown_command(preview: PreviewScreen) -> str:
-    """Return what stands below the table of strategies."""
+    """Return the text below the table of strategies."""
     return str(preview.query_one("#command", Static).render())
 
 

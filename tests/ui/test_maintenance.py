@@ -76,7 +76,7 @@ async def test_read_only_screens_change_nothing(spool: Path) -> None:
 
 
 async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
-    # A run that was killed: the twin stands aside, and somebody wrote into it
+    # A run that was killed: the twin is set aside, and another process wrote into it
     record = put_aside(look(str(spool), to_recreate=False), with_twin=True).record
     aside, twin = Path(record.aside), spool.parent / "twin"
     spool.rename(twin)

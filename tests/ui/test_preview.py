@@ -47,7 +47,7 @@ pytestmark = pytest.mark.usefixtures("alive")
 async def test_whoever_leaves_before_it_begins_deletes_nothing(
     monkeypatch: pytest.MonkeyPatch, has_begun: bool
 ) -> None:
-    # A job that takes a while to start, and was told to begin before it was left or not
+    # A job that takes a while to start, and was ordered to begin before it was left or not
     entered, left = threading.Event(), threading.Event()
 
     def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:

@@ -1,4 +1,4 @@
-"""tui-fs looks at itself: from the command palette, without getting in anybody's way."""
+"""tui-fs profiles itself: from the command palette, without disturbing the screens."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ TITLE = "Profile tui-fs itself for ten seconds"
 
 
 class Look:
-    """Stand-in for py-spy: ends when the test lets it."""
+    """Stand-in for py-spy: ends when the test permits it."""
 
     def __init__(self) -> None:
         self.begun, self.done = threading.Event(), threading.Event()
@@ -53,7 +53,7 @@ class Look:
 
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Look]:
-    """Yield what stands for py-spy."""
+    """Yield a stand-in for py-spy."""
     observed = Look()
     monkeypatch.setattr("tui_fs.screens.profile.profile_itself", observed)
     yield observed

@@ -22,7 +22,7 @@ __all__ = ["a_quiet_machine"]
 def settings(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Settings]:
-    """Turn read-only mode on, in each way there is."""
+    """Turn read-only mode on, by each available method."""
     match request.param:
         case "variable":
             monkeypatch.setenv("TUI_FS_READ_ONLY", "1")

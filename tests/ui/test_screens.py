@@ -1,6 +1,6 @@
 """Every screen in every state, as text at 80×24 (and one at 120×40), from recorded data.
 
-``pytest tests/ui/test_screens.py --snapshot-update`` writes the pictures anew; read them
+``pytest tests/ui/test_screens.py --snapshot-update`` regenerates the pictures; review them
 before you commit them.
 """
 

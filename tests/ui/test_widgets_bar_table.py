@@ -50,7 +50,7 @@ class ListApp(App[None]):
         return self.query_one(BarTable)
 
     def lines(self) -> list[str]:
-        """The lines of the list as they stand on the screen."""
+        """The lines of the list as shown on the screen."""
         bar_list = self.bar_list
         return [bar_list.render_line(y).text for y in range(bar_list.size.height)]
 
