@@ -1,4 +1,4 @@
-"""Give access control lists to files, without setfacl."""
+"""Set access control lists on files, without setfacl."""
 
 import os
 import struct
@@ -20,5 +20,5 @@ def acl(tag: int, identifier: int, permissions: int = 7, mask: int = 7) -> bytes
 
 
 def grant(path: Path, tag: int, identifier: int, permissions: int = 7, mask: int = 7) -> None:
-    """Give a file a list with one named entry."""
+    """Set an access control list with one named entry on a file."""
     os.setxattr(path, XATTR, acl(tag, identifier, permissions, mask))

@@ -1,4 +1,4 @@
-"""Give every test a state directory of its own and a way to run the program."""
+"""Fixtures: a state directory of its own for every test, and a runner for the program."""
 
 import ctypes
 import json
@@ -233,11 +233,11 @@ class Cli:
         return self.run("jobs", "--json").expect(0).array()
 
     def state_of(self, job: str) -> str:
-        """Tell one job's state, as `jobs` gives it."""
+        """Return one job's state, as `jobs` prints it."""
         return next(str(listed["state"]) for listed in self.jobs() if listed["id"] == job)
 
     def only_job(self) -> str:
-        """Wait for the one job of this test, and return its id."""
+        """Wait for the only job of this test and return its id."""
         wait_until(self.jobs_directory.exists, "a directory of jobs")
         wait_until(lambda: bool(os.listdir(self.jobs_directory)), "a job that is kept")
         wait_until(lambda: bool(self.jobs()), "a job that is listed")
@@ -250,7 +250,7 @@ class Cli:
         return [json.loads(line) for line in text.split("\n")[:-1]]
 
     def supervisor_of(self, job: str) -> int:
-        """Wait for the job's supervisor, and return its process id."""
+        """Wait for the job's supervisor and return its process id."""
         journal = self.jobs_directory / job / "events.jsonl"
         wait_until(lambda: journal.exists() and bool(self.journal(job)), f"a journal of {job}")
         return int(self.journal(job)[0]["supervisor_pid"])
@@ -342,7 +342,7 @@ def entries_in(directory: Path) -> int:
 
 
 def removed_since(directory: Path) -> Callable[[], int]:
-    """Count inodes given back from now on, without disturbing a big directory by reading it."""
+    """Count inodes freed from now on, without reading (and so disturbing) a big directory."""
     free_before = os.statvfs(directory).f_ffree
     above = directory.parent
     return lambda: os.statvfs(above).f_ffree - free_before

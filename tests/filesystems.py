@@ -1,4 +1,4 @@
-"""Mount scratch file systems for tests, and take them down whatever happens.
+"""Mount scratch file systems for tests, and always take them down.
 
 Each session mounts below one directory of its own, named after its process, so that a later
 session can take down what a killed one left.
@@ -117,7 +117,7 @@ def btrfs_root(mount_root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def ramfs_root(mount_root: Path) -> Path:
-    """Mount a fresh ramfs, a file system of which little is known."""
+    """Mount a fresh ramfs, a file system that the program has no data about."""
     return mount(mount_root / "ramfs", "tui-fs-test", "ramfs", "mode=0755")
 
 
@@ -196,7 +196,7 @@ def ramfs(ramfs_root: Path) -> Iterator[Path]:
 
 
 def mount_tmpfs(point: Path) -> Path:
-    """Mount an empty tmpfs on a directory; whoever owns the directory takes it down."""
+    """Mount an empty tmpfs on a directory; the owner of the directory takes it down."""
     return mount(point, "tui-fs-test", "tmpfs", _TMPFS_OPTIONS)
 
 
@@ -239,7 +239,7 @@ def _own_directory(root: Path) -> Iterator[Path]:
 def mount_image(
     point: Path, kind: str, size_bytes: int, *mkfs_options: str, options: str = "loop"
 ) -> Path:
-    """Make a file system in a sparse image beside the mount point, and mount it.
+    """Make a file system in a sparse image next to the mount point, and mount it.
 
     Args:
         options: those of mount(8). With "loop" the kernel detaches the loop device by itself.

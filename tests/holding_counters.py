@@ -1,8 +1,8 @@
 """Hold a counter of every system call that jobs count, until standard input closes.
 
-The last counter of a call to be closed takes the kernel 40 ms, and whoever opens one meanwhile
-waits for that: without this each job would wait for the end of the one before. Nobody waits for
-the end of this process, which closes them all.
+Closing the last counter of a call takes the kernel 40 ms, and an open of another one meanwhile
+waits for that: without this each job would wait for the end of the previous one. No process waits
+for the end of this one, which closes them all.
 """
 
 import os

@@ -11,7 +11,7 @@ _MS_BIND = 0x1000  # linux/mount.h
 
 
 def main() -> None:
-    """Mount a directory on NUMBER directories beside it, then become the program."""
+    """Mount a directory on NUMBER sibling directories, then exec the program."""
     directory, number, *program = sys.argv[1:]
     libc = ctypes.CDLL(None, use_errno=True)
     source = os.path.join(directory, "source")

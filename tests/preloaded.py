@@ -1,7 +1,7 @@
-"""Run the program without loading it anew each time: the tests run it two thousand times.
+"""Run the program without loading it each time: the tests run it two thousand times.
 
-A process that has loaded the program's modules, and nothing else, forks for every run. What differs
-from a start of its own is tested where that matters, in `tests/e2e` and by `Cli.start`.
+A process that has loaded only the program's modules forks for every run. Tests for which the
+difference to a real start matters use `tests/e2e` and `Cli.start`.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class Preloaded:
         self._pid = os.getpid()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._process = subprocess.Popen(
-            # as a script, and safe: what is installed is loaded, not what lies here
+            # as a script, and safe: it loads the installed package, not the files here
             [sys.executable, "-P", __file__, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
@@ -113,13 +113,13 @@ def _read_all(stdout: BinaryIO, stderr: BinaryIO, deadline: float) -> tuple[byte
 
 
 def serve(connection: socket.socket) -> None:
-    """Fork for every request, until nobody asks any more."""
+    """Fork for every request, until end of file."""
     import tui_fs.cli
 
     for module in pkgutil.iter_modules(tui_fs.cli.__path__):
         if module.name not in _NO_COMMANDS:
             import_module(f"tui_fs.cli.{module.name}")
-    gc.freeze()  # else looking for what can be freed copies all of it into every child
+    gc.freeze()  # else garbage collection in a child copies all of its pages (copy-on-write)
     while True:
         text, descriptors, _, _ = socket.recv_fds(connection, _REQUEST_BYTES, 3)
         if not text:
@@ -138,7 +138,7 @@ def serve(connection: socket.socket) -> None:
 
 
 def _text_to(descriptor: int) -> io.TextIOWrapper:
-    """Return a stream that has not looked at what the descriptor was before."""
+    """Return a new stream, which has no state of the descriptor's former file."""
     raw = io.FileIO(descriptor, "w", closefd=False)
     return io.TextIOWrapper(io.BufferedWriter(raw), sys.stdout.encoding, "backslashreplace")
 
@@ -163,7 +163,7 @@ def _become(request: dict[str, object], place: int, out: int, err: int) -> NoRet
         code = main(arguments)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else bool(end.code)
-    except BaseException:  # noqa: BLE001  the interpreter would tell it, too
+    except BaseException:  # noqa: BLE001  the interpreter would report it, too
         traceback.print_exc()
     finally:
         with contextlib.suppress(BrokenPipeError):

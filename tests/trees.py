@@ -1,4 +1,4 @@
-"""Build the trees that tests delete, and the trees beside them that must survive."""
+"""Build the trees that tests delete, and the trees next to them that must survive."""
 
 import hashlib
 import os
@@ -85,13 +85,13 @@ def hostile_names(root: Path) -> None:
     top = os.fsencode(root)
     bracket = os.path.join(top, b"a[", b"b]c")
     _hostile_level(top, HOSTILE_NAMES, _HOSTILE_DEPTH)
-    # Together they read a[/b]c: a closing tag to whatever takes a path for markup.
+    # Together they read a[/b]c: a closing tag to code that takes a path for markup.
     os.makedirs(bracket, exist_ok=True)
     _make_file(os.path.join(bracket, b"inside"))
 
 
 def _hostile_level(directory: bytes, names: tuple[bytes, ...], depth: int) -> None:
-    """Make each name as a file in `files/`, and as a directory beside it."""
+    """Make each name as a file in `files/`, and as a directory next to `files/`."""
     files = os.path.join(directory, b"files")
     os.mkdir(files)
     for name in HOSTILE_NAMES:
@@ -193,7 +193,7 @@ def census(root: Path) -> Census:
 
 
 class Sentinel:
-    """A tree beside the target that the target points to in every way it can."""
+    """A tree next to the target that the target points to by every kind of link."""
 
     def __init__(self, beside: Path) -> None:
         """Make the tree `sentinel` in a directory, and remember it."""

@@ -1,4 +1,4 @@
-"""The screens have the size of their terminal, whatever the environment calls it."""
+"""The screens have the size of their terminal, even if LINES and COLUMNS differ."""
 
 from pathlib import Path
 

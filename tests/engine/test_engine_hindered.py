@@ -109,8 +109,8 @@ def test_a_directory_that_somebody_fills_is_given_up(tmpfs: Path) -> None:
 
 @pytest.mark.root
 def test_directories_moved_away_lead_nobody_astray(ext4: Path) -> None:
-    # A deep tree, directories of which somebody moves out of it, while beside the tree
-    # stands what must survive
+    # A deep tree whose directories another process moves out of it; next to the tree is
+    # what must survive
     needs_root("moving what others made")
     sentinel = Sentinel(ext4)
     outside = ext4 / "outside"

@@ -1,4 +1,4 @@
-"""A FUSE file system, some directories of which never answer.
+"""A FUSE file system with directories that never answer.
 
 A request that the server has read and does not answer keeps its caller in the kernel, and no signal
 ends it, not even SIGKILL. A request that a stopped server has not read can be ended by SIGKILL.

@@ -1,6 +1,6 @@
 """A FUSE file system whose program decides what every process sees.
 
-Everything in it appears as owned by root, whoever mounted it.
+Everything in it appears as owned by root, whichever user mounted it.
 """
 
 import os
@@ -88,8 +88,8 @@ def user_server(
     """Mount as the program of a user does, and return the directory ``target`` with a file.
 
     Args:
-        lead: the directory that rm under xargs sees in the place of a directory ``tree``.
-        link: where a symbolic link ``link`` beside ``target`` leads.
+        lead: the directory that rm under xargs sees instead of a directory ``tree``.
+        link: the destination of a symbolic link ``link`` next to ``target``.
         is_silent: no request is answered.
     """
     server = _UserServer(str(lead), str(link), is_silent=is_silent)

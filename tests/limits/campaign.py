@@ -53,7 +53,7 @@ class Verdict:
 
 
 def hits(number: int, strategies: Sequence[str], kinds: Sequence[str], seed: int) -> list[Hit]:
-    """Return so many hits at random moments, spread over every strategy and kind."""
+    """Return this many hits at random moments, spread over every strategy and kind."""
     dice = random.Random(seed)
     return [
         Hit(

@@ -51,7 +51,7 @@ def cells(request: pytest.FixtureRequest) -> Iterator[Cells]:
 def check_cell(
     cli: Cli, ext4: Path, tmp_path: Path, cells: Cells, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[CheckCell]:
-    """Yield the check of one cell: observe it, and compare it with the page."""
+    """Yield the check of one cell: observe it and compare it with the page."""
     needs_root("building trees with owners, devices and mounts")
     runtime = tmp_path / "runtime"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
@@ -82,7 +82,7 @@ def check_cell(
 
 
 def _ordinary(cli: Cli, place: Path) -> Cli:
-    """Return the program as a user without rights runs it, in a place of that user's."""
+    """Return the program run by an unprivileged user, in a directory of that user."""
     state_home = cli.jobs_directory.parent.parent
     for directory in (place, state_home):
         directory.mkdir(exist_ok=True)
@@ -92,7 +92,7 @@ def _ordinary(cli: Cli, place: Path) -> Cli:
 
 
 def _without(tool: str, cli: Cli) -> Cli:
-    """Return the program as it runs where a tool is not to be found."""
+    """Return the program run with a tool missing from PATH."""
     paths = {shutil.which(tool, path=directory) for directory in os.get_exec_path()}
     paths |= {find_engine()} if tool == StrategyName("parallel") else set()
     hide = [f"mount --bind /dev/null {shlex.quote(path)}" for path in paths if path]
@@ -100,7 +100,7 @@ def _without(tool: str, cli: Cli) -> Cli:
 
 
 def _versions(tools: Iterable[str]) -> list[str]:
-    """Name the version of each tool, as it names itself."""
+    """Return the version of each tool, as the tool prints it."""
     versions: dict[str, None] = {}
     for tool in tools:
         path = _path_of(tool)
@@ -120,7 +120,7 @@ def _path_of(tool: str) -> str:
 
 
 def _all_versions() -> str:
-    """Name all that the page was made with."""
+    """Describe the environment that the page was made in."""
     kernel = f"Linux {platform.release().partition('-')[0]}"
     tools = dict.fromkeys(tool for strategy in STRATEGIES.values() for tool in strategy.tools)
     return ", ".join((kernel, "ext4", *_versions(tools)))
