@@ -1,4 +1,4 @@
-"""Files to import, and what is told of them."""
+"""Files to import, and the survey's report of them."""
 
 import json
 from pathlib import Path

@@ -97,7 +97,7 @@ def results_of(
     machine: Machine = MACHINE,
     ended: RunEnded | None = DONE,
 ) -> Results:
-    """Return what is known of an experiment with these steps, run for so many seconds each."""
+    """Return the results of an experiment with these steps, with their seconds."""
     began = RunBegan(experiment, scale, 1_700_000_000.0, machine, "/scratch/lab", tuple(plans))
     events: list[LabEvent] = [began]
     for key, values in (runs or {}).items():

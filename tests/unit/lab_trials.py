@@ -63,19 +63,19 @@ def done(
     place: Path,
     *trials: Trial,
     goes_on: Callable[[], None] = lambda: None,
-    told: list[LabEvent] | None = None,
+    events: list[LabEvent] | None = None,
 ) -> list[LabEvent]:
-    """Do the trials; return what was told."""
-    told = [] if told is None else told
+    """Run the trials; return the events."""
+    events = [] if events is None else events
     prepared = prepare(experiment_of(*trials), Scale.SMALL, str(place))
     began = RunBegan("a-test", "small", 0.0, prepared.machine, str(place), prepared.plans)
-    told.append(began)
-    ExperimentRunner(prepared, str(place.parent / "kept"), told.append, goes_on).run()
-    return told
+    events.append(began)
+    ExperimentRunner(prepared, str(place.parent / "kept"), events.append, goes_on).run()
+    return events
 
 
 def results_of(events: list[LabEvent]) -> Results:
-    """Return what was told, added up."""
+    """Fold the events into results."""
     return fold(events)
 
 

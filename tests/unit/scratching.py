@@ -20,7 +20,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def above(tmp_path: Path) -> Path:
-    """Return the directory that holds a target, with something precious beside it."""
+    """Return the parent directory of a target, with a precious file next to the target."""
     directory = tmp_path / "above"
     directory.mkdir()
     many_directories(directory / "target", 2, 3)
@@ -83,7 +83,7 @@ def result_of_child(action: Callable[[], object]) -> Any:
     def work() -> None:
         try:
             answered: dict[str, object] = {"found": action()}
-        except BaseException:  # noqa: BLE001  a failed assertion is told like any other error
+        except BaseException:  # noqa: BLE001  a failed assertion is reported like any other error
             answered = {"failed": traceback.format_exc()}
         os.write(writable, json.dumps(answered).encode())
 
@@ -118,7 +118,7 @@ def record_of(records: Path) -> Path:
 
 
 def read_record(record: Path) -> Json:
-    """Read a record: one object, or one a line, of which the last counts."""
+    """Read a record: one object, or one object a line, where the last counts."""
     fields: Json = {}
     text = record.read_text()
     while text.strip():

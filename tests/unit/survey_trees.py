@@ -38,7 +38,7 @@ TREES: st.SearchStrategy[Tree] = st.dictionaries(
 
 @contextmanager
 def grown(tree: Tree) -> Iterator[bytes]:
-    """Make a tree; "link" is a further name of one file that lies outside."""
+    """Make a tree; "link" is a further name of one file outside the tree."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "outside").write_bytes(b"x" * 9000)
         root = os.path.join(os.fsencode(directory), b"root")
@@ -81,7 +81,7 @@ class Naive:
 
 
 def naive(root: bytes) -> Naive:
-    """Count a tree the slow and obvious way."""
+    """Count a tree by a slow, naive walk."""
     kinds = {"files": 0, "directories": 0, "symlinks": 0, "other": 0}
     links: dict[int, list[os.stat_result]] = {}
     depth = longest = entries = full = parents = path_bytes = 0
@@ -152,7 +152,7 @@ def surveyed(*paths: str | bytes | Path, **options: Any) -> Survey:
 
 
 def still() -> float:
-    """Stand still: with no interval a survey then tells its counts after every batch."""
+    """Return a constant time: with no interval a survey then reports after every batch."""
     return 0.0
 
 
@@ -170,7 +170,7 @@ def comb(root: Path, levels: int) -> None:
 
 
 def children_of(pid: int) -> set[int]:
-    """Return the processes that descend from one, ended ones that nobody waits for included."""
+    """Return the descendants of a process, including zombies."""
     parents: dict[int, int] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -28,7 +28,7 @@ PRICES = st.builds(UnitCosts, SECONDS, SECONDS, SECONDS)
 
 
 def seconds_of(sample: Sample, truth: Calibration) -> float:
-    """Return what a tree takes by the prices, added up the plain way."""
+    """Return the cost of a tree by the prices, as a plain sum."""
     price = truth.prices[sample.strategy]
     name_s = price.name_s
     if sample.shape is not Shape.FLAT and price.beside_s is not None:
@@ -215,7 +215,7 @@ def test_the_noise_is_how_far_times_of_the_same_lie_apart() -> None:
 
 
 def test_one_disturbed_run_does_not_count() -> None:
-    # All trees three times, one of which something else held up for a second
+    # All trees three times, with one run delayed for a second
     truth = typical("ext4")
     samples = [*samples_of(truth)] * 3
     at = next(
@@ -276,7 +276,7 @@ def test_what_was_not_in_memory_costs_its_reading(times_as_large: int) -> None:
     calibration = fit(samples, typical("ext4"), 1.0, "6.1")
     assert calibration.cold_name_s == pytest.approx(0.002)
     assert calibration.cold_directory_s == pytest.approx(0.003)
-    # And nobody claims to know it where it was not measured
+    # And without a measurement it stays unknown
     warm = fit(samples[:3], typical("ext4"), 1.0, "6.1")
     assert (warm.cold_name_s, warm.cold_directory_s) == (None, None)
 

@@ -40,7 +40,7 @@ def estimates(
     candidates: dict[StrategyName, Candidate] | None = None,
     basis: EstimateInputs | None = None,
 ) -> dict[StrategyName, Estimate]:
-    """Estimate all candidates on ext4, of which nothing is known."""
+    """Estimate all candidates on an ext4 without measurements."""
     by_strategy = estimate_all(
         survey, options or Options(), basis or UNMEASURED, candidates or CANDIDATES
     )

@@ -1,4 +1,4 @@
-"""What stands against a strategy, and what it will leave."""
+"""What prevents a strategy, and what it will leave."""
 
 from dataclasses import replace
 

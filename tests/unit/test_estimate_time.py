@@ -55,7 +55,7 @@ def survey(
     allocated_bytes: int = 0,
     path_bytes: int = 0,
 ) -> Survey:
-    """Return a tree of so many entries; directories occupy a block each."""
+    """Return a tree of this many entries; directories occupy a block each."""
     directory_bytes = directories * BLOCK_BYTES if allocated_bytes else 0
     return Survey(
         path=PathStr("/mnt/t"),
@@ -133,9 +133,17 @@ def test_each_rm_that_xargs_starts_costs() -> None:
         (10, 2, 1.0 + 10.0 + 1.1),  # each thread has its own directories to the end
         (500, 2, 1.0 + 10.0 + 1.1),
         (1000, 2, 1.0 + 30.0 + 1.1),  # all that there is, they share
-        (750, 2, 1.0 + 500 * 0.03 + 500 * 0.01 + 1.1),  # 250 beside 250, then 500 are left
+        (
+            750,
+            2,
+            1.0 + 500 * 0.03 + 500 * 0.01 + 1.1,
+        ),  # 250 in parallel with 250, then 500 are left
         (1000, 4, 1.0 + 30.0 + 1.1),
-        (400, 4, 1.0 + 200 * 0.03 + 800 * 0.01 + 1.1),  # 200 beside 600, then 200 are left
+        (
+            400,
+            4,
+            1.0 + 200 * 0.03 + 800 * 0.01 + 1.1,
+        ),  # 200 in parallel with 600, then 200 are left
         (10, 1, 1.0 + 50.0 + 11 * 0.2),  # as rm does it
     ],
 )
@@ -151,8 +159,8 @@ def test_threads_share_what_the_largest_directory_has_more(
     ("depth", "seconds"),
     [
         (0, 1.0 + 1000 * 0.01 + 11 * 0.1),
-        (6, 1.0 + 1000 * 0.01 + 11 * 0.1),  # another thread has as many beside them
-        (12, 1.0 + 1000 * 0.05 + 11 * 0.2),  # each inside the one before: nobody can help
+        (6, 1.0 + 1000 * 0.01 + 11 * 0.1),  # another thread has as many in parallel
+        (12, 1.0 + 1000 * 0.05 + 11 * 0.2),  # a chain: no thread can help
     ],
 )
 def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -> None:

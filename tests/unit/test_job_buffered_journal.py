@@ -90,7 +90,7 @@ def reserve() -> Reserve:
 
 
 def event(number: int) -> Event:
-    """Return an event that can be told from others."""
+    """Return an event that differs from all others."""
     return Resumed(float(number))
 
 

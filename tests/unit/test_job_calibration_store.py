@@ -34,7 +34,7 @@ NETWORK = FileSystem("nfs4", "server:/a", "/a", is_read_only=False, identity="")
 
 @pytest.fixture(autouse=True)
 def at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the clock stand still."""
+    """Freeze the clock."""
     monkeypatch.setattr(time, "time", lambda: NOW_S)
 
 
@@ -173,7 +173,7 @@ def test_a_damaged_file_is_as_none(place: Path, damage: Callable[[str], str]) ->
     file.write_text(damage(file.read_text()))
     assert load_calibration(HERE).calibration == typical("ext4")
     assert load_calibration(ELSEWHERE).calibration == typical("ext4")
-    # And it is written anew without a word
+    # And it is silently rewritten
     keep(HERE, measured())
     assert load_calibration(HERE).is_fresh
 

@@ -218,7 +218,7 @@ def test_overlap_is_mutual(
         lock, refusal = register_or_refuse(JobFolder(f"{home}/tui-fs/jobs/bbbbbb"), [at(second)])
         lock.release()
         refused.append(refusal is not None)
-    # Each is refused beside the other, or neither; as one's names begin with the other's
+    # Each is refused while the other runs, or neither: if one path is a prefix of the other
     shorter = min(len(one), len(other))
     assert refused == [one[:shorter] == other[:shorter]] * 2
 

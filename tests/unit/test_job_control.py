@@ -172,10 +172,10 @@ def test_one_who_is_slow_to_speak_is_heard_and_keeps_nobody_waiting(folder: JobF
 def test_those_who_never_speak_are_not_kept_without_end(folder: JobFolder) -> None:
     with serving(folder, lambda *_: None), contextlib.ExitStack() as silent:
         those = [silent.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(20)]
-        for job in those:
-            _connect(job, folder)
+        for client in those:
+            _connect(client, folder)
             send(folder, Command("pause"))
-        # and the first of them has been given up
+        # and the first of them was closed
         those[0].settimeout(5)
         assert those[0].recv(100) == b""
 

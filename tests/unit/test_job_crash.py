@@ -1,4 +1,4 @@
-"""A supervisor that failed is told from one that was killed."""
+"""A supervisor that failed is distinguished from one that was killed."""
 
 import errno
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Why the space did not come back, as figures tell it."""
+"""Why the space was not freed, according to the figures."""
 
 from dataclasses import replace
 from typing import Any
@@ -144,7 +144,7 @@ def test_held_files_are_told_though_they_are_few_of_much() -> None:
 
 
 def test_what_was_deleted_before_is_elsewhere() -> None:
-    # A file of the target deleted before the start, and one beside it deleted since
+    # A file of the target deleted before the start, and a sibling of it deleted since
     old = held(1, 30 * MIB, 5)
     beside = held(2, 20 * MIB, 6, path="/srv/t2/log")
     small = held(3, MIB - 1, 7, path="/srv/small")
@@ -253,7 +253,7 @@ def test_the_reserve_of_ext4(
         "before": Space(available_before, None, free_before - available_before),
         "after": Space(available, None, free - available),
     }
-    # The part that only root may use is told
+    # The report names the part that only root may use
     discrepancies = causes(0, got, file_system=room, **spaces)
     assert amounts(discrepancies) == ([("reserved", swallowed)] if swallowed else [])
     for cause in discrepancies:

@@ -1,4 +1,4 @@
-"""A gentle job asks who waits by standing still, and gives way while others do."""
+"""A gentle job pauses to measure who waits for the disk, and yields while others do."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_nobody_waits_nothing_is_held(disk: Disk) -> None:
 
 
 def test_own_waiting_costs_little_more_than_nothing(disk: Disk) -> None:
-    # Tools that wait for the disk all the time, and nobody else
+    # Only the job's tools wait for the disk, all the time
     disk.own_percent = 95.0
     assert 0.96 < disk.share_run(60) < 1.0
 

@@ -60,7 +60,7 @@ OTHER = Host("nfs-client-2", "0" * 32, "11111111-1111-1111-1111-111111111111")
 
 
 def made_by(folder: JobFolder, host: Host) -> JobFolder:
-    """Let a job look as if another host had made it."""
+    """Make a job appear to be another host's."""
     plan = read_json(folder.plan)
     plan["origin"]["host"] = encode(host)
     write_json(folder.plan, plan)
@@ -111,7 +111,7 @@ def test_after_a_restart_a_job_without_an_end_has_died_though_its_lock_is_taken(
     folder = made_by(job(*RUNNING, created_at=time.time() + 1e9), earlier_boot())
     with held(folder.lock):
         assert seen(folder) == (JobState.DIED, True)
-        # And its lock is in nobody's way
+        # And its lock blocks no other job
         check_conflicts(load_plan(folder).targets)
 
 

@@ -1,4 +1,4 @@
-"""The journal: whole events, whatever happened to its end."""
+"""The journal: readers get whole events, even if its end is damaged."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The journal of a long job stays small, and whoever reads it holds a bounded number of events."""
+"""The journal of a long job stays small, and a reader keeps a bounded number of events."""
 
 import json
 import os

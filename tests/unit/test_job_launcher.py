@@ -66,7 +66,7 @@ def test_a_name_that_a_killed_tool_has_not_finished_reaches_nobody(
     steps = (((needs_tool("sh", package="dash"), "-c", writer), reader),)
     for _ in range(20):
         ended = run_steps(steps, directory, open_source(TraceSource.OFF))
-        # The second has never seen the end of what it was told
+        # The second never reads end of file
         assert [step.statuses for step in ended.steps] == [(-signal.SIGKILL, -signal.SIGKILL)]
     assert os.listdir(tmp_path) in ([], ["whole"])
 
@@ -164,7 +164,7 @@ with open(f"/proc/{tool}/stat") as status:
 def test_a_group_that_has_got_the_number_of_collected_tools_is_not_killed() -> None:
     needs_root("a PID namespace")
     namespace = [needs_tool("unshare", package="util-linux"), "--pid", "--fork", "--mount-proc"]
-    namespace += ["sh", "-c", '"$@"; exit $?', "sh"]  # the parent of what is nobody's child
+    namespace += ["sh", "-c", '"$@"; exit $?', "sh"]  # the parent of orphans
     finished = subprocess.run(
         [*namespace, sys.executable, "-c", _NUMBER_GIVEN_AGAIN, tool("true")],
         capture_output=True,

@@ -271,12 +271,12 @@ def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
     assert outcome.explanation == "3 entries are left. In 2 of 3 directories: /srv/b, /srv/c."
     end = replace(finished(Outcome.PARTIAL), left=paths[1:])
     assert [target["gone"] for target in report(begun, end)["targets"]] == [True, False, False]
-    # And where nobody looked, nothing is claimed
+    # And without a verification, nothing is claimed
     died = report(begun, state=JobState.DIED)
     assert [target["gone"] for target in died["targets"]] == [None, None, None]
     refused = report(begun, JobRefused(1.0, "changed", "", ""), state=JobState.REFUSED)
     assert [target["gone"] for target in refused["targets"]] == [False, False, False]
-    # And nothing is done while one is left, whatever the counters say
+    # And the job is not done while one is left, even if the counters say so
     gone = outcome_of_job(several, snapshot, Verification((), Totals()), "")
     assert (gone.outcome, gone.explanation.split(".")[0]) == (
         Outcome.DONE,

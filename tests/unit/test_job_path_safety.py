@@ -1,4 +1,4 @@
-"""Who could lead a strategy astray, and the words by which its tools are given the target."""
+"""Who could redirect a strategy, and the arguments that name the target to its tools."""
 
 import os
 from dataclasses import replace
@@ -40,7 +40,7 @@ BY_DESCRIPTOR = (
 
 @pytest.fixture
 def firm(tmp_path: Path) -> Path:
-    """Return a directory that nobody else can replace."""
+    """Return a directory that no other user can replace."""
     needs_root("giving directories away")
     return tmp_path
 
@@ -160,7 +160,7 @@ def test_tools_get_no_path_where_others_can_exchange_it(
 
 
 def several(above: Path, number: int, name: str = "t") -> list[str]:
-    """Make directories beside each other."""
+    """Make sibling directories."""
     paths = [above / f"{name}{at}" for at in range(number)]
     for path in paths:
         path.mkdir()
@@ -189,7 +189,7 @@ def test_firm_targets_come_first_and_others_run_inside(
     outside = [step for step in prepared_steps if 1 not in step.targets]
     assert [step.step for step in outside] == expected
     assert not any(step.is_inside for step in outside)
-    # And the other one has steps of its own, none of which names it by its path
+    # And the other target has steps of its own; none names it by its path
     own = prepared_steps[len(outside) :]
     assert {step.targets for step in own} == {(1,)}
     words = [word for prepared in own for argv in prepared.step for word in argv]
@@ -266,7 +266,7 @@ def test_the_pinned_target_is_held(tmp_path: Path) -> None:
     parent, target_fd = open_pinned(target)
     assert pin_of(target_fd) == target.pin
     assert pin_of(parent) == take_pin(str(tmp_path))
-    # And they go on to, whatever becomes of the names
+    # And the descriptors still refer to them after a rename
     (tmp_path / "t").rename(tmp_path / "moved")
     tree(tmp_path)
     assert pin_of(target_fd) == target.pin
@@ -293,7 +293,7 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
 
 
 def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
-    # Two firm targets and one that somebody else could replace
+    # Two firm targets and one that another user could replace
     paths = [str(tree(firm / "a")), str(tree(firm / "b", uid=NOBODY)), str(tree(firm / "c"))]
     os.chown(firm / "b", NOBODY, NOBODY)
     pins = [Pin(1, number, 0) for number in (10, 20, 30)]
@@ -308,7 +308,7 @@ def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
     }
     assert pinned == {(0,): ["1:10:0"], (2,): ["1:30:0"], (1,): ["1:20:0"]}
     assert prepared_steps[-1].step == (("/bin/rmdir", "--", "./t"),)
-    # But no other strategy is given any
+    # But no other strategy gets any
     plain = prepare_steps(
         STRATEGIES[StrategyName("find")], paths, Options(), {"find": "f", "rmdir": "r"}, ""
     )

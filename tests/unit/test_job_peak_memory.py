@@ -27,7 +27,7 @@ def process(
     executed: bool = True,
     children: str = "",
 ) -> None:
-    """Write what /proc tells of a process."""
+    """Write the /proc files of a process."""
     (proc / f"{pid}/task/{pid}").mkdir(parents=True, exist_ok=True)
     (proc / f"{pid}/stat").write_text(f"{pid} (x) S {parent} 1 1 0 -1 {0 if executed else 64} 0")
     (proc / f"{pid}/status").write_text(f"Name:\tx\nPPid:\t{parent}\nVmHWM:\t{peak_kib} kB\n")
@@ -35,7 +35,7 @@ def process(
 
 
 def looked(peak: PeakMemory, clock: Clock) -> None:
-    """Let the time of the next look come."""
+    """Advance the clock to the next sample."""
     wait_s = peak.wait_s()
     assert wait_s is not None
     clock.now += wait_s
@@ -100,11 +100,11 @@ def test_looks_become_rarer_and_end(tmp_path: Path) -> None:
         waits.append(round(wait_s, 4))
         looked(peak, clock)
     assert waits == [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, *[LAST_LOOK_S] * 3]
-    # And too early is no look
+    # And a sample that is too early is skipped
     process(tmp_path, 7, 9_000)
     peak.look()
     assert peak.bytes == 1_000 * 1024
-    # And nothing is looked at that was waited for
+    # And a reaped process is not sampled
     peak.ended(7, 0)
     assert peak.wait_s() is None
     clock.now += 1

@@ -1,4 +1,4 @@
-"""A limit to the rate, kept with tools that can only run or stand still."""
+"""A rate limit, enforced with tools that can only run or be stopped."""
 
 import pytest
 from hypothesis import given
@@ -67,7 +67,7 @@ def test_a_pause_does_not_end_in_a_burst() -> None:
 
 
 def test_after_slow_tools_the_next_ones_are_looked_at_soon() -> None:
-    # Tools that remove little, so that the looks are far apart
+    # Tools that remove little, so that the samples are far apart
     tools = Tools(1000, 10.0)
     tools.run(2.0)
     assert tools.limit.poll_interval_s == LONGEST_LOOK_S

@@ -1,4 +1,4 @@
-"""What a job has left that died, by what stands at its targets' places now."""
+"""What a job that died has left, according to what is at its targets' paths now."""
 
 import shutil
 import time
@@ -73,7 +73,7 @@ def test_one_made_in_another_moment_is_another_even_with_its_inode(
     with pytest.raises(Refused) as error:
         remainder_of(replace(died, targets=tuple(others)))
     assert error.value.rule == "changed"
-    # And of two of which one is the same, that one
+    # And if one of two is the same, only that one
     rest = remainder_of(replace(died, targets=(died.targets[0], others[1])))
     assert [target.path for target in rest.targets] == [str(places[0])]
 
@@ -86,7 +86,7 @@ def test_nothing_goes_on_where_nobody_knows_when_it_was_made(
     with pytest.raises(Refused) as error:
         remainder_of(died)
     assert "does not record when" in error.value.sentence
-    # And where it did not tell before
+    # And if the plan has no birth time
     monkeypatch.undo()
     untold = tuple(with_birth(target, None) for target in died.targets)
     with pytest.raises(Refused):

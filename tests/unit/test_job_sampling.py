@@ -1,4 +1,4 @@
-"""What is told of the free space when the file system does not always answer."""
+"""Reports of the free space when the file system does not always answer."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ EARLY, LATE = Space(1_000, 10), Space(9_000, 90)
 
 
 def sampler(monkeypatch: pytest.MonkeyPatch, answers: list[Space | Exception]) -> Sampler:
-    """Return a sampler to which the file system answers this, once for each look."""
+    """Return a sampler with these answers of the file system, one for each sample."""
 
     def answer(_: str) -> Space:
         given = answers.pop(0)

@@ -1,4 +1,4 @@
-"""A directory beside a target goes again, and nothing else goes with it."""
+"""The scratch directory next to a target is removed, and nothing else with it."""
 
 import errno
 import os

@@ -73,7 +73,7 @@ def test_what_another_host_makes_is_left_to_it(above: Path, records: Path) -> No
 
 def test_no_depth_is_too_much(above: Path, records: Path) -> None:
     # A chain of directories deeper than a path is long and than Python can recurse, and a
-    # wide tree beside it, left by a killed process
+    # wide tree next to it, left by a killed process
     def work() -> None:
         scratch = made_in(above)
         tree = Path(f"/proc/self/fd/{scratch.descriptor}")
@@ -95,7 +95,7 @@ def test_no_depth_is_too_much(above: Path, records: Path) -> None:
         assert scratches(above) == []
         assert list(records.iterdir()) == []
     finally:
-        remove_tree(above)  # pytest cannot remove what lies so deep
+        remove_tree(above)  # pytest cannot remove so deep a tree
 
 
 def _few_descriptors() -> int:
@@ -241,7 +241,7 @@ OTHERS = (_inode, _device, _birth, _mode, _owner, _prefix, _link, _link_above, _
 def test_what_is_not_what_was_made_is_not_removed(
     above: Path, records: Path, change: Callable[[Path, Path], None], sentinel: Sentinel
 ) -> None:
-    # A record of something else than stands there now
+    # A record of a directory other than the one there now
     left = leave_behind(above)
     change(left, records)
     before = manifest(above.resolve())
@@ -310,7 +310,7 @@ def test_one_on_another_file_system_is_left_for_its_turn(above: Path, records: P
 
 
 def _seal(directory: Path, *, on: bool = True) -> None:
-    """Let nobody, not even root, change what is in a directory (mount it read-only on itself)."""
+    """Make a directory unchangeable, even for root (mount it read-only on itself)."""
     words = ["mount", "--bind", str(directory), str(directory)]
     if not on:
         words = ["umount", str(directory)]

@@ -1,4 +1,4 @@
-"""What is told of the space when the looks at it fail, or lie on several devices."""
+"""Reports of the space when samples fail, or when targets are on several devices."""
 
 from collections.abc import Sequence
 from dataclasses import replace

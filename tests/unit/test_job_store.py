@@ -136,7 +136,7 @@ def test_a_user_without_a_home_has_no_jobs_anywhere(
     monkeypatch.setenv("HOME", "here")
     monkeypatch.setattr(os, "geteuid", lambda: 4321)
     monkeypatch.chdir(tmp_path)
-    # It is below a place where nothing is, and not where the person stands
+    # It is below a missing directory, not below the current directory
     assert store.state_directory() == "/nonexistent/.local/state/tui-fs"
 
 

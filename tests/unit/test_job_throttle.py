@@ -1,4 +1,4 @@
-"""What the supervisor tells a tool that takes commands, and when it stops tools instead."""
+"""The supervisor's commands to a tool that takes commands, and when it stops tools instead."""
 
 import os
 import select
@@ -31,7 +31,7 @@ def directory(tmp_path: Path) -> Iterator[int]:
 
 @pytest.fixture
 def launcher(directory: int) -> Iterator[Launcher]:
-    """Yield a launcher of two steps: cat, which says what it is told."""
+    """Yield a launcher of two steps: cat, which prints its commands."""
     cat = needs_tool("cat", package="coreutils")
     steps = (((cat,),), ((cat,),))
     made = Launcher(
@@ -48,7 +48,7 @@ def pacing_of(launcher: Launcher, pace: Pace, noted: list[Event] | None = None) 
 
 
 def said(launcher: Launcher, lines: int) -> list[str]:
-    """Read so many lines of what the tool prints."""
+    """Read this many lines of the tool's output."""
     text = b""
     poll = select.poll()
     poll.register(launcher.out, select.POLLIN)
@@ -77,7 +77,7 @@ def test_a_change_is_told_to_the_running_tool(launcher: Launcher) -> None:
     assert pacing.pace == Pace(gentle=True)
     paces = [event.pace for event in noted if isinstance(event, PaceChanged)]
     assert [pace.threads for pace in paces] == [0, 3, 3, 3, 0]
-    # And nobody stops it for the rate: it keeps to that by itself
+    # And the supervisor does not stop it for the rate: the tool keeps to that by itself
     pacing.change(Command("gentle", "off"))
     pacing.change(Command("rate", "1"))
     assert pacing.look(lambda: 10**9) > 0.1
@@ -159,15 +159,15 @@ def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: in
     wait_until(lambda: tool.status() != psutil.STATUS_STOPPED, "going on")
     tool.suspend()
     wait_until(lambda: tool.status() == psutil.STATUS_STOPPED, "standing")
-    # It does not stand for ever
+    # It is not stopped for ever
     wait_until(lambda: _is_going(pacing, tool), "going on", deadline_s=5)
-    # But as long as they are to stand, they do
+    # But during a pause they stay stopped
     assert pacing.pause()
     assert not _is_going(pacing, tool)
 
 
 def test_tools_that_never_stood_are_not_told_to_go_on(launcher: Launcher) -> None:
-    # A tool that somebody else has stopped
+    # A tool that another process has stopped
     pacing = pacing_of(launcher, Pace())
     launcher.fork_step(0)
     pacing.step_begins()

@@ -1,4 +1,4 @@
-"""What a look at the targets says when the look itself fails."""
+"""What the verification reports when it fails itself."""
 
 import errno
 import os
@@ -64,7 +64,7 @@ def test_a_place_too_deep_to_be_told_is_said(
 
 
 def linkless(status: os.stat_result) -> os.stat_result:
-    """Return a status as a file system tells it that counts no links of directories."""
+    """Return a status as of a file system that counts no links of directories."""
     return os.stat_result((*status[:3], 0, *status[4:10]))
 
 

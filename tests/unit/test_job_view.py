@@ -36,7 +36,7 @@ def job(*events: Event, job_id: str = "abc", created_at: float = LONG_AGO) -> Jo
 
 
 def seen(folder: JobFolder) -> tuple[JobState, bool]:
-    """Look at a job once."""
+    """Return the view of a job."""
     view = JobView(folder)
     view.poll()
     return view.state, view.is_over

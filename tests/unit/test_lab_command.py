@@ -32,7 +32,7 @@ def test_the_scales_of_the_command_line_are_those_of_the_lab() -> None:
 
 
 class _MadeUpRun:
-    """Stand-in for a process that measures: tells the given events, or ends when cancelled."""
+    """Stand-in for a measuring process: sends the given events, or ends when cancelled."""
 
     events_to_tell: tuple[LabEvent, ...] = ()
     refuses: TuiFsError | None = None

@@ -1,4 +1,4 @@
-"""Two runs of an experiment beside each other."""
+"""Two runs of an experiment side by side."""
 
 import pytest
 

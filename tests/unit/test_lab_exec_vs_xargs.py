@@ -34,7 +34,7 @@ def seconds(name: str) -> float:
 
 
 def published_counts(files: int) -> Counts:
-    """Return the text's counts, one by one for so many files only."""
+    """Return the published counts, scaled to this many files where each file is one call."""
     share = files / TEXT_FILES
     tables = {figure.key: figure.calls for figure in EXPERIMENT.published_calls}
     scaled = {

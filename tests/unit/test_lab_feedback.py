@@ -33,7 +33,7 @@ def directory(tmp_path: Path) -> str:
 
 
 def raced(**seconds: tuple[float, ...]) -> Results:
-    """Return a race in which these strategies took so long; one time stands for three runs."""
+    """Return a race with these strategies' times; one time represents three runs."""
     plans = [plan(strategy, entries=1_000) for strategy in STRATEGIES]
     runs = {key: times * 3 if len(times) == 1 else times for key, times in seconds.items()}
     return results_of(plans, runs)

@@ -1,4 +1,4 @@
-"""The file systems of a run are made for it, seen by nobody else, and gone after it."""
+"""The file systems of a run are made for it, invisible to other processes, and gone after it."""
 
 import os
 import signal
@@ -138,7 +138,7 @@ def test_a_file_system_is_made_with_room_and_taken_down(above: Path, place: Plac
     assert during == [kind]
     assert available >= (needed.contents_bytes if place is Place.TMPFS else needed.disk_bytes)
     assert not inodes or free >= needed.entries
-    # And afterwards only what lies in the scratch directory itself is left, and then nothing
+    # And afterwards only what is in the scratch directory itself is left, and then nothing
     assert after == [[], ["here"]]
     assert scratches(above) == []
     assert mounted_below(above) == []
@@ -149,7 +149,7 @@ def test_a_file_system_is_made_with_room_and_taken_down(above: Path, place: Plac
 def test_a_killed_run_leaves_no_mount_and_no_loop_device(
     above: Path, records: Path, place: Place
 ) -> None:
-    # A process with a file system that nobody else sees
+    # A process with a file system that no other process sees
     needs_mounting(place)
     ready, say_ready = os.pipe()
     run = os.fork()

@@ -1,4 +1,4 @@
-"""The profile of shutil.rmtree, and py-spy's look at a process."""
+"""The profile of shutil.rmtree, and py-spy's profile of a process."""
 
 import sysconfig
 import threading
@@ -137,7 +137,7 @@ def test_py_spy_is_found_beside_the_interpreters_scripts_first(
     assert py_spy_path() == str(tmp_path / "path" / "py-spy")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert py_spy_path() is None
-    # And without it this process is not looked at
+    # And without it this process is not profiled
     with pytest.raises(Missing):
         profile_itself(1, lambda: True)
 
@@ -204,7 +204,7 @@ def test_a_look_that_nobody_wants_any_more_ends_and_leaves_nothing(state_home: P
 def test_a_refusal_is_told_and_leaves_nothing(
     tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A py-spy that may not look
+    # A py-spy without the permission to trace
     refused = tmp_path / "py-spy"
     refused.write_text("#!/bin/sh\necho 'Error: Permission Denied' >&2\nexit 1\n")
     refused.chmod(0o755)

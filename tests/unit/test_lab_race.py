@@ -48,12 +48,12 @@ def verdict(claim: str, results: Results) -> Judgement:
 
 
 def unlinked(entries: int, others: int = 0, errors: int = 0) -> Calls:
-    """Return calls that remove so many entries, and others."""
+    """Return calls that remove this many entries, and other calls."""
     return {"unlinkat": CallCount(entries + errors, errors), "openat": CallCount(others)}
 
 
 def setting(target: str = "") -> Setting:
-    """Return a machine on which nothing was looked for."""
+    """Return a machine without detected tools."""
     return Setting({}, False, 2, target)
 
 

@@ -1,4 +1,4 @@
-"""A run of an experiment: what is done, in which order, what is told, and what is left."""
+"""A run of an experiment: its steps, their order, its events, and what it leaves."""
 
 import os
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ def test_what_fails_is_told_with_the_tools_own_words_and_ends_its_trial_only(pla
     after = Step("after", "after", RM)
     good = Trial((Step("good", "good", RM),), Files(), rounds=2)
     events = done(place, Trial((bad, after), Files(), rounds=2), good)
-    # The failure is told once, what comes after is not measured, the other one is
+    # The failure is reported once; the later step is not measured, the other trial is
     (failed,) = [event for event in events if isinstance(event, StepFailed)]
     assert failed.key == "bad" and "status 1" in failed.why and "No such file" in failed.why
     assert ran(events) == ["good", "good"]
@@ -215,7 +215,7 @@ def test_a_run_that_is_ended_at_any_moment_leaves_nothing(
 
 
 def test_a_step_that_fails_in_a_later_round_is_not_measured(place: Path) -> None:
-    # A step that can be done once only, beside the place
+    # A step that can succeed only once, outside the place
     once = place.parent / "kept" / "once"
     step = Step("once", "", ((("mkdir", str(once)),),))
     results = results_of(done(place, Trial((step,), rounds=2)))

@@ -22,7 +22,7 @@ from tui_fs.model.errors import BadInput, TuiFsError
 
 
 class _Ticks:
-    """Adds up what it is told."""
+    """Records the numbers of entries that it is called with."""
 
     def __init__(self) -> None:
         self.each: list[int] = []

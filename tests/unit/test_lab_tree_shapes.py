@@ -44,7 +44,7 @@ def _results(
     failed: tuple[str, ...] = (),
     scale: Scale = Scale.SMALL,
 ) -> Results:
-    """Return results of all steps, of which these were run, counted, or have failed."""
+    """Return results of all steps; these were run, counted, or failed."""
     measured = {}
     for trial in EXPERIMENT.trials(scale, _setting(*_ALL)):
         assert trial.tree is not None

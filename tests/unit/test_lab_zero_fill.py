@@ -60,7 +60,7 @@ def verdict(text: str, results: Results) -> Verdict:
 
 
 def synced(*seconds: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
-    """Return times of the ways with sync, in their order."""
+    """Return times of the methods with sync, in their order."""
     return {f"{key}-synced": each for key, each in zip(WAYS, seconds, strict=False)}
 
 
@@ -184,7 +184,7 @@ def test_pieces_of_head_follow_from_its_writes(writes: int, expected: Verdict) -
     ("allocated_bytes", "is_sparse"), [(0, True), (60 * MIB, True), (64 * MIB, False)]
 )
 def test_a_file_is_sparse_when_blocks_are_missing(allocated_bytes: int, is_sparse: bool) -> None:
-    # Files of 64 MiB with so much allocated, where extents are not told
+    # Files of 64 MiB with this much allocated, where the file system does not report extents
     state = FileState(64 * MIB, allocated_bytes, None)
     results = results_of(states={f"{key}-synced": state for key in WAYS})
     expected = Verdict.HOLDS if is_sparse else Verdict.DOES_NOT

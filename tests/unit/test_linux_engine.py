@@ -1,4 +1,4 @@
-"""Finding the native engine beside this program, or on PATH."""
+"""Finding the native engine next to this program, or on PATH."""
 
 import json
 import os

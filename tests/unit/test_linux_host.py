@@ -27,7 +27,7 @@ def here(
     loginuid_path: str = NO_LOGIN,
     descriptors: tuple[int, ...] = (),
 ) -> CallerIdentity:
-    """Ask who is here, seeing nothing but what is given."""
+    """Read the requester from these sources only."""
     return current_caller(environ or {}, loginuid_path, descriptors)
 
 

@@ -1,4 +1,4 @@
-"""Memory of processes and room for more, from files that stand for the kernel's."""
+"""Memory of processes and room for more, from fake kernel files."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def machine(tmp_path: Path) -> Path:
 
 
 def group(directory: Path, **files: object) -> None:
-    """Write a control group's files; _ stands for the dot in their names."""
+    """Write a control group's files; _ replaces the dot in their names."""
     for name, content in files.items():
         (directory / name.replace("_", ".")).write_text(f"{content}\n")
 

@@ -1,4 +1,4 @@
-"""Who holds files of a tree, as /proc tells it: a made one, and the real one."""
+"""Holders of files of a tree, from a fake /proc and from the real one."""
 
 import itertools
 import mmap
@@ -18,7 +18,7 @@ _KERNEL_THREAD = 0x0020_0000
 
 
 class FakeProc:
-    """A directory that looks like /proc, with links into a real tree."""
+    """A fake /proc, with links into a real tree."""
 
     def __init__(self, base: Path) -> None:
         self.path = base / "proc"
@@ -51,14 +51,14 @@ class FakeProc:
     def descriptor(
         self, pid: int, number: int, to: str | bytes, flags: str = "0100000", mount_id: int = 1
     ) -> None:
-        """Give a process an open file."""
+        """Add an open file to a process."""
         folder = os.fsencode(self.path / str(pid))
         os.symlink(os.fsencode(to), folder + b"/fd/%d" % number)
         info = self.path / str(pid) / "fdinfo" / str(number)
         info.write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount_id}\n")
 
     def look(self, limit_s: float = 60, **others: object) -> OpenFileScan:
-        """Look who holds the tree."""
+        """Scan for holders of the tree."""
         device = os.stat(self.tree).st_dev
         return scan_open_files([str(self.tree)], device, str(self.path), limit_s, OWN, **others)  # type: ignore[arg-type]
 
@@ -147,7 +147,7 @@ def test_own_processes_are_marked(fake: FakeProc) -> None:
 
 
 def test_kernel_threads_and_vanished_processes_are_passed(fake: FakeProc) -> None:
-    # A kernel thread that may not be looked into, and a process that has just ended
+    # An unreadable kernel thread, and a process that has just ended
     fake.process(2, flags=_KERNEL_THREAD)
     (fake.path / "2" / "ns" / "mnt").unlink()
     (fake.path / "3").mkdir()
@@ -193,7 +193,7 @@ def test_time_is_limited(fake: FakeProc) -> None:
 
 
 def look_at(tree: Path, device: int) -> OpenFileScan:
-    """Look through the real /proc for a tree that may be gone."""
+    """Scan the real /proc for a tree that may be gone."""
     return scan_open_files([str(tree)], device, limit_s=60)
 
 

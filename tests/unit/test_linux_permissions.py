@@ -39,7 +39,7 @@ def status_of(mode: int, uid: int = ME, gid: int = 65534) -> os.stat_result:
         (status_of(0o000, uid=OTHER), True),  # its owner can change that
         (status_of(0o777), True),
         (status_of(0o1777, uid=0), True),
-        (status_of(0o775, gid=54321), True),  # a group nobody knows
+        (status_of(0o775, gid=54321), True),  # an unknown group
         (status_of(0o775, uid=0, gid=0), True),  # containers run any user in group 0
     ],
 )
@@ -174,7 +174,7 @@ def test_a_malformed_list_is_unknown(value: bytes) -> None:
 
 
 def test_capabilities_are_read_bit_by_bit(tmp_path: Path) -> None:
-    # The status of a process in a usual container, and one that does not tell
+    # The status of a process in a usual container, and one without that line
     status = tmp_path / "status"
     status.write_text("Name:\tx\nCapPrm:\tffffffffffffffff\nCapEff:\t00000000a80425fb\n")
     asked = (Capability.DAC_OVERRIDE, Capability.SYS_ADMIN, Capability.PERFMON)

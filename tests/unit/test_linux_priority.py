@@ -1,4 +1,4 @@
-"""How the kernel ranks processes, as the kernel itself tells it afterwards."""
+"""Priorities of processes, as the kernel reports them afterwards."""
 
 import ctypes
 import os
@@ -64,7 +64,7 @@ def test_a_process_ranks_itself(rank: IoPriority) -> None:
 
 
 def test_an_ordinary_rank_at_the_disk_is_left_as_it_is() -> None:
-    # What it was given stays: only a group that is ranked loses it
+    # It keeps its rank: only a group that is ranked loses it
     low = "rank_process(5, IoPriority.LOW)"
     with ranked(f"{low}; rank_process(6, IoPriority.NORMAL)") as (pid, printed):
         assert printed == "6"

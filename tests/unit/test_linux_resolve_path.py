@@ -1,4 +1,4 @@
-"""The way to a directory leads only through links that the user and root can change."""
+"""The path to a directory leads only through links that the user and root can change."""
 
 import os
 import tempfile
@@ -77,7 +77,7 @@ def test_a_link_put_in_place_after_the_text_was_read_is_refused(place: Path) -> 
 
 @pytest.mark.parametrize("whose", ["the link", "the directory"])
 def test_a_link_that_somebody_else_can_change_is_refused(place: Path, whose: str) -> None:
-    # A link of somebody else, or root's link in somebody else's directory
+    # A link of another user, or root's link in another user's directory
     needs_root("giving a link away")
     if whose == "the link":
         os.lchown(place / "to-b", OTHER, OTHER)
@@ -86,7 +86,7 @@ def test_a_link_that_somebody_else_can_change_is_refused(place: Path, whose: str
     with pytest.raises(Refused, match="to-b is a symbolic link") as refused:
         resolve(str(place / "to-b"))
     assert refused.value.rule == "symlink"
-    # And the way without it is open
+    # And the path without it is accepted
     assert resolve(str(place / "a" / "b")) == str(place / "a" / "b")
 
 
@@ -144,5 +144,5 @@ def test_what_lies_in_a_silent_place_is_taken_as_it_is_written(
     place: Path, written: str, resolved: str
 ) -> None:
     canonical_path = canonical(f"{place}/{written}", (f"{place}/a",))
-    # Only what lies before it was looked at
+    # Only the components before it were read
     assert canonical_path == f"{place}/{resolved}"

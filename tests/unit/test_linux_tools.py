@@ -1,4 +1,4 @@
-"""Finding tools on PATH, and telling GNU builds from others."""
+"""Finding tools on PATH, and distinguishing GNU builds from others."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Counts of system calls, and what stands beside them."""
+"""Counts of system calls, and the remarks next to them."""
 
 from tui_fs.model.calls import (
     OTHER_CALLS_LABEL,

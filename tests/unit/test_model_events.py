@@ -1,4 +1,4 @@
-"""Events and plans survive JSON, and whatever is not one is refused in a sentence."""
+"""Events and plans survive JSON; anything else is refused with a sentence."""
 
 import dataclasses
 import json

@@ -73,7 +73,7 @@ def sampled(
     calls: dict[str, int] | None = None,
     usage: Usage | None = None,
 ) -> Sampled:
-    """Return a look at the counters at this time of the strategy (it began at second 1)."""
+    """Return a sample of the counters at this time of the strategy (it began at second 1)."""
     return Sampled(
         at_s=1 + strategy_s,
         strategy_s=strategy_s,

@@ -38,7 +38,7 @@ from tui_fs.model.target import (
 def test_words(paths: tuple[str, ...], common: str, words: str) -> None:
     assert common_directory(paths) == common
     assert in_words(paths) == words
-    # And what JSON says gives the same words
+    # And the JSON results in the same words
     record = json.loads(json.dumps(target_fields(paths)))
     assert shown_targets(record) == words
 

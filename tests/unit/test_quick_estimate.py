@@ -97,7 +97,7 @@ def nested(root: Path, rng: random.Random, depth: int = 0) -> None:
 
 
 def one_leaf(root: Path, rng: random.Random) -> None:
-    """Make a tree of directories of which one alone has files."""
+    """Make a tree of directories; only one of them has files."""
     for number in range(1_200):
         (root / f"a{number % 12}/b{number}").mkdir(parents=True)
     flat(root / "a3/b3/leaf", rng.randrange(10_000, 15_000))

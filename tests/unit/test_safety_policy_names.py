@@ -73,7 +73,7 @@ def test_the_same_directory_under_another_name_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_target_below_an_alias_of_the_place_is_refused(tmp_path: Path) -> None:
-    # A path that leads through the place by another name (a link stands for a bind mount)
+    # A path that leads through the place by another name (a link simulates a bind mount)
     below = at(tmp_path / "db" / "below")
     (tmp_path / "alias").symlink_to(tmp_path / "db")
     asked = Target(PathStr(str(tmp_path / "alias" / "below")), below.pin)
@@ -126,7 +126,7 @@ def test_bind_mounts_hide_no_place(
     unshare = needs_tool("unshare", package="util-linux")
     for name in ("srv/db/part/below", "srv/other/in-other", "elsewhere/below", "alias"):
         (tmp_path / name).mkdir(parents=True)
-    if place == "":  # a place in which the mount lies
+    if place == "":  # a place that contains the mount
         (tmp_path / "keep").mkdir()
     mount_point = tmp_path / ("alias" if place else "keep/inner")
     mount_point.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ from tui_fs.safety.privileges import refuse_borrowed_privileges
 
 
 def become(monkeypatch: pytest.MonkeyPatch, **ids: int) -> None:
-    """Have this process seem to have these ids, and 1000 for those not given."""
+    """Make this process appear to have these ids, and 1000 for the others."""
     for name in ("getuid", "geteuid", "getgid", "getegid"):
         monkeypatch.setattr(os, name, itertools.repeat(ids.get(name, 1000)).__next__)
 

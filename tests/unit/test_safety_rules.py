@@ -126,7 +126,7 @@ def test_a_hostile_name_is_harmless_in_the_sentence(here: Environment, tmp_path:
 def test_a_system_directory_under_another_name_is_refused(
     here: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Two names of one directory, as a bind mount gives them (here: said by stat)
+    # Two names of one directory, as with a bind mount (simulated by stat here)
     (tmp_path / "system" / "below").mkdir(parents=True)
     (tmp_path / "alias").mkdir()
     monkeypatch.setattr(

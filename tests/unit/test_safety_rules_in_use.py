@@ -1,4 +1,4 @@
-"""Where somebody stands, or what the program needs, is refused."""
+"""A current directory of a process, or a directory the program needs, is refused."""
 
 import os
 from dataclasses import replace

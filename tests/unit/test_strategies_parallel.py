@@ -1,4 +1,4 @@
-"""What the engine is told, and how what it tells is read."""
+"""The engine's arguments, and the parsing of its output."""
 
 import json
 

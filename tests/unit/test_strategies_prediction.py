@@ -278,7 +278,7 @@ def test_find_starts_as_many_rm_as_the_names_need() -> None:
         non_directory_name_bytes=30_000 * 8,
     )
     calls = calls_of(StrategyName("rm"), Work(survey, Options(keep_root=True)))
-    # "./name" and a NUL are eleven bytes, of which 11,912 fit in a command line: three rm
+    # "./name" and a NUL are eleven bytes; 11,912 of them fit in a command line: three rm
     assert (calls["clone"], calls["execve"]) == (3, 4)
     assert STRATEGIES[StrategyName("rm")].processes(Work(survey, Options(keep_root=True))) == 4
 
@@ -337,7 +337,7 @@ def test_names_that_another_thread_evicts_are_closes(filesystem: str, names: int
 
 
 def flat(names: int, name_bytes: int = 8) -> Survey:
-    """Survey one directory of so many files."""
+    """Survey one directory of this many files."""
     root = PathStr("/t")
     return Survey(
         root,

@@ -271,7 +271,7 @@ TALL = 4
 
 
 def naive(root: Path) -> dict[str, int]:
-    """Count by looking at every path."""
+    """Count by checking every path."""
     directories = [Path(path) for path, _, _ in os.walk(root)]
     full = {path for path in directories if any(path.iterdir())}
     files = [Path(path, name) for path, _, names in os.walk(root) for name in names]

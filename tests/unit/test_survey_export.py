@@ -1,4 +1,4 @@
-"""What is exported is what stands on the disk, whole or not at all."""
+"""An export is what is on the disk, and it is complete or absent."""
 
 import io
 import json
@@ -61,7 +61,7 @@ def test_every_name_is_written_as_ncdu_writes_it(tmp_path: Path) -> None:
     for name in HOSTILE_NAMES:
         (tmp_path / os.fsdecode(name)).touch()
     written, data = export(tmp_path)
-    # A JSON reader gets the same bytes, and those that are not ASCII stand there as they are
+    # A JSON reader gets the same bytes, and the file has those that are not ASCII unescaped
     names = {item["name"].encode("utf-8", "surrogateescape") for item in items(loaded(data))}
     assert names == {*HOSTILE_NAMES, os.fsencode(tmp_path)}
     assert written.entries == len(HOSTILE_NAMES) + 1

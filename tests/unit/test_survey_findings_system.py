@@ -1,4 +1,4 @@
-"""What lies around a tree: room, who is at work, how files are stored."""
+"""Surroundings of a tree: free space, processes at work, how files are stored."""
 
 import os
 import time
@@ -35,7 +35,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> dict[str, FileSystem]:
 def around(
     counted: Aggregator | None = None, occupation: OpenFileScan = NOBODY, began_at_s: float = 0.0
 ) -> list[Finding]:
-    """Return what lies around /t."""
+    """Return the findings about the surroundings of /t."""
     counted = Aggregator(False) if counted is None else counted
     system = SystemView(occupation, began_at_s)
     return list(detect_findings(Evidence(counted, PathStr("/t"), paths=["/t"], system=system)))
@@ -115,7 +115,7 @@ def held(*holders: Holder, allocated: int | None = 4096, path: str = "/t/f") -> 
 
 
 def living(pid: int, is_own: bool = False) -> ResidentProcess:
-    """Make a process that stands in the tree."""
+    """Return a process whose current directory is in the tree."""
     return ResidentProcess(PathStr("/t/d"), holder(pid, is_own=is_own))
 
 

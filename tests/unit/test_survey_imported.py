@@ -289,7 +289,7 @@ def test_a_compressed_file_is_never_read_backwards(
 
 
 def test_a_directory_is_complete_when_all_of_it_is_read(tmp_path: Path) -> None:
-    # A file of which a part has been read: some directories, and one of them half
+    # A partly read file: some directories, and one of them half
     full = [[{"name": f"d{number}"}, {"name": "f"}] for number in range(1_000)]
     half = [{"name": "half"}, *({"name": f"f{number}"} for number in range(20_000))]
     survey = ImportedSurvey(tree_file(tmp_path, *full, half), interval_s=0)

@@ -1,4 +1,4 @@
-"""Names that a directory lists and nobody can examine, and names that only come and go."""
+"""Names that a directory lists but stat cannot find, and names that only come and go."""
 
 import os
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ from tui_fs.survey.runner import SurveyRunner
 
 @pytest.fixture
 def begin() -> Iterator[Callable[..., SurveyProcess]]:
-    """Yield a way to begin surveys, which are stopped whatever happens."""
+    """Yield a function that begins surveys, which are always stopped."""
     begun: list[SurveyProcess] = []
     family = children_of(os.getpid())
 
@@ -217,7 +217,7 @@ def test_a_walker_that_is_killed_is_an_error(begin: Callable[..., SurveyProcess]
     updates = begin(Path("/")).updates()
     next(updates)
     os.kill(max(children_of(os.getpid()) - family), signal.SIGKILL)
-    # Its reader is told that the counts are not complete
+    # Its reader learns that the counts are not complete
     with pytest.raises(TuiFsError, match="ended unexpectedly"):
         list(updates)
 
@@ -318,7 +318,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[int, int]]:
 
 
 def _told_at_work(tree: Path, pids: tuple[int, int], family: int) -> tuple[bool, bool]:
-    """Return which of two processes a survey tells as being at work."""
+    """Return which of two processes a survey reports as being at work."""
     *_, survey = SurveyRunner([str(tree)], family=family).run()
     meanings = [finding.meaning for finding in survey.findings if finding.kind == "in-use"]
     parent, child = (any(f"({pid})" in meaning for meaning in meanings) for pid in pids)

@@ -149,7 +149,7 @@ def _with_mounts(tmp_path: Path, *points: Path) -> str:
 
 
 def test_a_mount_point_is_counted_but_not_entered(tmp_path: Path) -> None:
-    # A bind mount inside (the same st_dev), as only the mount table can tell
+    # A bind mount inside (the same st_dev), which only the mount table shows
     inside = tmp_path / "t" / "sub" / "a mount"
     inside.mkdir(parents=True)
     (inside / "must not be counted").touch()

@@ -13,7 +13,7 @@ from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 
 def table_of(*paths: str, files: int = 1, roots: tuple[str, ...] = ("/t",)) -> DirectoryTable:
-    """Make a table of directories with so many files each; relative paths are below /t."""
+    """Make a table of directories with these numbers of files; relative paths are below /t."""
     table = DirectoryTable()
     rows = {root: table.add(NO_ROW, root.encode()) for root in roots}
     for path in paths:

@@ -1,4 +1,4 @@
-"""A survey that looks around: who is at work in a real tree, and what changes meanwhile."""
+"""A survey that checks its surroundings: processes in a real tree, and changes meanwhile."""
 
 import os
 import time
@@ -20,7 +20,7 @@ from tui_fs.survey.runner import SurveyRunner
 
 @pytest.fixture
 def writer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
-    """Yield a process that stands in a directory and writes a file, in a session of its own."""
+    """Yield a process with a current directory and a file that it writes, in its own session."""
     code = "import sys; f = open('written', 'w'); print(flush=True); sys.stdin.read()"
     has_own_session = getattr(request, "param", True)
     command = ["python3", "-c", code]

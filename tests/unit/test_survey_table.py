@@ -15,7 +15,7 @@ COUNTS = ("files", "symlinks", "other", "apparent", "allocated", "index_bytes", 
 
 @dataclass
 class Plain:
-    """A directory the obvious way."""
+    """A naive model of a directory."""
 
     path: bytes
     numbers: dict[str, int]

@@ -1,4 +1,4 @@
-"""What the entries of one directory add up to, and what their names give away."""
+"""The totals of the entries of one directory, and what their names reveal."""
 
 import os
 import stat

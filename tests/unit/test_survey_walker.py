@@ -23,7 +23,7 @@ Act = Callable[[], None]
 
 
 def once(name: str, act: Act) -> Callable[[Batch], None]:
-    """Do something as soon as a directory of this name is told."""
+    """Call a function as soon as a directory of this name is reported."""
     left = [act]
 
     def meanwhile(batch: Batch) -> None:
@@ -137,7 +137,7 @@ class Forks:
             self._fork(path / "r", levels - 1)
 
     def walk(self, act: Callable[[Path], None]) -> Aggregator:
-        """Walk it; `act` gets the way to the first leaf when the walker stands there."""
+        """Walk it; call `act` with the path of the first leaf when the walker is there."""
         live, left = Aggregator(filtered=False), [act]
 
         def follow(batch: Batch) -> None:
@@ -155,7 +155,7 @@ class Forks:
 
 @pytest.fixture
 def forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forks:
-    """Return the tree, and a walker that keeps few descriptors: most ways back are climbed."""
+    """Return the tree, with a walker that keeps few descriptors: it mostly ascends by `..`."""
     monkeypatch.setattr(walker_module, "MAX_OPEN_DIRECTORIES", 1)
     return Forks(tmp_path)
 
@@ -173,7 +173,7 @@ def test_a_directory_moved_while_its_children_wait_is_counted_whole(
 
 
 def _cut_off(forks: Forks, leaf: Path) -> Path:
-    """Move the directory in which the walker stands, and the one above it, to other places."""
+    """Move the walker's current directory and its parent to other places."""
     first, second = leaf.parts[:2]
     (forks.root / first / second).rename(forks.elsewhere / "moved")
     (forks.root / first).rename(forks.elsewhere / "first")
@@ -290,7 +290,7 @@ NOBODY = 65534
 def after_listing(
     monkeypatch: pytest.MonkeyPatch, act: Callable[[], None], directory: str = ""
 ) -> None:
-    """Do something between listing a directory's names and looking at them."""
+    """Call a function between listing a directory's names and their stat."""
     real = os.scandir
 
     def scandir(descriptor: int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:

@@ -16,7 +16,7 @@ from tui_fs.tracing.perf import PerfCounters, find_tracefs, why_not
 from tui_fs.tracing.source import Counts
 from tui_fs.tracing.syscalls import SYSCALLS
 
-# A shell that knows PWD looks whether it is right: both runs are to know it.
+# A shell that inherits PWD checks it with stat(2): both runs must inherit it.
 ENVIRONMENT = {"LC_ALL": "C", "PWD": "/"}
 
 

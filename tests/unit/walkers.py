@@ -26,7 +26,7 @@ def opened(*paths: Path | bytes) -> Iterator[list[OpenRoot]]:
 
 
 class Ticking:
-    """A clock by which every directory takes so long that what is known is told."""
+    """A clock that advances so far for every directory that the walker reports its progress."""
 
     def __init__(self) -> None:
         self._now_s = 0.0
@@ -60,7 +60,7 @@ def walked(
 
 
 def collected(batches: Sequence[Batch]) -> Aggregator:
-    """Add up what was told."""
+    """Aggregate the reported batches."""
     collector = Aggregator(filtered=False)
     for batch in batches:
         collector.take(batch)
