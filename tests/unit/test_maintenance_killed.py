@@ -79,7 +79,7 @@ def spool(tmp_path: Path) -> Path:
 
 
 def put_in_order() -> set[tuple[Action, AsideState | None]]:
-    """Undo all that the records tell of; return what they told."""
+    """Undo all that the records describe; return their messages."""
     messages = set()
     for record, standing in records()[0]:
         messages.add((record.action, standing))
@@ -94,7 +94,7 @@ def put_in_order() -> set[tuple[Action, AsideState | None]]:
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_recreating(spool: Path, is_late: bool) -> None:
-    """Given a kill at each step, an entry made meanwhile is there, and nothing is left over."""
+    """After a kill at any step, an entry made meanwhile is there, and nothing is left over."""
     messages = set()
     for step in range(1, MOST_STEPS):
         was_killed = killed_before(
@@ -122,7 +122,7 @@ def test_recreating(spool: Path, is_late: bool) -> None:
 
 @pytest.mark.parametrize("with_twin", [False, True])
 def test_putting_aside(spool: Path, with_twin: bool) -> None:
-    """Given a kill at each step, the directory is at one of its two names, and can be put back."""
+    """After a kill at any step, the directory is at one of its two names and can be put back."""
     (spool / "precious").touch()
     inode = spool.stat().st_ino
     messages = set()
@@ -148,7 +148,7 @@ def test_putting_aside(spool: Path, with_twin: bool) -> None:
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("with_twin", [False, True])
 def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
-    """Given a kill at each step of putting back, doing it again ends it."""
+    """After a kill at any step of an undo, repeating the undo completes it."""
     (spool / "precious").touch()
     inode = spool.stat().st_ino
     for step in range(1, MOST_STEPS):

@@ -1,4 +1,4 @@
-"""Whoever stands in a directory is found."""
+"""Processes that use a directory are found."""
 
 import ctypes
 import os
@@ -36,13 +36,13 @@ def ways(directory: Path) -> set[tuple[int, str]]:
 
 
 def test_nobody_stands_in_a_new_directory(held: Path) -> None:
-    """Given nobody, nobody is found."""
+    """Without a process in the directory, none is found."""
     assert ways(held) == set()
 
 
 @pytest.mark.parametrize("how", ["stands in it", "has it open", "watches it (inotify)"])
 def test_who_holds_it_is_found(held: Path, start_python: StartPython, how: str) -> None:
-    """Given a process that stands in it, has it open or watches it, that is told."""
+    """A process that has the directory as cwd, has it open or watches it is reported."""
     code = {"stands in it": "", "has it open": _OPEN}.get(how, _WATCH)
     pid = start_python(code, held, cwd=held if how == "stands in it" else None)
     assert ways(held) == {(pid, how)}
@@ -54,7 +54,7 @@ def test_who_holds_it_is_found(held: Path, start_python: StartPython, how: str) 
 def test_a_directory_of_the_same_name_is_another_one(
     held: Path, tmp_path: Path, start_python: StartPython
 ) -> None:
-    """Given a process in another directory of the same name, nobody is found."""
+    """A process in another directory of the same name is not found."""
     other = tmp_path / "other" / "held"
     other.mkdir(parents=True)
     start_python("", cwd=other)
@@ -62,7 +62,7 @@ def test_a_directory_of_the_same_name_is_another_one(
 
 
 def test_what_this_user_may_not_see_is_counted(held: Path) -> None:
-    """Given another user, the processes that he may not look into are counted."""
+    """Processes that this user may not examine are counted."""
     needs_root("becoming another user")
     status = held.stat()
     child = os.fork()

@@ -23,12 +23,12 @@ def spool(tmp_path: Path) -> Path:
 
 
 def with_twin(spool: Path) -> AsideRecord:
-    """Put it aside; a twin stands in its place."""
+    """Set it aside, with a twin in its place."""
     return put_aside(look(str(spool), to_recreate=False), with_twin=True).record
 
 
 def test_a_leftover_goes_into_the_known_directory_only(spool: Path) -> None:
-    """Given a twin left under the other name, and a strange directory at the place, all stays."""
+    """With a twin under the other name and an unknown directory at the path, both stay."""
     record = with_twin(spool)
     aside = Path(record.aside)
     saved, twin = spool.parent / "saved", spool.parent / "twin"
@@ -52,7 +52,7 @@ def test_a_leftover_goes_into_the_known_directory_only(spool: Path) -> None:
 def test_undoing_that_fails_at_its_end_says_what_stands_where(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a twin that cannot be removed, it is told that the directory is back."""
+    """If the twin cannot be removed, the report says that the directory is back."""
     record = with_twin(spool)
     inode = Path(record.aside).stat().st_ino
 
@@ -75,7 +75,7 @@ def test_undoing_that_fails_at_its_end_says_what_stands_where(
 def test_another_directory_under_its_name_is_not_put_back(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a name that stands for another one after the first look, nothing is renamed."""
+    """If the name refers to another directory after the first check, nothing is renamed."""
     record = put_aside(look(str(spool), to_recreate=False), with_twin=False).record
     Path(record.aside).rename(spool.parent / "elsewhere")
     Path(record.aside).mkdir()
@@ -89,7 +89,7 @@ def test_another_directory_under_its_name_is_not_put_back(
 
 
 def test_a_damaged_record_is_shown_and_blocks_no_other(spool: Path) -> None:
-    """Given a record that cannot be read, others are found, undone and made."""
+    """An unreadable record does not prevent others from being found, undone and made."""
     record = with_twin(spool)
     file, _ = find(record.id)
     damaged = Path(file).parent / "0badbad0.json"
@@ -108,7 +108,7 @@ def test_a_damaged_record_is_shown_and_blocks_no_other(spool: Path) -> None:
 def test_a_record_that_is_forgotten_in_that_moment_is_none(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a record that goes between listing and reading, nothing is damaged."""
+    """A record removed between listing and reading is not reported as damaged."""
     record = with_twin(spool)
     honest = read_json
 
@@ -123,7 +123,7 @@ def test_a_record_that_is_forgotten_in_that_moment_is_none(
 
 
 def test_a_look_writes_nothing(spool: Path) -> None:
-    """Given the record of one who is about to recreate, a look by another one leaves it."""
+    """A check leaves the record of another process that is about to recreate."""
     (spool / "precious").unlink()
     record = with_twin(spool)
     undo(record.id)
@@ -140,7 +140,7 @@ def test_a_look_writes_nothing(spool: Path) -> None:
 def test_where_it_stands_is_asked_of_the_open_directory(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a parent that was renamed in the act, the record of what is left stays."""
+    """If the parent is renamed meanwhile, the record of what is left stays."""
     (spool / "precious").unlink()
     prospect = look(str(spool), to_recreate=True)
     moved = spool.parent.with_name("moved")
@@ -166,7 +166,7 @@ def test_where_it_stands_is_asked_of_the_open_directory(
 def test_a_record_that_cannot_be_removed_only_warns(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a disk that fails after the work is done, that is told as done, with a warning."""
+    """If the disk fails after the work is done, the result is done, with a warning."""
     (spool / "precious").unlink()
     inode = spool.stat().st_ino
     prospect = look(str(spool), to_recreate=True)

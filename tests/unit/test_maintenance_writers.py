@@ -1,4 +1,4 @@
-"""Whoever writes while a directory is recreated loses nothing."""
+"""A process that writes while a directory is recreated loses nothing."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ __all__ = ["arena", "here"]
 
 WRITTEN_BEFORE = 40
 MOST_WRITTEN = 2000
-# Writes until its directory is gone, standard input ends or it has made enough; tells each file.
+# Writes until its directory is gone, stdin ends or it has made enough; prints each file.
 WRITER = """
 import os, select, sys
 way, path, most = sys.argv[1:]
@@ -51,7 +51,7 @@ class Writers:
     """Processes that make files, and what they say they have made."""
 
     def __init__(self, arena: Arena, logs: Path, *ways: str, most: int = MOST_WRITTEN) -> None:
-        """Remember who shall write, and how many files each at most."""
+        """Remember the writers, and the most files for each."""
         self._most = most
         self._path = arena.path
         self._logs = [(way, logs / f"writer{number}") for number, way in enumerate(ways)]
@@ -96,7 +96,7 @@ class Writers:
 
 @pytest.mark.parametrize("ways", [("path",), ("descriptor",), ("path", "descriptor", "path")])
 def test_busy_writers_lose_nothing(arena: Arena, tmp_path: Path, ways: tuple[str, ...]) -> None:
-    """Given writers from before the exchange on, every file that could be made is there."""
+    """With writers active from before the exchange on, every created file is there."""
     writers = Writers(arena, tmp_path, *ways)
     try:
         done = arena.recreate(writers.start)
@@ -113,7 +113,7 @@ def test_busy_writers_lose_nothing(arena: Arena, tmp_path: Path, ways: tuple[str
 def test_a_writer_who_is_always_faster_loses_nothing(
     arena: Arena, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given several who write by descriptor, all is there, whichever directory stands there."""
+    """With several writers by descriptor, every file is there, whichever directory has the name."""
     monkeypatch.setattr(exchange_module, "DEADLINE_S", 0.1)
     writers = Writers(arena, tmp_path, *["descriptor"] * 3, "path", most=3_000)
     try:
@@ -128,7 +128,7 @@ def test_a_writer_who_is_always_faster_loses_nothing(
 
 
 def test_names_made_twice_are_both_kept(here: Arena) -> None:
-    """Given one name in both directories, both entries stay, and the new name is told."""
+    """With one name in both directories, both entries stay, and the new name is reported."""
     new = here.parent / "new"
     new.mkdir()
     long_name = "n" * 255
@@ -148,7 +148,7 @@ def test_names_made_twice_are_both_kept(here: Arena) -> None:
 
 
 def test_a_full_directory_moves_whole(here: Arena) -> None:
-    """Given subdirectories in the old one, they move as they are."""
+    """Subdirectories of the old directory move as they are."""
     (here.path / "sub").mkdir()
     (here.path / "sub" / "file").touch()
     new = here.parent / "new"
@@ -162,7 +162,7 @@ def test_a_full_directory_moves_whole(here: Arena) -> None:
 
 
 def test_what_cannot_be_moved_is_taken_back(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given entries that cannot be moved over, the old directory is back, with every entry."""
+    """If entries cannot be moved over, the old directory is back, with every entry."""
     honest = MovedEntries._move
     refused: list[str] = []
 
@@ -209,7 +209,7 @@ def write_before_each_rmdir(
 
 
 def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given somebody who is always faster, the old directory is back, with every entry."""
+    """If a writer is always faster, the old directory is back, with every entry."""
     monkeypatch.setattr(exchange_module, "DEADLINE_S", 0.05)
     written = write_before_each_rmdir(here, monkeypatch)
     with pytest.raises(OSError, match="not empty"):
@@ -220,7 +220,7 @@ def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.Mon
 
 
 def test_a_signal_ends_the_waiting(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given somebody who is always faster, and Ctrl-C, the old directory is back at once."""
+    """If a writer is always faster, Ctrl-C brings the old directory back at once."""
     written = write_before_each_rmdir(here, monkeypatch, signal_at=3)
     began = time.monotonic()
     honest_handler = signal.signal(signal.SIGTERM, lambda *_: None)
