@@ -145,7 +145,7 @@ def test_a_strategy_by_path_is_refused_when_an_acl_grants_write(
 
 
 @pytest.mark.parametrize("exchange", (Exchange.PARENT_LINK, Exchange.TARGET_LINK))
-def test_no_link_of_somebody_else_is_followed_to_another_target(
+def test_no_link_of_another_user_is_followed_to_another_target(
     cli: Cli, place: Path, exchange: Exchange
 ) -> None:
     for number in range(JOBS_ALL_THE_TIME):

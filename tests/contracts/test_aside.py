@@ -76,7 +76,7 @@ def test_the_printed_command_deletes_it(cli: Cli, full: Path) -> None:
 
 
 @pytest.mark.parametrize("instead", ["file", "empty", "full", "link"])
-def test_what_stands_in_the_way_stays(cli: Cli, full: Path, instead: str) -> None:
+def test_what_is_now_at_the_old_place_stays(cli: Cli, full: Path, instead: str) -> None:
     """An undo does not replace what is now at the old place, and says what to do."""
     record = put_aside(cli, full)
     if instead == "file":

@@ -147,7 +147,7 @@ def test_what_is_moved_later_is_emptied_all_the_same(above: Path, records: Path)
     assert os.listdir(records) == []
 
 
-def test_whoever_may_look_at_the_scratch_directory_is_its_owner(above: Path) -> None:
+def test_only_its_owner_may_read_the_scratch_directory(above: Path) -> None:
     measurement = started(above / "target")
     (name,) = scratches(above)
     scratch = above / name.decode()

@@ -28,7 +28,7 @@ def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
     assert (scratch / "tree" / "precious").exists()
 
 
-def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> None:
+def test_each_timing_has_its_number_of_runs_and_processes(tmpfs: Path) -> None:
     scratch = tmpfs / "scratch"
     scratch.mkdir(mode=0o700)
     descriptor = os.open(scratch, os.O_RDONLY)

@@ -100,7 +100,7 @@ def test_doctor_shape(cli: Cli) -> None:
     assert diagnosis["privileges"]["is_root"] is (os.geteuid() == 0)
 
 
-def test_a_path_that_is_not_utf_8_is_told_twice(cli: Cli, tmpfs: Path, strategy: str) -> None:
+def test_a_path_that_is_not_utf_8_is_printed_twice(cli: Cli, tmpfs: Path, strategy: str) -> None:
     # A target whose name is not UTF-8, with a directory inside whose name is not either
     target = os.path.join(os.fsencode(tmpfs), b"caf\xe9 \x1b]0;x\x07")
     inside = os.path.join(target, b"in\xff")

@@ -115,7 +115,7 @@ def test_survey_shape(cli: Cli, tmpfs: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ("survey", "estimate", "delete --dry-run --strategy rm"))
-def test_one_is_not_told_as_if_it_were_many(cli: Cli, tmpfs: Path, command: str) -> None:
+def test_one_is_not_reported_as_if_it_were_many(cli: Cli, tmpfs: Path, command: str) -> None:
     (tmpfs / "root").mkdir()
     (tmpfs / "root/only").touch()
     shown = cli.run(*command.split(), tmpfs / "root").expect(0).stdout.decode()

@@ -85,7 +85,7 @@ LOOK_ALIKE = {
 
 
 @pytest.mark.parametrize("kind", LOOK_ALIKE)
-def test_the_question_tells_names_that_look_alike_apart(cli: Cli, tmpfs: Path, kind: str) -> None:
+def test_the_question_distinguishes_names_that_look_alike(cli: Cli, tmpfs: Path, kind: str) -> None:
     # Two directories whose names differ in what one does not see
     asked = []
     for name in LOOK_ALIKE[kind]:

@@ -44,7 +44,7 @@ def start(cli: Cli, target: Path, strategy: str, *options: str) -> str:
     return job
 
 
-def test_a_rate_that_nobody_could_keep_is_refused(cli: Cli, tmpfs: Path) -> None:
+def test_a_rate_that_cannot_be_enforced_is_refused(cli: Cli, tmpfs: Path) -> None:
     target = tmpfs / "target"
     flat(target, 10)
     cli.run("delete", "--strategy", "rm", "--yes", "--trace", "off", "--rate", "5", target).expect(
@@ -58,7 +58,7 @@ def test_a_rate_that_nobody_could_keep_is_refused(cli: Cli, tmpfs: Path) -> None
 
 
 @pytest.mark.root
-def test_a_rate_that_nobody_can_keep_any_more_ends_the_job(cli: Cli, crowded: Path) -> None:
+def test_a_rate_that_can_no_longer_be_enforced_ends_the_job(cli: Cli, crowded: Path) -> None:
     needs_root("bpftrace")
     needs_tool("bpftrace", "bpftrace")
     target = crowded / "target"
@@ -156,7 +156,7 @@ def test_the_rate_is_kept_all_the_time_and_can_be_changed(
         assert removed > 0.85 * RATE_PER_S * span_s - BURST_ENTRIES
 
 
-def test_a_job_stands_still_while_paused_and_ends_when_cancelled(
+def test_a_job_removes_nothing_while_paused_and_ends_when_cancelled(
     cli: Cli, ext4: Path, strategy: str
 ) -> None:
     target = ext4 / "t"
@@ -181,7 +181,7 @@ def test_a_job_stands_still_while_paused_and_ends_when_cancelled(
 
 
 @pytest.mark.parametrize("strategy", ("rm", "xargs", "rsync", "parallel"))
-def test_tools_at_full_speed_stand_and_end_in_time(cli: Cli, ext4: Path, strategy: str) -> None:
+def test_tools_at_full_speed_pause_and_end_in_time(cli: Cli, ext4: Path, strategy: str) -> None:
     needs_tools_of(strategy)
     target = ext4 / "t"
     flat(target, 30_000)
@@ -245,7 +245,7 @@ def disk_rank_of(pid: int) -> str:
     return done.stdout.strip()
 
 
-def test_the_tools_are_ranked_as_told(cli: Cli, tmpfs: Path) -> None:
+def test_the_tools_are_ranked_as_requested(cli: Cli, tmpfs: Path) -> None:
     target = tmpfs / "t"
     flat(target, 4 * RATED_ENTRIES)
     job = start(cli, target, "rsync", "--rate", "1000", "--nice", "12", "--ionice", "low")

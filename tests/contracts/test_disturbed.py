@@ -161,7 +161,7 @@ _OUTPUT_FULL = "tui-fs: Standard output cannot be written: No space left on devi
 
 
 @BUFFERING
-def test_output_that_takes_nothing_is_told_with_what_becomes_of_the_job(
+def test_output_that_takes_nothing_is_reported_with_what_becomes_of_the_job(
     cli: Cli, target: Path, buffering: dict[str, str]
 ) -> None:
     with open("/dev/full", "wb") as full:
@@ -185,7 +185,7 @@ def test_output_that_takes_nothing_is_told_with_what_becomes_of_the_job(
 @pytest.mark.parametrize(
     "arguments", [("survey", "--json"), ("survey", "--export", "-", "--format", "ncdu")]
 )
-def test_other_output_that_takes_nothing_is_told(
+def test_other_output_that_takes_nothing_is_reported(
     cli: Cli, target: Path, arguments: tuple[str, ...], buffering: dict[str, str]
 ) -> None:
     many_directories(target / "many", 2, 1000)  # more than any buffer takes
@@ -247,7 +247,7 @@ def test_a_report_that_cannot_be_printed_is_not_mistaken_for_a_failed_job(
     ids=lambda value: "-".join(value)[-30:] if isinstance(value, tuple) else None,
 )
 @pytest.mark.parametrize("sink", ["/dev/full", "a closed pipe"])
-def test_messages_that_nobody_can_read_change_no_exit_code(
+def test_messages_without_a_reader_change_no_exit_code(
     cli: Cli, target: Path, arguments: tuple[str, ...], code: int, sink: str
 ) -> None:
     if sink == "/dev/full":

@@ -81,7 +81,7 @@ def test_what_is_shown_before_is_what_runs(cli: Cli, tmpfs: Path) -> None:
     )
 
 
-def test_a_running_job_is_told_its_threads_and_its_rate(cli: Cli, ext4: Path) -> None:
+def test_a_running_job_receives_its_threads_and_its_rate(cli: Cli, ext4: Path) -> None:
     target = ext4 / "t"
     flat(target, 20_000)
     job = start(cli, target, "parallel", "--rate", "200", "--threads", "2")
@@ -126,7 +126,7 @@ def test_only_it_counts_itself(cli: Cli, tmpfs: Path) -> None:
     assert len(os.listdir(tmpfs / "t")) == 3
 
 
-def test_doctor_tells_where_the_engine_is(cli: Cli) -> None:
+def test_doctor_reports_where_the_engine_is(cli: Cli) -> None:
     diagnosis = cli.run("doctor", "--json").expect(0).object()["engine"]
     assert diagnosis["is_present"] is True
     assert diagnosis["path"] == find_engine()

@@ -77,7 +77,7 @@ def freed(report: Json) -> tuple[int, int, int, int]:
     return low, high, few, many
 
 
-def test_what_comes_back_is_told_in_bytes_and_inodes(cli: Cli, small: Path) -> None:
+def test_what_comes_back_is_reported_in_bytes_and_inodes(cli: Cli, small: Path) -> None:
     low, high, few, many = freed(estimate(cli, small))
     assert (few, many) == (9, 9)
     assert MIB <= low <= high
@@ -193,7 +193,7 @@ def test_where_it_cannot_be_measured_it_is_estimated_and_says_why(
     assert manifest(large.parent) == before
 
 
-def test_a_report_tells_what_was_predicted(cli: Cli, above: Path, strategy: str) -> None:
+def test_a_report_has_the_prediction(cli: Cli, above: Path, strategy: str) -> None:
     target = above / "target"
     many_directories(target, 3, 5)
     rows = estimate(cli, target)["strategies"]

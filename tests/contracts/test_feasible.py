@@ -61,7 +61,7 @@ def agrees(target: Path, strategy: StrategyName, *, is_inside: bool) -> bool:
 
 
 @pytest.mark.parametrize("is_inside", [False, True])
-def test_the_longest_path_is_what_is_told(tmpfs: Path, is_inside: bool, strategy: str) -> None:
+def test_the_longest_path_is_as_predicted(tmpfs: Path, is_inside: bool, strategy: str) -> None:
     needs_tool("rsync", package="rsync")
     name, target = StrategyName(strategy), tmpfs / "target"
     longest = {
@@ -74,7 +74,7 @@ def test_the_longest_path_is_what_is_told(tmpfs: Path, is_inside: bool, strategy
 
 
 @pytest.mark.parametrize("levels", [MAX_LEVELS, MAX_LEVELS + 1])
-def test_rsync_goes_down_so_many_levels(tmpfs: Path, levels: int) -> None:
+def test_rsync_descends_this_many_levels(tmpfs: Path, levels: int) -> None:
     needs_tool("rsync", package="rsync")
     deep(tmpfs / "target", 2 * levels - 1, name_bytes=1)
     agrees(tmpfs / "target", StrategyName("rsync"), is_inside=False)
@@ -85,7 +85,7 @@ def test_rmtree_does_not_go_down_as_deep(tmpfs: Path) -> None:
     assert not agrees(tmpfs / "target", StrategyName("rmtree"), is_inside=False)
 
 
-def test_a_locked_target_is_told_and_stays(ext4: Path) -> None:
+def test_a_locked_target_is_reported_and_stays(ext4: Path) -> None:
     needs_root("chattr")
     chattr = needs_tool("chattr", package="e2fsprogs")
     target = ext4 / "target"

@@ -40,7 +40,7 @@ def wait_for_inode_reuse(path: Path, inode: int) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_directory_made_anew_while_it_asks_is_not_the_confirmed_one(
+def test_directory_recreated_while_it_asks_is_not_the_confirmed_one(
     cli: Cli, ext4: Path, command: str
 ) -> None:
     target = ext4 / "target"

@@ -200,7 +200,9 @@ def test_a_call_that_a_job_needs_is_named_and_nothing_is_deleted(
 
 
 @pytest.mark.parametrize("error", ("ENOSYS", "EPERM"))
-def test_priorities_that_nobody_asks_for_are_not_needed(cli: Cli, target: Path, error: str) -> None:
+def test_priorities_that_are_not_requested_are_not_needed(
+    cli: Cli, target: Path, error: str
+) -> None:
     wrapped = cli.wrapped(under_filter(error, "setpriority,ioprio_set"))
     arguments = ("delete", "--strategy", "rm", "--yes", "--json", str(target))
     assert wrapped.run(*arguments).expect(0).report()["outcome"] == "done"

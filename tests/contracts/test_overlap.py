@@ -65,7 +65,7 @@ def assert_refused_as_busy(report: Json, by: str) -> None:
 @pytest.mark.parametrize(
     ("first", "second"), ((".", "."), (".", "directory-00002"), ("directory-00002", "."))
 )
-def test_a_job_in_the_way_is_refused_and_the_first_goes_on(
+def test_a_conflicting_job_is_refused_and_the_first_goes_on(
     cli: Cli, tree: Path, first: str, second: str
 ) -> None:
     job = start_slowly(cli, tree / first)
@@ -79,14 +79,14 @@ def test_a_job_in_the_way_is_refused_and_the_first_goes_on(
     cli.run("attach", job).expect(0)
 
 
-def test_a_detached_job_in_the_way_is_told_by_the_exit_code(cli: Cli, tree: Path) -> None:
+def test_a_conflicting_detached_job_is_reported_by_the_exit_code(cli: Cli, tree: Path) -> None:
     job = start_slowly(cli, tree)
     finished = cli.run("delete", "--strategy", "rm", "--yes", "--detach", tree)
     assert finished.code == 3, f"told to be started: {finished.stderr}"
     cancel(cli, job)
 
 
-def test_a_paused_job_is_in_the_way_too(cli: Cli, tree: Path) -> None:
+def test_a_paused_job_causes_a_conflict_too(cli: Cli, tree: Path) -> None:
     job = start_slowly(cli, tree)
     cli.run("pause", job).expect(0)
     left = entries_at(tree)

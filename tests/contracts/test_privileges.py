@@ -333,7 +333,7 @@ def names_of_the_target(report: Json, target: Path) -> set[str]:
         *((name, ("--keep-root",)) for name in ("rm", "find", "parallel")),
     ),
 )
-def test_what_failed_is_told_by_its_absolute_path(
+def test_what_failed_is_reported_by_its_absolute_path(
     cli: Cli, place: Path, strategy: str, options: tuple[str, ...]
 ) -> None:
     needs_tools_of(strategy)

@@ -43,7 +43,7 @@ def test_an_emptied_directory_gets_a_small_index(cli: Cli, ext4: Path) -> None:
     assert cli.run("aside", "--list", "--json").expect(0).array() == []
 
 
-def test_recreating_tells_what_it_did(cli: Cli, spool: Path) -> None:
+def test_recreating_reports_what_it_did(cli: Cli, spool: Path) -> None:
     """Without --json, one sentence states the size before and after."""
     finished = cli.run("recreate", spool, "--yes").expect(0)
 
@@ -63,7 +63,7 @@ def test_recreating_refuses_what_it_must(cli: Cli, full: Path) -> None:
     assert sorted(os.listdir(full)) == ["a", "b", "c"]
 
 
-def test_who_stands_in_it_is_named(cli: Cli, spool: Path, standing: int) -> None:
+def test_processes_in_it_are_named(cli: Cli, spool: Path, standing: int) -> None:
     """A process in the directory is named, and only --accept-occupants leaves it there."""
     sentence = refused(cli.run("recreate", spool, "--yes"))
     assert f"Process {standing} " in sentence

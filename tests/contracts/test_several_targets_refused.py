@@ -72,7 +72,7 @@ def test_one_directory_under_two_names_is_refused(cli: Cli, tmpfs: Path) -> None
     assert entries_in(tmpfs / "place" / "a") == 3
 
 
-def test_another_job_in_one_of_them_is_in_the_way(cli: Cli, tmpfs: Path) -> None:
+def test_another_job_in_one_of_them_causes_a_conflict(cli: Cli, tmpfs: Path) -> None:
     targets = [tmpfs / name for name in ("a", "b")]
     for target in (*targets, tmpfs / "c"):
         flat(target, FILES)

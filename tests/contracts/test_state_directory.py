@@ -145,7 +145,7 @@ def test_a_job_whose_journal_cannot_be_begun_deletes_nothing(
     assert_not_started(cli, small)
 
 
-def test_a_job_in_memory_is_in_the_way_of_one_that_is_not(
+def test_a_job_in_memory_conflicts_with_one_that_is_not(
     cli: Cli, tiny: Path, runtime: Path, target: Path
 ) -> None:
     filler = fill(tiny)
@@ -325,7 +325,7 @@ def start_impatient(target: Path) -> str:
     return plan.job_id
 
 
-def test_a_job_that_nobody_can_follow_any_more_is_cancelled(
+def test_a_job_that_can_no_longer_be_followed_is_cancelled(
     cli: Cli, tiny: Path, target: Path
 ) -> None:
     job = start_impatient(target)
@@ -363,7 +363,7 @@ def _longest_silence_s(events: list[Json]) -> float:
     return max(later - earlier for earlier, later in pairwise(times))
 
 
-def test_all_files_of_a_job_are_its_owners_alone_whatever_the_umask(
+def test_all_files_of_a_job_are_its_owners_alone_under_any_umask(
     cli: Cli, state_home: Path, target: Path
 ) -> None:
     without_umask = cli.wrapped(after_shell("umask 0"))

@@ -120,7 +120,7 @@ class TestEngine:
         (pid,) = children_of(os.getpid()) - family
         return running, pid
 
-    def test_its_death_is_told(self, many: Path) -> None:
+    def test_its_death_is_reported(self, many: Path) -> None:
         running, pid = self._begun(many)
         os.kill(pid, signal.SIGKILL)
         seen: list[Survey] = []

@@ -21,7 +21,7 @@ LARGE_CROWD = 200_000
 OLD_S = 1_000
 
 
-def test_what_was_changed_during_a_pause_is_looked_at_again(tmpfs: Path) -> None:
+def test_what_was_changed_during_a_pause_is_checked_again(tmpfs: Path) -> None:
     target = tmpfs / "target"
     flat(target, CROWD)
     for file in target.iterdir():
@@ -42,7 +42,7 @@ def test_what_was_changed_during_a_pause_is_looked_at_again(tmpfs: Path) -> None
     assert len(os.listdir(target)) == CROWD - removed
 
 
-def test_what_was_changed_while_it_stood_stopped_is_looked_at_again(tmpfs: Path) -> None:
+def test_what_was_changed_while_it_was_stopped_is_checked_again(tmpfs: Path) -> None:
     for turn in range(8):
         target = tmpfs / f"target-{turn}"
         flat(target, CROWD)
@@ -179,9 +179,7 @@ def test_a_directory_that_is_moved_away_while_it_is_emptied_is_told(tmpfs: Path)
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_a_directory_in_whose_place_another_one_stands_is_not_read_again(
-    tmpfs: Path, threads: str
-) -> None:
+def test_a_directory_replaced_by_another_is_not_read_again(tmpfs: Path, threads: str) -> None:
     target, elsewhere = tmpfs / "target", tmpfs / "elsewhere"
     target.mkdir()
     flat(target / "rescued", CROWD)
@@ -250,7 +248,7 @@ def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: P
     assert ended.messages
 
 
-def test_whoever_breaks_its_lease_does_not_kill_it(ext4: Path) -> None:
+def test_breaking_its_lease_does_not_kill_it(ext4: Path) -> None:
     target = ext4 / "target"
     target.mkdir()
     with open(target / "large", "wb") as file:

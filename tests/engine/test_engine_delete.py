@@ -266,7 +266,7 @@ def test_room_for_descriptors_is_made_before_there_are_threads(tmp_path: Path) -
     assert 100 < max(opened) <= int(room)
 
 
-def test_a_file_that_somebody_reads_is_not_cut(ext4: Path) -> None:
+def test_a_file_that_a_process_reads_is_not_truncated(ext4: Path) -> None:
     target = ext4 / "target"
     target.mkdir()
     with open(target / "large", "wb+") as file:

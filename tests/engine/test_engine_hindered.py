@@ -79,7 +79,7 @@ def test_immutable_files_stay_and_the_rest_goes(ext4: Path) -> None:
     }
 
 
-def test_a_directory_that_somebody_fills_is_given_up(tmpfs: Path) -> None:
+def test_a_directory_that_another_process_fills_is_left(tmpfs: Path) -> None:
     target = tmpfs / "target"
     flat(target, 2_000)
     holds, is_over = threading.Event(), threading.Event()
@@ -108,7 +108,7 @@ def test_a_directory_that_somebody_fills_is_given_up(tmpfs: Path) -> None:
 
 
 @pytest.mark.root
-def test_directories_moved_away_lead_nobody_astray(ext4: Path) -> None:
+def test_directories_moved_away_do_not_redirect_the_engine(ext4: Path) -> None:
     # A deep tree whose directories another process moves out of it; next to the tree is
     # what must survive
     needs_root("moving what others made")

@@ -87,7 +87,7 @@ def test_a_failure_with_a_very_long_path_counts_without_it(
     assert [*events, *output.counted_failures(2.0)] == [FailuresCounted(2.0, "remove", 13, 1)]
 
 
-def test_a_very_long_line_without_an_entry_is_told_alike_in_any_pieces(
+def test_a_very_long_line_without_an_entry_is_reported_alike_in_any_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tool_output, "LONGEST_LINE_BYTES", 100)

@@ -39,7 +39,7 @@ def _short_lines() -> Iterator[None]:
 
 @given(name=names, line=mutated((*EVERY_MESSAGE, *OUTPUT["parallel"])) | filled(*MESSAGE_TEMPLATES))
 @fuzzed
-def test_a_damaged_message_is_read_or_told(name: StrategyName, line: bytes) -> None:
+def test_a_damaged_message_is_read_or_reported(name: StrategyName, line: bytes) -> None:
     strategy = STRATEGIES[name]
     with tried():
         for failed in (strategy.parse_error(line), strategy.parse_output(line)):

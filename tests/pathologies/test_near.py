@@ -14,7 +14,7 @@ _WRITTEN = frozenset({"refilled: a directory of 900 names"})
 
 
 @pytest.mark.parametrize("case", NEAR, ids=lambda case: case.name)
-def test_is_not_told(case: Pathology, grounds: Grounds) -> None:
+def test_is_not_reported(case: Pathology, grounds: Grounds) -> None:
     (filesystem,) = case.filesystems
     with made(case, filesystem, grounds) as (_, planted):
         findings = survey_here(planted.tree).findings

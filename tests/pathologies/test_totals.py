@@ -60,7 +60,7 @@ def test_leaves_out_what_lies_on_another_file_system(grounds: Grounds) -> None:
     assert counted["entries"] == 103
 
 
-def test_leaves_out_subvolumes_and_what_stands_for_them_in_snapshots(grounds: Grounds) -> None:
+def test_leaves_out_subvolumes_and_their_stubs_in_snapshots(grounds: Grounds) -> None:
     # A subvolume that holds another and a snapshot of itself; in the snapshot an empty
     # directory of inode 2 represents the inner one
     tree = grounds.directory_on("btrfs") / "tree"

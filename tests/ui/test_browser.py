@@ -215,7 +215,7 @@ async def test_coming_back_after_a_job_counts_again_and_drops_marks_of_what_is_g
     await browse(act)
 
 
-async def test_imported_is_only_looked_at() -> None:
+async def test_imported_survey_is_read_only() -> None:
     async def act(browser: Browsing) -> None:
         assert "imported, read-only" in await browser.press()
         assert browser.survey.imported == "export.json"

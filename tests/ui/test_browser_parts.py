@@ -64,7 +64,7 @@ def test_no_more_marks_than_one_job_takes() -> None:
     assert list(marks) == ["/srv"]
 
 
-def test_sizes_of_marks_are_told_as_far_as_they_are_known() -> None:
+def test_sizes_of_marks_are_shown_as_far_as_they_are_known() -> None:
     marks = Selection()
     one, two, three = (PathStr(f"/srv/{name}") for name in "abc")
     marks.toggle(one, Size())
@@ -180,7 +180,7 @@ def test_what_the_cursor_is_to_go_to_is_always_listed(monkeypatch: pytest.Monkey
     assert arranged.rows(())[2].cells[-1] == "… 1 more directory"
 
 
-def test_the_search_looks_at_names_as_they_are_shown() -> None:
+def test_the_search_matches_names_as_they_are_shown() -> None:
     listing = spool_listing()
     assert _arranged(listing, View(search="\\XFF")).keys == ["\udcff\udcfe"]
     assert _arranged(listing, View(search="no such")).keys == []

@@ -96,7 +96,7 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
         assert len(list(spool.iterdir())) == 3
 
 
-async def test_what_was_replaced_since_the_look_is_not_touched(spool: Path) -> None:
+async def test_what_was_replaced_since_the_check_is_not_touched(spool: Path) -> None:
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "rename it aside at once")

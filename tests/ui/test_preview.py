@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("alive")
 
 
 @pytest.mark.parametrize("has_begun", [False, True])
-async def test_whoever_leaves_before_it_begins_deletes_nothing(
+async def test_leaving_before_it_begins_deletes_nothing(
     monkeypatch: pytest.MonkeyPatch, has_begun: bool
 ) -> None:
     # A job that takes a while to start, and was ordered to begin before it was left or not

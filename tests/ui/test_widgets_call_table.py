@@ -22,7 +22,7 @@ def drawn(
     return ["".join(text for _, text in line).rstrip() for line in lines]
 
 
-def test_figures_stand_right_and_empty_columns_are_left_out() -> None:
+def test_figures_are_right_aligned_and_empty_columns_are_left_out() -> None:
     assert drawn(ROWS) == [
         "  call              calls  predicted  done  errors       /s",
         "  unlinkat        701,233  1,204,114  58 %       0   81,204",

@@ -43,7 +43,7 @@ def test_what_is_answered_comes_back() -> None:
     asyncio.run(act())
 
 
-def test_an_answer_that_nobody_wants_any_more_harms_nothing() -> None:
+def test_an_unneeded_answer_harms_nothing() -> None:
     answers = Event()
 
     async def act() -> list[object]:

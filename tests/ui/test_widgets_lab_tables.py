@@ -48,7 +48,7 @@ ROWS = (
 )
 
 
-def test_figures_stand_right_and_a_note_says_why_there_are_none() -> None:
+def test_figures_are_right_aligned_and_a_note_says_why_there_are_none() -> None:
     assert plain(layout_table(COLUMNS, ROWS, 40)) == [
         "                seconds  system calls",
         "rm -rf           0.12 s        10,013",
@@ -102,7 +102,7 @@ RIGHT = Counts(
 CALLS = ("call", "calls", "err.", "time", "publ.", "err.")
 
 
-def test_tables_stand_side_by_side_matched_by_name() -> None:
+def test_tables_are_side_by_side_matched_by_name() -> None:
     assert plain(layout_pair((LEFT, RIGHT), CALLS, 76)) == [
         "         │ rm                             │ rsync",
         "call     │  calls err.   time  publ. err. │  calls err.   time  publ. err.",

@@ -122,7 +122,7 @@ def test_the_prices_that_made_the_times_are_found(truth: Calibration) -> None:
         max_size=40,
     )
 )
-def test_no_price_is_negative_or_infinite_whatever_was_measured(samples: list[Sample]) -> None:
+def test_no_price_is_negative_or_infinite_for_any_measurement(samples: list[Sample]) -> None:
     try:
         calibration = fit(samples, typical("ext4"), 1.0, "")
     except TuiFsError:

@@ -51,7 +51,7 @@ def asked(
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("keep_root", [False, True])
-def test_nothing_stands_against_an_ordinary_tree(strategy: StrategyName, keep_root: bool) -> None:
+def test_an_ordinary_tree_has_no_hindrances(strategy: StrategyName, keep_root: bool) -> None:
     assert asked(strategy=strategy, options=Options(keep_root=keep_root)) == Preflight()
     assert asked(strategy=strategy, place=RunConditions()) == Preflight()
 
@@ -108,7 +108,7 @@ def test_directories_only_may_be_of_any_depth_for_xargs() -> None:
         (StrategyName("find"), 100_000, "", True),
     ],
 )
-def test_some_go_down_so_many_levels(
+def test_some_descend_this_many_levels(
     strategy: StrategyName, levels: int, version: str, is_possible: bool
 ) -> None:
     place = RunConditions(ROOM, {"rsync": version})
@@ -120,7 +120,7 @@ def test_some_go_down_so_many_levels(
 @pytest.mark.parametrize(
     ("peak", "hindrances", "notes"), [(50, 0, 0), (51, 0, 1), (100, 0, 1), (101, 1, 0)]
 )
-def test_memory_that_is_not_there_hinders_and_scarce_memory_is_told(
+def test_memory_that_is_not_there_hinders_and_scarce_memory_is_reported(
     peak: int, hindrances: int, notes: int
 ) -> None:
     answer = asked(peak_bytes=peak * MIB)
@@ -136,7 +136,7 @@ def test_a_read_only_file_system_hinders_everybody() -> None:
     )
 
 
-def test_findings_that_block_are_hindrances_whatever_the_strategy() -> None:
+def test_findings_that_block_are_hindrances_for_every_strategy() -> None:
     mounts = [finding("mount-inside", f"/{n}", blocks=f"/{n} is mounted") for n in range(3)]
     use = finding("used-elsewhere", "/u", blocks="/u is a layer")
     survey = replace(TREE, findings=(*mounts[:2], use, mounts[2]))

@@ -133,7 +133,7 @@ def test_an_engine_that_cannot_run_is_not_recommended() -> None:
     assert recommended([*estimates[:-1], replace(fast, measured_at=1.0)]) == RM
 
 
-def test_a_slower_one_is_told_by_how_much() -> None:
+def test_a_slower_strategy_is_reported_with_its_factor() -> None:
     sentence = advice(PLAIN, "ext4", all_of(rsync=30.0))[RSYNC]
     assert sentence.startswith("About 3.0 times the time of rm: ")
     assert "status of every file" in sentence
@@ -220,7 +220,7 @@ TREES = st.builds(
     st.lists(st.floats(0.0, 1e6), min_size=len(STRATEGIES), max_size=len(STRATEGIES)),
     st.lists(st.booleans(), min_size=len(STRATEGIES), max_size=len(STRATEGIES)),
 )
-def test_one_plain_sentence_for_each_whatever_the_tree(
+def test_one_plain_sentence_for_each_on_any_tree(
     survey: Survey, kind: str, seconds: list[float], can_run: list[bool]
 ) -> None:
     estimates = [

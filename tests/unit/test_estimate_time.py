@@ -169,7 +169,7 @@ def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -
     assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(seconds, rel=1e-6)
 
 
-def test_threads_that_may_wait_for_each_other_are_told_to_gain_half_as_much() -> None:
+def test_threads_that_may_wait_for_each_other_are_predicted_to_gain_half_as_much() -> None:
     tree = replace(survey(1000, 11), max_entries_in_directory=100)
     on_xfs = replace(OF_THREADS, kind="xfs")
     seconds = expected(tree, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
@@ -318,6 +318,6 @@ def test_typical_figures_are_there_for_every_strategy(kind: str) -> None:
     assert (usual.kind, usual.measured_at, usual.experience) == (kind, 0.0, {})
 
 
-def test_a_type_is_what_stands_before_its_dot() -> None:
+def test_a_type_is_the_part_before_its_dot() -> None:
     assert typical("fuse.sshfs").prices == typical("fuse").prices
     assert typical("fuse").prices != typical("ext4").prices

@@ -105,7 +105,7 @@ def test_several_targets_are_all_named_where_there_is_room() -> None:
 
 
 @pytest.mark.parametrize("number", [40, 1000])
-def test_too_many_targets_are_told_by_number_and_the_first(number: int) -> None:
+def test_too_many_targets_are_reported_by_number_and_the_first(number: int) -> None:
     line = audit_line(with_path(*(f"/srv/{'x' * 30}{at}" for at in range(number))), ALICE, END)
     pairs = read_back(line)
     assert pairs["targets"] == str(number)
@@ -114,7 +114,7 @@ def test_too_many_targets_are_told_by_number_and_the_first(number: int) -> None:
     assert len(line.encode()) <= MAX_LINE_BYTES
 
 
-def test_what_nobody_counted_is_unknown() -> None:
+def test_what_was_not_counted_is_unknown() -> None:
     end = AuditedEnd(Outcome.DIED, None, 0, None, 1.0)
     pairs = read_back(audit_line(PLAN, ALICE, end))
     assert (pairs["deleted_entries"], pairs["left_entries"]) == ("unknown", "unknown")
@@ -133,7 +133,7 @@ def test_filters_and_doubts_are_said() -> None:
     assert (pairs["keep_root"], pairs["expected_complete"]) == ("yes", "no")
 
 
-def test_nobody_and_nowhere_are_empty() -> None:
+def test_unknown_users_and_hosts_are_empty() -> None:
     pairs = read_back(audit_line(PLAN, CallerIdentity(0, "root", "", "", "", "")))
     assert [pairs[key] for key in ("login", "sudo", "ssh", "tty")] == [""] * 4
 
@@ -262,7 +262,7 @@ def test_what_is_no_socket_is_said(tmp_path: Path) -> None:
     assert "Not a directory" in str(send_to_syslog("x", str(tmp_path / "log" / "below")))
 
 
-def test_a_socket_that_nobody_holds_is_said(tmp_path: Path) -> None:
+def test_a_socket_without_a_listener_is_reported(tmp_path: Path) -> None:
     path = str(tmp_path / "log")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(path)

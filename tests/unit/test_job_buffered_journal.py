@@ -121,7 +121,7 @@ def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk, reserve:
     assert kept.problem == "No space left on device"
 
 
-def test_patience_begins_anew_after_a_success(disk: Disk, reserve: Reserve) -> None:
+def test_patience_is_reset_after_a_success(disk: Disk, reserve: Reserve) -> None:
     kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
@@ -276,7 +276,7 @@ def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk, reserve: R
     assert disk.written == [event(0)]
 
 
-def test_the_log_tells_of_it_once(
+def test_the_log_reports_it_once(
     disk: Disk, reserve: Reserve, capfd: pytest.CaptureFixture[str]
 ) -> None:
     kept = BufferedJournal(disk, reserve, disk.clock)

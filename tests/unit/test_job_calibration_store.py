@@ -83,7 +83,7 @@ def test_what_was_measured_here_holds_here(place: Path) -> None:
         (-10.0, None, False),
     ],
 )
-def test_old_ones_hold_until_they_are_measured_anew(
+def test_old_ones_hold_until_they_are_measured_again(
     age_s: float, kernel: str | None, is_fresh: bool
 ) -> None:
     keep(HERE, measured(age_s=age_s, kernel=kernel))
@@ -102,7 +102,7 @@ def test_one_of_the_same_type_is_better_than_none() -> None:
     assert known.rests_on("why").endswith(", not on this one: why")
 
 
-def test_another_type_tells_nothing() -> None:
+def test_another_type_teaches_nothing() -> None:
     keep(replace(HERE, kind="xfs", identity="x"), measured("xfs"))
     assert load_calibration(HERE).calibration == typical("ext4")
 
@@ -278,7 +278,7 @@ def _was_predicted_by_other_prices(plan: Plan) -> Plan:
         _was_predicted_by_other_prices,
     ),
 )
-def test_a_plan_that_tells_nothing_of_the_prices_is_not_learnt_from(
+def test_a_plan_without_prices_is_not_learnt_from(
     target: Path, change: Callable[[Plan], Plan]
 ) -> None:
     learn(change(planned(target)), ENDED)
@@ -308,12 +308,12 @@ def test_a_job_that_was_disturbed_is_not_learnt_from(target: Path, ended: Snapsh
     assert experience_of(target) == {}
 
 
-def test_the_shortest_telling_job_is_learnt_from(target: Path) -> None:
+def test_the_shortest_conclusive_job_is_learnt_from(target: Path) -> None:
     just = replace(TEN_SECONDS, strategy_wall_s=SHORTEST_TELLING_S)
     learn(planned(target, SHORTEST_TELLING_S), replace(ENDED, finished=just))
     assert experience_of(target) == {"rm": LearnedFactor(1, 1.0)}
 
 
-def test_nothing_is_learnt_where_nobody_has_measured(tmp_path: Path, place: Path) -> None:
+def test_nothing_is_learnt_without_a_measurement(tmp_path: Path, place: Path) -> None:
     learn(planned(tmp_path / "gone"), ENDED)
     assert list(place.glob("*")) == []

@@ -120,7 +120,7 @@ def test_what_overlaps_a_job_at_work_is_busy(path: str, is_busy: bool) -> None:
         (("/d", "/a"), ("/b", "/a/x/y"), True),
     ],
 )
-def test_any_target_of_one_job_is_in_the_way_of_any_of_another(
+def test_any_target_of_one_job_conflicts_with_any_of_another(
     theirs: tuple[str, ...], ours: tuple[str, ...], is_busy: bool
 ) -> None:
     with at_work(job("aaaaaa", *theirs)):
@@ -175,7 +175,7 @@ def test_other_names_hide_nothing(tmp_path: Path, inside: str, other: str) -> No
     assert refusal.value.rule == "overlap"
 
 
-def test_nobody_looks_at_a_file_system_that_only_another_job_works_on(
+def test_a_file_system_that_only_another_job_works_on_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A job at work on another device, which may not answer any more
@@ -223,7 +223,7 @@ def test_overlap_is_mutual(
     assert refused == [one[:shorter] == other[:shorter]] * 2
 
 
-def test_a_job_that_has_ended_or_died_is_not_in_the_way() -> None:
+def test_a_job_that_has_ended_or_died_causes_no_conflict() -> None:
     # A job whose process was killed, and one that never had one
     dead = job("aaaaaa", "/srv")
     with at_work(dead):
@@ -254,7 +254,7 @@ def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"schema": 1}'])
-def test_a_job_at_work_nobody_knows_where_is_in_everybodys_way(content: bytes) -> None:
+def test_a_job_at_an_unknown_place_conflicts_with_every_job(content: bytes) -> None:
     folder = job("aaaaaa", "/srv")
     with at_work(folder):
         Path(folder.plan).write_bytes(content)
@@ -279,7 +279,7 @@ def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
     assert all(answer.startswith("busy: ") for answer in answers if answer != "free")
 
 
-def test_nobody_waits_for_a_lock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_job_waits_for_its_own_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = Path(os.environ["XDG_RUNTIME_DIR"])
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/missing/..")

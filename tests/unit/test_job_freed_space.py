@@ -138,7 +138,7 @@ def test_a_strange_command_is_escaped() -> None:
     assert (cause.sentence + cause.advice + cause.command).isprintable()
 
 
-def test_held_files_are_told_though_they_are_few_of_much() -> None:
+def test_held_files_are_reported_though_they_are_few_of_much() -> None:
     discrepancies = causes(100 * GIB - 500 * MIB, 100 * GIB, kept=(held(1, 500 * MIB, 5),))
     assert amounts(discrepancies) == [("held-open", 500 * MIB)]
 
@@ -156,11 +156,11 @@ def test_what_was_deleted_before_is_elsewhere() -> None:
     ]
 
 
-def test_elsewhere_is_not_told_when_nothing_is_missing() -> None:
+def test_elsewhere_is_not_reported_when_nothing_is_missing() -> None:
     assert causes(GIB, GIB, kept=(held(1, GIB, 5, path="/srv/x"),)) == ()
 
 
-def test_a_path_too_long_to_be_told_is_ours() -> None:
+def test_a_path_too_long_to_be_read_is_ours() -> None:
     (cause,) = causes(0, 20 * MIB, kept=(held(1, 20 * MIB, 5, path=""),))
     assert cause.kind is DiscrepancyKind.HELD_OPEN
     assert "too long" in cause.sentence
@@ -172,7 +172,7 @@ def test_unknown_sizes_are_said_to_be_unknown() -> None:
     assert "unknown amount" in discrepancies[0].sentence
 
 
-def test_links_outside_explain_no_more_than_the_survey_foretold() -> None:
+def test_links_outside_explain_no_more_than_the_survey_predicted() -> None:
     assert amounts(causes(750 * MIB, 1000 * MIB, least=700 * MIB)) == [("links-outside", 250 * MIB)]
     assert amounts(causes(600 * MIB, 1000 * MIB, least=700 * MIB)) == [
         ("links-outside", 300 * MIB),
@@ -264,7 +264,7 @@ def test_the_reserve_of_ext4(
     assert causes(0, got, file_system=other, **spaces) == ()
 
 
-def test_unfinished_jobs_tell_facts_only() -> None:
+def test_unfinished_jobs_report_facts_only() -> None:
     discrepancies = causes(0, GIB, finished=False, least=0, kept=(held(1, 20 * MIB, 5),))
     assert amounts(discrepancies) == [("held-open", 20 * MIB)]
 

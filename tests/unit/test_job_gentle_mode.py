@@ -56,7 +56,7 @@ def disk() -> Disk:
     return Disk()
 
 
-def test_nobody_waits_nothing_is_held(disk: Disk) -> None:
+def test_without_waiting_processes_nothing_is_throttled(disk: Disk) -> None:
     assert disk.share_run(60) == 1.0
 
 

@@ -45,7 +45,9 @@ HERE = Host("here", "m1", "b1")
         (Host(), Locality.THIS_BOOT),
     ],
 )
-def test_hosts_are_told_apart_by_boot_name_and_machine_id(host: Host, locality: Locality) -> None:
+def test_hosts_are_distinguished_by_boot_name_and_machine_id(
+    host: Host, locality: Locality
+) -> None:
     assert locality_of(host, HERE) is locality
 
 
@@ -119,7 +121,7 @@ def test_after_a_restart_a_job_that_was_starting_has_died() -> None:
     assert seen(made_by(job(), earlier_boot())) == (JobState.DIED, True)
 
 
-def test_a_locked_job_of_another_host_is_in_the_way() -> None:
+def test_a_locked_job_of_another_host_causes_a_conflict() -> None:
     folder = made_by(job(*RUNNING), OTHER)
     with held(folder.lock), pytest.raises(Refused):
         check_conflicts(load_plan(folder).targets)

@@ -337,7 +337,7 @@ def test_a_live_view_of_a_paused_job_shows_the_pause() -> None:
         assert view.snapshot.elapsed_s == pytest.approx(500.0)
 
 
-def test_a_view_goes_on_where_nobody_answers() -> None:
+def test_a_view_goes_on_without_an_answer() -> None:
     folder = job(*RUNNING, sampled(10, 10))
     with held(folder.lock):
         view = JobView(folder)

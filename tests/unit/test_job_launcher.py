@@ -58,7 +58,7 @@ def test_a_tool_sees_the_c_locale_and_a_path_and_nothing_else(
     assert variables == {b"LC_ALL", b"PATH"} and b"LC_ALL=C\n" in ended.output
 
 
-def test_a_name_that_a_killed_tool_has_not_finished_reaches_nobody(
+def test_a_name_that_a_killed_tool_has_not_finished_is_dropped(
     directory: int, tmp_path: Path
 ) -> None:
     writer = "printf 'whole\\0torn'; kill -KILL $$"
@@ -79,7 +79,7 @@ def test_a_reader_that_has_read_enough_ends_by_itself(directory: int) -> None:
     assert ended.output == b"y\n"
 
 
-def test_a_tool_that_fails_by_itself_has_told_all_names(directory: int, tmp_path: Path) -> None:
+def test_a_tool_that_fails_by_itself_has_printed_all_names(directory: int, tmp_path: Path) -> None:
     writer = "printf 'whole\\0last\\0'; exit 1"
     reader = (needs_tool("xargs", package="findutils"), "-0", tool("touch"), "--")
     steps = (((needs_tool("sh", package="dash"), "-c", writer), reader),)
@@ -93,7 +93,7 @@ def test_page_faults_are_the_tools_own(directory: int) -> None:
     assert 0 < ended.steps[0].minor_faults < _OWN_FAULTS
 
 
-def test_only_the_beginning_of_much_output_is_kept_and_nothing_stands_still(
+def test_only_the_beginning_of_much_output_is_kept_and_nothing_blocks(
     directory: int,
 ) -> None:
     ended = run_steps(

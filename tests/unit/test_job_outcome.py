@@ -120,25 +120,25 @@ def test_a_problem_is_part_of_the_explanation() -> None:
     assert "was replaced" in ending(LEFT, problem="The target was replaced.").explanation
 
 
-def test_counts_of_a_source_that_tells_directories_are_exact() -> None:
+def test_counts_of_a_source_that_counts_directories_are_exact() -> None:
     outcome = ending(GONE, removed(12, 2))
     assert (outcome.deleted_files, outcome.deleted_directories) == (10, 2)
     assert outcome.split_is_exact
 
 
-def test_directories_are_told_by_difference_otherwise() -> None:
+def test_directories_are_counted_by_difference_otherwise() -> None:
     outcome = ending(LEFT, removed(7, None))
     assert (outcome.deleted_files, outcome.deleted_directories) == (6, 1)
     assert not outcome.split_is_exact
 
 
-def test_without_any_counts_all_is_told_by_difference() -> None:
+def test_without_any_counts_all_is_counted_by_difference() -> None:
     outcome = ending(LEFT)
     assert (outcome.deleted_files, outcome.deleted_directories) == (7, 1)
     assert not outcome.split_is_exact
 
 
-def test_nothing_is_claimed_that_nobody_counted() -> None:
+def test_nothing_is_claimed_without_a_count() -> None:
     outcome = ending(UNCOUNTED)
     assert (outcome.deleted_files, outcome.deleted_directories) == (None, None)
 
@@ -207,7 +207,7 @@ def test_a_refused_report_says_which_rule() -> None:
     assert (summary["deleted_files"], summary["deleted_directories"]) == (0, 0)
 
 
-def test_a_report_is_valid_json_whatever_the_target_is_called() -> None:
+def test_a_report_is_valid_json_for_any_target_name() -> None:
     # A target that is not UTF-8, so that its command is not either
     begun = replace(started(), targets=(PathStr("/\udcff"),), command=(("rm", "/\udcff"),))
     summary = report(begun, finished(Outcome.DONE))
@@ -285,7 +285,7 @@ def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
 
 
 @pytest.mark.parametrize("vanish", (False, True))
-def test_a_directory_to_be_kept_that_somebody_removed_is_called_gone(vanish: bool) -> None:
+def test_a_kept_directory_that_another_process_removed_is_reported_gone(vanish: bool) -> None:
     begun = replace(started(), keep_root=True)
     path = begun.targets[0]
     end = replace(finished(Outcome.DONE), vanished=(path,) if vanish else ())

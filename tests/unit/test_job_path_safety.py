@@ -250,7 +250,7 @@ def test_accepted_races_are_none(firm: Path) -> None:
     assert "--accept-races" in refusal.value.advice
 
 
-def test_nobody_vouches_for_what_is_gone(firm: Path) -> None:
+def test_a_missing_path_is_not_trusted(firm: Path) -> None:
     assert race_reason(StrategyName("xargs"), firm / "gone") is not None
     assert race_reason(StrategyName("xargs"), firm / "gone" / "t") is not None
     assert not is_unreplaceable(str(firm / "gone" / "t"), read_mounts())

@@ -42,7 +42,7 @@ def looked(peak: PeakMemory, clock: Clock) -> None:
     peak.look()
 
 
-def test_a_tool_is_counted_from_its_second_look_on(tmp_path: Path) -> None:
+def test_a_tool_is_counted_from_its_second_sample_on(tmp_path: Path) -> None:
     clock = Clock()
     peak = PeakMemory([7], FORKED, str(tmp_path), clock)
     peak.released()

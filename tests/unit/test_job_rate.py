@@ -66,7 +66,7 @@ def test_a_pause_does_not_end_in_a_burst() -> None:
     assert tools.removed - before < 1_000 * (1 + LONGEST_SAVING_S) * 1.2
 
 
-def test_after_slow_tools_the_next_ones_are_looked_at_soon() -> None:
+def test_after_slow_tools_the_next_ones_are_sampled_soon() -> None:
     # Tools that remove little, so that the samples are far apart
     tools = Tools(1000, 10.0)
     tools.run(2.0)

@@ -78,7 +78,7 @@ def test_one_made_in_another_moment_is_another_even_with_its_inode(
     assert [target.path for target in rest.targets] == [str(places[0])]
 
 
-def test_nothing_goes_on_where_nobody_knows_when_it_was_made(
+def test_nothing_is_resumed_without_a_birth_time(
     places: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     died = plan_of(*places)

@@ -80,7 +80,7 @@ def test_a_file_system_that_hangs_is_asked_once_and_never_waited_for(
     wait_until(lambda: made.sample(9.0, 1.0).space == LATE, "the late answer")
 
 
-def test_what_was_free_before_is_not_told_as_what_is_free_at_the_end(
+def test_what_was_free_before_is_not_reported_as_free_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gone = OSError(errno.EIO, "")

@@ -17,7 +17,7 @@ MIB = 1 << 20
 LARGE = replace(plan(), expected=replace(plan().expected, freed_bytes_max=64 * MIB))
 
 
-def test_a_file_system_that_cannot_be_looked_at_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_that_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_: str) -> None:
         raise BadInput("The mount table is damaged.")
 
@@ -28,7 +28,7 @@ def test_a_file_system_that_cannot_be_looked_at_is_told(monkeypatch: pytest.Monk
     assert "/place" in cause.sentence and "damaged" in cause.sentence
 
 
-def test_processes_that_cannot_be_looked_at_cost_no_job_its_end(
+def test_unreadable_processes_cost_no_job_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def failing(*_: object, **__: object) -> OpenFileScan:

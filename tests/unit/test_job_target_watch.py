@@ -54,7 +54,7 @@ def test_an_exchanged_one_ends_the_job(watch: TargetWatch, places: list[Path]) -
     assert reason is not None and str(places[1]) in reason
 
 
-def test_what_stands_where_one_was_deleted_is_no_reason(
+def test_what_replaces_a_deleted_target_is_no_reason(
     watch: TargetWatch, places: list[Path]
 ) -> None:
     shutil.rmtree(places[0])
@@ -67,7 +67,7 @@ def test_one_that_is_only_gone_is_no_reason(watch: TargetWatch, places: list[Pat
     assert watch.exchanged_reason(0) is None
 
 
-def test_what_cannot_be_looked_at_costs_no_job_its_end(
+def test_a_failed_stat_costs_no_job_its_end(
     watch: TargetWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusing(path: str) -> os.stat_result:
@@ -100,7 +100,7 @@ def test_a_check_that_a_limit_prevents_leaves_the_target_doubtful(
     assert not watch.has_doubts
 
 
-def test_a_target_that_cannot_be_looked_at_becomes_doubtful(
+def test_a_target_whose_stat_fails_becomes_doubtful(
     watch: TargetWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(path: str) -> os.stat_result:

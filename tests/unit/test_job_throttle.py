@@ -58,7 +58,7 @@ def said(launcher: Launcher, lines: int) -> list[str]:
     return text.decode().splitlines()
 
 
-def test_a_change_is_told_to_the_running_tool(launcher: Launcher) -> None:
+def test_a_change_is_sent_to_the_running_tool(launcher: Launcher) -> None:
     noted: list[Event] = []
     pacing = pacing_of(launcher, Pace(), noted)
     launcher.fork_step(0)
@@ -84,7 +84,7 @@ def test_a_change_is_told_to_the_running_tool(launcher: Launcher) -> None:
     assert noted == [event for event in noted if isinstance(event, PaceChanged)]
 
 
-def test_a_later_step_is_told_what_its_command_line_does_not_say(launcher: Launcher) -> None:
+def test_a_later_step_receives_the_settings_missing_on_its_command_line(launcher: Launcher) -> None:
     # A job that began with two threads, and has four since its first step
     pacing = pacing_of(launcher, Pace(threads=2, rate_per_s=100))
     launcher.fork_step(0)
@@ -109,7 +109,7 @@ def test_a_tool_that_does_not_read_is_not_waited_for(launcher: Launcher) -> None
     assert next(filter(None, answers)).startswith("The tool takes no commands now: ")
 
 
-def test_other_tools_are_told_nothing(directory: int) -> None:
+def test_other_tools_receive_no_commands(directory: int) -> None:
     cat = needs_tool("cat", package="coreutils")
     launcher = Launcher((((cat,),),), (directory,), os.nice(0), IoPriority.NORMAL)
     try:
@@ -166,7 +166,7 @@ def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: in
     assert not _is_going(pacing, tool)
 
 
-def test_tools_that_never_stood_are_not_told_to_go_on(launcher: Launcher) -> None:
+def test_tools_that_were_never_stopped_are_not_continued(launcher: Launcher) -> None:
     # A tool that another process has stopped
     pacing = pacing_of(launcher, Pace())
     launcher.fork_step(0)

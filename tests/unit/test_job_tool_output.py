@@ -86,7 +86,7 @@ def test_empty_lines_say_nothing() -> None:
     assert list(of(StrategyName("rm")).take_errors(b"\n  \n\n", 1.0)) == []
 
 
-def test_bytes_that_are_no_text_are_told_readably() -> None:
+def test_bytes_that_are_no_text_are_printed_readably() -> None:
     (event,) = of(StrategyName("rm")).take_errors(b"rm: \xff\n", 1.0)
     assert event == ToolSaid(1.0, "rm: \ufffd")
 
@@ -117,7 +117,7 @@ def _counted(output: ToolOutput) -> list[FailuresCounted]:
     return [event for event in output.counted_failures(2.0) if isinstance(event, FailuresCounted)]
 
 
-def test_further_lines_are_told_by_their_number() -> None:
+def test_further_lines_are_reported_by_their_number() -> None:
     output = of(StrategyName("rm"), OutputLimits(lines=1))
     assert list(output.take_errors(b"a\nb\nc\n", 1.0)) == [ToolSaid(1.0, "a")]
     (event,) = output.counted_failures(2.0)
@@ -193,7 +193,7 @@ def test_totals_of_several_runs_are_added_up() -> None:
     assert output.threads == 1
 
 
-def test_what_the_engine_says_besides_is_told() -> None:
+def test_what_else_the_engine_prints_is_reported() -> None:
     output = of(StrategyName("parallel"))
     lines = b'{"type":"answer","command":"rate x","problem":"no number"}\nthread panicked\n'
     assert list(output.take_output(lines, 1.0)) == [

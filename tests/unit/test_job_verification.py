@@ -42,7 +42,7 @@ def test_what_could_not_be_counted_is_left(
     assert not verification.is_all_gone
 
 
-def test_a_place_too_deep_to_be_told_is_said(
+def test_a_location_too_deep_for_a_path_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "t"
@@ -68,7 +68,7 @@ def linkless(status: os.stat_result) -> os.stat_result:
     return os.stat_result((*status[:3], 0, *status[4:10]))
 
 
-def test_a_directory_in_its_place_is_not_gone_whatever_its_links_say(
+def test_a_directory_at_its_path_is_not_gone_despite_its_link_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "t"

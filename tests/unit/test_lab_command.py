@@ -193,7 +193,7 @@ def test_a_report_is_a_page_and_replaces_nothing_unasked(
         ["--scale", "huge"],
     ],
 )
-def test_wrong_words_are_told_before_anything_runs(
+def test_wrong_words_are_reported_before_anything_runs(
     made_up: type[_MadeUpRun], arguments: list[str]
 ) -> None:
     made_up.refuses = AssertionError  # type: ignore[assignment]
@@ -207,7 +207,7 @@ def test_wrong_words_are_told_before_anything_runs(
         (Missing("It needs root."), 4),
     ],
 )
-def test_what_is_in_the_way_has_its_code(
+def test_each_obstacle_has_its_exit_code(
     made_up: type[_MadeUpRun], why: TuiFsError, code: int
 ) -> None:
     made_up.refuses = why

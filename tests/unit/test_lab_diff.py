@@ -10,7 +10,7 @@ from tui_fs.model.calls import CallCount
 from tui_fs.model.errors import BadInput
 
 
-def test_two_runs_stand_side_by_side_with_what_is_more_than_noise() -> None:
+def test_two_runs_are_side_by_side_with_what_is_more_than_noise() -> None:
     plans = [plan("rm"), plan("rsync"), plan("find")]
     first = results_of(
         plans,

@@ -172,7 +172,7 @@ def test_other_counts_refute_it(beginning: str, key: str, name: str, count: Call
     assert judgement.verdict is Verdict.DOES_NOT
 
 
-def test_every_counted_batch_is_looked_at() -> None:
+def test_every_counted_batch_is_judged() -> None:
     counts = published_counts(PART[Scale.PUBLISHED])
     expected = 2 + math.ceil(WHOLE[Scale.PUBLISHED] / 1_000)
     for extra, verdict in ((0, Verdict.HOLDS), (2, Verdict.DOES_NOT)):

@@ -70,7 +70,7 @@ def test_claims_come_first_then_the_views_in_their_order() -> None:
     assert "not installed" in claims.claims[2].why
 
 
-def test_a_table_tells_median_and_span_and_sets_the_published_figure_below() -> None:
+def test_a_table_has_median_and_span_and_the_published_figure_below() -> None:
     experiment = showing(
         TableView("t", ("rm", "rsync"), (Measure.SECONDS, Measure.CALLS)),
         published=(Published("rm", Measure.SECONDS, 0.201, "rm of 2018"),),
@@ -182,7 +182,7 @@ def test_plots_without_a_value_are_left_out() -> None:
     assert exhibits_of(experiment, results_of([plan("rm")]), _NO_FOLDER) == ()
 
 
-def test_calls_stand_beside_the_published_ones_with_a_total() -> None:
+def test_calls_are_next_to_the_published_ones_with_a_total() -> None:
     experiment = showing(
         CallsView("c", ("rm",)),
         published_calls=(PublishedCalls("rm", "unlinkat 10000 0 lstat 7 2", "of 2018"),),
@@ -220,7 +220,7 @@ def test_published_calls_are_shown_where_nothing_could_be_counted() -> None:
     assert rsync.rows == () and rsync.remark == "Not counted."
 
 
-def test_calls_of_a_part_are_told_of_the_whole() -> None:
+def test_calls_of_a_part_are_scaled_to_the_whole() -> None:
     results = results_of([plan("exec", share=0.5)], calls={"exec": {"execve": CallCount(100, 3)}})
     (exhibit,) = exhibits_of(showing(CallsView("c", ("exec",))), results, _NO_FOLDER)
     assert isinstance(exhibit, Calls)
@@ -252,7 +252,7 @@ def test_file_states_are_figures() -> None:
     assert table.rows[0].cells == ("truncate", "1.0 GiB", "0 B", "0")
 
 
-def test_a_tree_is_told_depth_first_the_largest_first() -> None:
+def test_a_tree_is_listed_depth_first_the_largest_first() -> None:
     lines = ["main;copy 30", "main;delete;unlink 50", "main;delete 10", "main 10"]
     samples, rows = flames(lines)
     assert samples == 100
@@ -271,7 +271,7 @@ def test_recursion_and_a_single_line_are_one_row() -> None:
     assert [(row.function, row.own_percent) for row in rows] == [("walk (a.py)", 100.0)]
 
 
-def test_several_lines_of_a_function_are_told_apart() -> None:
+def test_several_lines_of_a_function_are_distinguished() -> None:
     lines = ["walk (a.py:3);walk (a.py:9) 300", "walk (a.py:4) 97", "walk (a.py:5) 3"]
     lines.append("walk (a.py:3);join (b.py:1) 400")
     _, rows = flames(lines)
@@ -314,7 +314,7 @@ _STACKS = st.lists(
 
 
 @given(stacks=_STACKS, most=st.integers(1, 12))
-def test_every_row_stands_below_its_caller(stacks: list[tuple[list[str], int]], most: int) -> None:
+def test_every_row_is_below_its_caller(stacks: list[tuple[list[str], int]], most: int) -> None:
     samples, rows = flames([f"{';'.join(stack)} {times}" for stack, times in stacks], most)
     assert samples == sum(times for _, times in stacks)
     assert 1 <= len(rows) <= most
@@ -327,7 +327,7 @@ def test_every_row_stands_below_its_caller(stacks: list[tuple[list[str], int]], 
         above = [*above[: row.depth], row.total_percent]
 
 
-def test_what_perf_does_not_count_is_not_told_as_none() -> None:
+def test_what_perf_does_not_count_is_not_reported_as_none() -> None:
     # Calls counted by perf, which knows only some of them
     counted = StepCounted("rm", TraceSource.PERF, {"unlinkat": CallCount(10)})
     results = fold([began_of(plan("rm")), counted])

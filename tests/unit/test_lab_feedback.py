@@ -110,7 +110,7 @@ def test_other_prices_are_not_refined(directory: str) -> None:
     assert notes == ("Nothing was learnt of rm: it was predicted by other prices.",)
 
 
-def test_where_nobody_has_measured_nothing_is_learnt(tmp_path: Path, state_home: Path) -> None:
+def test_without_a_measurement_nothing_is_learnt(tmp_path: Path, state_home: Path) -> None:
     many_directories(tmp_path / "tree", 2, 5)
     predicted = predictions(str(tmp_path / "tree"))
     assert {prediction.measured_at for prediction in predicted.values()} == {0.0}

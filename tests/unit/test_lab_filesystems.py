@@ -200,7 +200,7 @@ def test_what_stays_in_use_is_taken_down_lazily(
 
 @pytest.mark.root
 @pytest.mark.parametrize("tool", ("mkfs.ext4", "mount"))
-def test_a_tool_that_fails_is_told_and_nothing_stays(
+def test_a_tool_that_fails_is_reported_and_nothing_stays(
     above: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     needs_mounting(Place.EXT4)
@@ -337,7 +337,7 @@ def test_commands_in_any_place_know_where_they_are(above: Path) -> None:
 
 
 @pytest.mark.root
-def test_own_mounts_are_seen_by_nobody_else(tmp_path: Path) -> None:
+def test_own_mounts_are_invisible_to_other_processes(tmp_path: Path) -> None:
     needs_root("mounting")
 
     def use() -> tuple[list[str], list[str]]:

@@ -82,7 +82,7 @@ def _marks(svg: ElementTree.Element, kind: str) -> list[ElementTree.Element]:
     return [element for element in svg.iter() if kind in element.get("class", "").split()]
 
 
-def test_the_page_tells_everything(content: str) -> None:
+def test_the_page_has_everything(content: str) -> None:
     text = _read(content).text
     for words in (
         "Made by hand", "What does it show?", "somebody's page, 2018", "run-1", "2023-11-1",

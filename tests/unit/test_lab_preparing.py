@@ -55,7 +55,7 @@ def test_a_place_that_cannot_be_used_is_said(place: Path, what: str) -> None:
         prepare(experiment_of(trial), Scale.SMALL, str(other))
 
 
-def test_tools_are_told_with_their_versions(place: Path) -> None:
+def test_tools_are_listed_with_their_versions(place: Path) -> None:
     trial = Trial((Step("find", "", ((("find", "{tree}"),),)),), Files(), rounds=1)
     tools: Mapping[str, str] = prepare(experiment_of(trial), Scale.SMALL, str(place)).machine.tools
     assert "GNU findutils" in tools["find"]
@@ -73,9 +73,7 @@ def test_what_comes_after_a_step_that_is_left_out_says_so(place: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.parametrize("owner, mode", ((65534, 0o1755), (65534, 0o700), (0, 0o1777)))
-def test_a_sticky_directory_of_somebody_else_is_no_place(
-    place: Path, owner: int, mode: int
-) -> None:
+def test_a_sticky_directory_of_another_user_is_no_place(place: Path, owner: int, mode: int) -> None:
     # A directory whose owner can exchange every name in it, sticky or not
     needs_root("giving a directory away")
     other = place / "other"

@@ -111,14 +111,14 @@ def test_calls_for_each_entry(calls: Mapping[str, int] | None, expected: Verdict
 
 
 @pytest.mark.parametrize(("watched_s", "expected"), [(1.2, Verdict.HOLDS), (2.1, Verdict.DOES_NOT)])
-def test_the_cost_of_looking(watched_s: float, expected: Verdict) -> None:
+def test_the_cost_of_profiling(watched_s: float, expected: Verdict) -> None:
     results = results_of({ALONE: (1.0, 0.2, 0.8), RAW: (watched_s, 0.2, 0.8)})
     judgement = verdict(COSTS_LITTLE, results)
     assert judgement.verdict is expected and "times as long" in judgement.here
 
 
 @pytest.mark.parametrize(("native_s", "expected"), [(2.4, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
-def test_the_cost_of_looking_into_c(native_s: float, expected: Verdict) -> None:
+def test_the_cost_of_profiling_c_code(native_s: float, expected: Verdict) -> None:
     results = results_of({RAW: (1.2, 0.2, 0.8), NATIVE: (native_s, 0.2, 0.8)})
     assert verdict(NATIVE_IS_DEAR, results).verdict is expected
 
@@ -179,7 +179,7 @@ def folders(state_home: Path) -> list[Path]:
 
 
 @pytest.mark.usefixtures("busy")
-def test_this_process_is_looked_at(state_home: Path) -> None:
+def test_this_process_is_profiled(state_home: Path) -> None:
     try:
         profile = profile_itself(1, lambda: True)
     except TuiFsError as why:
@@ -193,7 +193,7 @@ def test_this_process_is_looked_at(state_home: Path) -> None:
     assert (folder / "tui-fs.raw").read_text(encoding="utf-8") == profile.raw
 
 
-def test_a_look_that_nobody_wants_any_more_ends_and_leaves_nothing(state_home: Path) -> None:
+def test_an_unneeded_profile_ends_and_leaves_nothing(state_home: Path) -> None:
     if py_spy_path() is None:
         lacks("py-spy is not installed; enable it with: pip install py-spy")
     with pytest.raises(TuiFsError, match=r"interrupted"):
@@ -201,7 +201,7 @@ def test_a_look_that_nobody_wants_any_more_ends_and_leaves_nothing(state_home: P
     assert folders(state_home) == []
 
 
-def test_a_refusal_is_told_and_leaves_nothing(
+def test_a_refusal_is_reported_and_leaves_nothing(
     tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A py-spy without the permission to trace

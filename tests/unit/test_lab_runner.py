@@ -59,14 +59,14 @@ def test_steps_of_a_trial_work_on_one_tree_one_after_the_other(place: Path) -> N
     assert [run.output for run in results.measured["count"].runs] == ["5", "5"]
 
 
-def test_a_star_stands_for_all_names_in_the_tree_and_the_commands_run_there(place: Path) -> None:
+def test_a_star_expands_to_all_names_in_the_tree_and_the_commands_run_there(place: Path) -> None:
     named = Step("names", "names", ((("echo", "*"),),), is_in_tree=True)
     results = results_of(done(place, Trial((named,), Files(), rounds=1)))
     assert results.measured["names"].runs[0].output == "file 0 file 1 file 2"
     assert results.plan("names").commands == ("cd tree; echo *",)
 
 
-def test_words_stand_for_paths_and_tools(place: Path) -> None:
+def test_words_expand_to_paths_and_tools(place: Path) -> None:
     words = ("{empty}", "{out}", "{path:true}", "{}", "{tree}/x")
     step = Step("words", "words", ((("echo", *words),),))
     results = results_of(done(place, Trial((step,), rounds=1)))
@@ -76,7 +76,7 @@ def test_words_stand_for_paths_and_tools(place: Path) -> None:
     assert arguments[3:] == ["{}", "tree/x"]
 
 
-def test_what_fails_is_told_with_the_tools_own_words_and_ends_its_trial_only(place: Path) -> None:
+def test_a_failure_is_reported_in_the_tools_own_words_and_ends_its_trial_only(place: Path) -> None:
     bad = Step("bad", "bad", ((("rm", "{tree}/nothing"),),))
     after = Step("after", "after", RM)
     good = Trial((Step("good", "good", RM),), Files(), rounds=2)
@@ -88,7 +88,7 @@ def test_what_fails_is_told_with_the_tools_own_words_and_ends_its_trial_only(pla
     assert os.listdir(place) == []
 
 
-def test_steps_that_only_look_do_not_depend_on_each_other(place: Path) -> None:
+def test_read_only_steps_do_not_depend_on_each_other(place: Path) -> None:
     # A tool that is not there, a step that fails and one that does not
     absent = Step("absent", "absent", ((("no-such-tool", "{tree}"),),))
     bad = Step("bad", "bad", ((("ls", "{tree}/nothing"),),))
@@ -130,7 +130,7 @@ def test_a_pinned_step_has_one_processor_and_the_next_one_all(place: Path) -> No
     assert seen == [str(len(os.sched_getaffinity(0))), "1", seen[0]]
 
 
-def test_a_file_that_is_left_is_looked_at(place: Path) -> None:
+def test_a_file_that_is_left_is_examined(place: Path) -> None:
     step = Step("sparse", "", ((("truncate", "-s", "1M", "big"),),), leaves="big")
     left = results_of(done(place, Trial((step,), rounds=1))).left("sparse")
     assert (left.apparent_bytes, left.allocated_bytes) == (1 << 20, 0)

@@ -218,7 +218,7 @@ def test_a_large_file_is_capped(tmp_path: Path) -> None:
     assert copy_shape(str(tmp_path / "own"), is_sized=True).contents_bytes == MAX_FILE_BYTES
 
 
-def test_of_many_directories_every_so_many_are_copied_whole(tmp_path: Path) -> None:
+def test_of_many_directories_a_sample_is_copied_whole(tmp_path: Path) -> None:
     _built(Wide(200, 9), tmp_path / "own")
     copy = copy_shape(str(tmp_path / "own"), max_entries=500)
     _built(copy, tmp_path / "copy")
@@ -228,7 +228,7 @@ def test_of_many_directories_every_so_many_are_copied_whole(tmp_path: Path) -> N
     assert f"{100 * copy.entries / 2_001:.2g} % of the 2,001 entries" in copy.words
 
 
-def test_of_a_large_directory_every_so_many_files_are_copied(tmp_path: Path) -> None:
+def test_of_a_large_directory_a_sample_of_files_is_copied(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     for number in range(3):
         flat(tmp_path / "own" / f"{number}", 1_000)

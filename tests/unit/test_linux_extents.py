@@ -26,7 +26,7 @@ def test_each_piece_between_holes_is_an_extent(ext4: Path, pieces: int) -> None:
     assert extents_of(str(path)) == pieces
 
 
-def test_a_file_system_that_does_not_tell(tmpfs: Path) -> None:
+def test_a_file_system_without_extent_reports(tmpfs: Path) -> None:
     with_holes(tmpfs / "file", 3)
     assert extents_of(str(tmpfs / "file")) is None
 

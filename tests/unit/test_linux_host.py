@@ -86,11 +86,11 @@ def test_a_login_without_an_account_is_its_number(tmp_path: Path) -> None:
         b"99999999999999",
     ],
 )
-def test_an_unset_or_odd_loginuid_names_nobody(tmp_path: Path, content: bytes) -> None:
+def test_an_unset_or_odd_loginuid_names_no_user(tmp_path: Path, content: bytes) -> None:
     assert login_user(tmp_path, content) == ""
 
 
-def test_an_unreadable_loginuid_names_nobody(tmp_path: Path) -> None:
+def test_an_unreadable_loginuid_names_no_user(tmp_path: Path) -> None:
     assert here(loginuid_path=str(tmp_path)).login_user == ""
 
 

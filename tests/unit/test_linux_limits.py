@@ -30,7 +30,7 @@ def os_error(number: int) -> OSError:
         (None, False),
     ],
 )
-def test_limits_are_told_from_other_errors(
+def test_limits_are_distinguished_from_other_errors(
     error: BaseException | None, is_from_limit: bool
 ) -> None:
     assert is_limit(error) is is_from_limit

@@ -34,7 +34,7 @@ def kills(root: Path, user: str = "alice") -> str | None:
     return kills_at_logout(user, str(root))
 
 
-def test_without_any_file_nobody_is_killed(tmp_path: Path) -> None:
+def test_without_any_file_no_process_is_killed(tmp_path: Path) -> None:
     assert kills(tmp_path) is None
 
 
@@ -153,7 +153,7 @@ def test_root_is_excluded_until_a_list_is_given(tmp_path: Path) -> None:
         assert kills(tmp_path, "root") == path
 
 
-def test_lists_grow_and_an_empty_one_starts_anew(tmp_path: Path) -> None:
+def test_lists_grow_and_an_empty_one_resets_them(tmp_path: Path) -> None:
     path = write(tmp_path, MAIN, f"{KILL}KillExcludeUsers=alice 'bob'\nKillExcludeUsers=carol\n")
     assert [kills(tmp_path, user) for user in ("alice", "bob", "carol")] == [None] * 3
     assert kills(tmp_path, "dave") == path

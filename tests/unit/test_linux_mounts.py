@@ -214,7 +214,7 @@ def test_the_table_of_this_machine_can_be_read() -> None:
     assert mount_of("/", read_mounts(MOUNTINFO)) is not None
 
 
-def test_what_others_tell_may_not_answer_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_mounts_under_others_may_not_answer_unless_requested(tmp_path: Path) -> None:
     lines = [
         b"22 1 0:49 / / rw - nfs4 server:/root rw\n",
         b"30 22 0:50 / /home rw - nfs4 server:/home rw\n",

@@ -284,7 +284,7 @@ def test_a_real_name_that_only_looks_deleted(tmp_path: Path, start_python: Start
     assert [open_file.path for open_file in of_tree(after.deleted, tmp_path)] == [str(file)]
 
 
-def test_a_path_too_long_to_be_told(tmp_path: Path, start_python: StartPython) -> None:
+def test_a_path_too_long_to_be_read(tmp_path: Path, start_python: StartPython) -> None:
     code = """
 os.chdir(sys.argv[1])
 for _ in range(60):
@@ -303,7 +303,7 @@ print(os.fstat(f.fileno()).st_ino, file=open(sys.argv[1] + '/inode', 'w'))
     assert (gone.path, gone.allocated_bytes) == ("", 12288)
 
 
-def test_what_may_not_be_looked_into_is_counted(tmp_path: Path, start_python: StartPython) -> None:
+def test_unreadable_processes_are_counted(tmp_path: Path, start_python: StartPython) -> None:
     needs_root("becoming another user")
     start_python("f = open(sys.argv[1])", __file__)
     code = (

@@ -89,7 +89,9 @@ def test_a_missing_part_is_an_error(tmp_path: Path) -> None:
         (status_of(0o1755, uid=OTHER), False),  # its owner can rename what others have made
     ],
 )
-def test_where_nobody_else_can_exchange_what_one_makes(status: os.stat_result, keeps: bool) -> None:
+def test_where_no_other_user_can_exchange_what_one_makes(
+    status: os.stat_result, keeps: bool
+) -> None:
     assert protects_new_entries(status, ME, "/") is keeps
 
 

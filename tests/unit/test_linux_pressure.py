@@ -48,7 +48,7 @@ class Disk:
 @pytest.mark.parametrize(
     ("busy_ms", "passed_s", "percent"), [(0, 1, 0), (250, 1, 25), (500, 0.5, 100), (900, 0.5, 100)]
 )
-def test_the_share_since_the_last_look(
+def test_the_share_since_the_last_sample(
     tmp_path: Path, busy_ms: int, passed_s: float, percent: float
 ) -> None:
     disk = Disk(tmp_path)

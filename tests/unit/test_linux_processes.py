@@ -51,7 +51,7 @@ def parent() -> Iterator[psutil.Process]:
         child.kill()
 
 
-def test_all_threads_have_to_stand(parent: psutil.Process) -> None:
+def test_all_threads_have_to_be_stopped(parent: psutil.Process) -> None:
     (child,) = parent.children()
     assert not all_stopped(parent.pid)
     child.suspend()
@@ -63,7 +63,7 @@ def test_all_threads_have_to_stand(parent: psutil.Process) -> None:
 @pytest.mark.parametrize(
     "letter, is_still", [("T", True), ("t", True), ("Z", True), ("R", False), ("D", False)]
 )
-def test_a_thread_in_a_call_does_not_stand(tmp_path: Path, letter: str, is_still: bool) -> None:
+def test_a_thread_in_a_call_is_not_stopped(tmp_path: Path, letter: str, is_still: bool) -> None:
     (tmp_path / "stat").write_text(f"7 (a) T b) {letter} 1 7 7 0 -1 4194304 0 0 0 0 0 0 0 0 20 0")
     assert state_of(str(tmp_path)).is_still is is_still
 
@@ -132,7 +132,7 @@ def test_a_waiting_call_is_reported_with_the_path_it_works_on(
         wait_until(lambda: calls.longest([pid]) is None, "the call's return")
 
 
-def test_the_time_of_a_new_wait_begins_anew(tmp_path: Path) -> None:
+def test_the_time_of_a_new_wait_starts_at_zero(tmp_path: Path) -> None:
     thread = tmp_path / "9" / "task" / "9"
     thread.mkdir(parents=True)
     (thread / "children").touch()

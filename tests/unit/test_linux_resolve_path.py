@@ -76,7 +76,7 @@ def test_a_link_put_in_place_after_the_text_was_read_is_refused(place: Path) -> 
 
 
 @pytest.mark.parametrize("whose", ["the link", "the directory"])
-def test_a_link_that_somebody_else_can_change_is_refused(place: Path, whose: str) -> None:
+def test_a_link_that_another_user_can_change_is_refused(place: Path, whose: str) -> None:
     # A link of another user, or root's link in another user's directory
     needs_root("giving a link away")
     if whose == "the link":

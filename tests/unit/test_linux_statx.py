@@ -101,7 +101,7 @@ def test_a_survey_notes_the_directories_that_have_them(flagged: Path) -> None:
     assert set(counted.paths_with(DirectoryFlag.APPEND_ONLY)) == append_only
 
 
-def test_where_there_are_no_flags_none_is_told() -> None:
+def test_where_there_are_no_flags_none_is_reported() -> None:
     assert flags_of(Path("/proc/self")) is None
 
 

@@ -52,7 +52,7 @@ def test_other_builds_are_not_taken_for_gnu(
     assert not tool.is_gnu
 
 
-def test_a_tool_that_refuses_to_tell_its_version_has_none(
+def test_a_tool_that_refuses_to_print_its_version_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tool that cannot be executed at all (a script without its interpreter)

@@ -119,7 +119,7 @@ def test_busy_writers_lose_nothing_on_btrfs(arena: Arena, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("lock", ["i", "a"])
 @pytest.mark.parametrize("where", ["spool", "."])
-def test_a_locked_directory_is_told_or_left(ext4: Path, lock: str, where: str) -> None:
+def test_a_locked_directory_is_reported_or_left(ext4: Path, lock: str, where: str) -> None:
     """With an immutable or append-only directory or parent, nothing is changed."""
     arena = Arena(ext4)
     locked = arena.parent / where

@@ -39,7 +39,7 @@ def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
     assert messages[0].startswith("It is set aside as")
 
 
-def test_its_own_sentence_is_told_when_it_refuses(tmp_path: Path) -> None:
+def test_its_own_sentence_is_reported_when_it_refuses(tmp_path: Path) -> None:
     """If an action is impossible, the error is the program's own sentence."""
     spool = tmp_path / "spool"
     (spool / "full").mkdir(parents=True)
@@ -48,7 +48,7 @@ def test_its_own_sentence_is_told_when_it_refuses(tmp_path: Path) -> None:
         run_maintenance("recreate", "--", str(spool))
 
 
-def test_all_that_it_tells_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_its_result_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Moved entries, a name made twice and unseen processes have a sentence each."""
     answer = {
         "type": "recreate", "path": "/a", "index_bytes_before": 8192, "index_bytes_after": 4096,

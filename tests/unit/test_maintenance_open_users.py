@@ -35,7 +35,7 @@ def ways(directory: Path) -> set[tuple[int, str]]:
     return {(user.pid, user.how) for user in users}
 
 
-def test_nobody_stands_in_a_new_directory(held: Path) -> None:
+def test_a_new_directory_has_no_users(held: Path) -> None:
     """Without a process in the directory, none is found."""
     assert ways(held) == set()
 

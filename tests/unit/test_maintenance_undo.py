@@ -49,7 +49,7 @@ def test_a_leftover_goes_into_the_known_directory_only(spool: Path) -> None:
     assert os.listdir(spool.parent) == ["spool"]
 
 
-def test_undoing_that_fails_at_its_end_says_what_stands_where(
+def test_undoing_that_fails_at_its_end_says_what_is_where(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the twin cannot be removed, the report says that the directory is back."""
@@ -122,7 +122,7 @@ def test_a_record_that_is_forgotten_in_that_moment_is_none(
     assert records() == ([], [])
 
 
-def test_a_look_writes_nothing(spool: Path) -> None:
+def test_a_check_writes_nothing(spool: Path) -> None:
     """A check leaves the record of another process that is about to recreate."""
     (spool / "precious").unlink()
     record = with_twin(spool)
@@ -137,7 +137,7 @@ def test_a_look_writes_nothing(spool: Path) -> None:
     assert Path(file).exists()
 
 
-def test_where_it_stands_is_asked_of_the_open_directory(
+def test_its_location_is_read_from_the_open_directory(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the parent is renamed meanwhile, the record of what is left stays."""

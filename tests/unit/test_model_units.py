@@ -17,7 +17,7 @@ from tui_fs.model.units import (
 )
 
 
-def test_a_difference_is_told_without_a_sign() -> None:
+def test_a_difference_is_printed_without_a_sign() -> None:
     assert more_or_less(bytes_iec, 4096) == "4.0 KiB more"
     assert more_or_less(bytes_iec, -4096) == "4.0 KiB less"
     assert more_or_less(count, 0) == "0 more"

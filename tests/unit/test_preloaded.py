@@ -33,7 +33,7 @@ def test_it_answers_as_the_program_itself(
     assert _timeless(forked.stdout) == _timeless(started.stdout)
 
 
-def test_it_has_the_environment_and_the_mask_of_whoever_asks(
+def test_it_has_the_environment_and_the_mask_of_its_client(
     preloaded: Preloaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "later"))

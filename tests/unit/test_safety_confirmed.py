@@ -94,7 +94,7 @@ def test_a_large_target_is_typed_by_name(target: Path) -> None:
 
 
 @pytest.mark.parametrize("mark", sorted(PROJECT_MARKS))
-def test_somebodys_work_is_typed_by_name(target: Path, mark: str) -> None:
+def test_a_project_directory_is_typed_by_name(target: Path, mark: str) -> None:
     (target / mark).touch()
     assert mark in (name_must_be_typed(str(target), 2) or "")
 
@@ -105,7 +105,7 @@ def test_a_home_is_typed_by_name(target: Path, monkeypatch: pytest.MonkeyPatch) 
     assert name_must_be_typed(str(target), 1) == "it is the home of ada"
 
 
-def test_homes_that_may_not_answer_are_not_looked_at(
+def test_homes_that_may_not_answer_are_not_read(
     here: Environment, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     homes = target.parent.parent / "homes"
@@ -118,7 +118,7 @@ def test_homes_that_may_not_answer_are_not_looked_at(
     assert name_must_be_typed(str(target), 1, Homes(here.mountinfo)) is None
 
 
-def test_what_cannot_be_looked_into_is_typed_by_name(
+def test_an_unreadable_directory_is_typed_by_name(
     target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: str) -> list[str]:

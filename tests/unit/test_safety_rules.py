@@ -72,7 +72,9 @@ def test_what_is_not_there_is_bad_input(here: Environment, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("path", [".", "..", "./", "a/.", "a/..", "a/../", "/tmp/.."])
-def test_a_directory_named_by_where_one_stands_is_refused(here: Environment, path: str) -> None:
+def test_a_directory_named_by_the_current_directory_is_refused(
+    here: Environment, path: str
+) -> None:
     assert refusal(path, here).rule == "dot"
 
 

@@ -19,7 +19,7 @@ __all__ = ["here", "target"]
 
 @pytest.mark.parametrize("below", ["", "sub", "sub/deeper"])
 @pytest.mark.parametrize("whose", ["standing_in", "program", "state"])
-def test_what_somebody_stands_on_is_refused(
+def test_the_current_directory_of_a_process_is_refused(
     here: Environment, target: Path, below: str, whose: str
 ) -> None:
     place = PathStr(os.path.join(target, below))

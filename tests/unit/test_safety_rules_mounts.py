@@ -42,7 +42,7 @@ def test_a_mount_inside_is_refused(here: Environment, target: Path, name: str) -
     assert refusal(target, here).rule == "mount-inside"
 
 
-def test_the_number_of_mounts_inside_is_told(here: Environment, target: Path) -> None:
+def test_the_number_of_mounts_inside_is_reported(here: Environment, target: Path) -> None:
     for name in "abc":
         mounted(here, target / name)
     assert "(and 2 more)" in refusal(target, here).sentence
@@ -78,7 +78,7 @@ def test_the_same_path_on_another_device_does_not_matter(here: Environment, targ
 
 
 @pytest.mark.parametrize("kind", ["ext4", "nfs4", "fuse.sshfs"])
-def test_file_systems_that_may_not_answer_are_not_looked_at(
+def test_file_systems_that_may_not_answer_are_not_read(
     here: Environment, target: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     place = target.parent.parent / "mounted"
@@ -92,7 +92,7 @@ def test_file_systems_that_may_not_answer_are_not_looked_at(
         assert check(str(target), here).path == str(target)
 
 
-def test_what_stands_on_a_file_system_that_may_not_answer_is_known_by_its_name(
+def test_what_is_on_a_file_system_that_may_not_answer_is_known_by_its_name(
     here: Environment, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mounted(here, target.parent, kind="nfs4")

@@ -159,7 +159,7 @@ def test_this_is_what_runs_when_the_output_counts(name: str, expected: list[str]
 
 @pytest.mark.parametrize("keep_root", [False, True])
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_several_targets_stand_where_one_would(name: StrategyName, keep_root: bool) -> None:
+def test_several_targets_replace_a_single_one(name: StrategyName, keep_root: bool) -> None:
     strategy = STRATEGIES[name]
     options = Options(keep_root=keep_root)
     if strategy.at_once(options) == 1:

@@ -219,7 +219,7 @@ def test_recorded_messages_are_read(
     assert parsed == failure
 
 
-def test_rsync_tells_of_directories_that_stay_on_standard_output() -> None:
+def test_rsync_reports_directories_that_stay_on_standard_output() -> None:
     read = STRATEGIES[StrategyName("rsync")].parse_output(
         b"cannot delete non-empty directory: d\\#012x"
     )

@@ -49,7 +49,7 @@ def test_counts_are_read_with_their_times() -> None:
     )
 
 
-def test_only_an_answer_that_is_a_problem_is_told() -> None:
+def test_only_an_answer_that_is_a_problem_is_reported() -> None:
     assert PARALLEL.parse_output(b'{"type":"answer","command":"pause","problem":null}') is None
     message = PARALLEL.parse_output(b'{"type":"answer","command":"rate x","problem":"no number"}')
     assert message == Remark("tui-fs-engine: rate x: no number")
@@ -91,7 +91,7 @@ def changed(**fields: object) -> bytes:
         b'{"removed":' + b"9" * 5_000 + b"}",
     ],
 )
-def test_what_has_another_shape_is_told_as_it_stands(line: bytes) -> None:
+def test_what_has_another_shape_is_reported_verbatim(line: bytes) -> None:
     assert PARALLEL.parse_output(line) == Remark(line.decode())
 
 

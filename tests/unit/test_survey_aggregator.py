@@ -238,7 +238,7 @@ def test_directories_are_ranked_by_what_is_in_them(by: Ranking, names: list[str]
     assert [row.path.rpartition("/")[2] for row in ranked] == names
 
 
-def test_reads_are_those_of_the_whole_directory_however_it_is_told() -> None:
+def test_reads_are_those_of_the_whole_directory_in_any_number_of_records() -> None:
     one = collected(root(files=3, record_bytes=32_768 + 100))
     three = collected(
         root(files=1, record_bytes=32_000, pending=1),

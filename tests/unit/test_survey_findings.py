@@ -65,7 +65,7 @@ def test_a_flag_of_directories_is_a_finding(
     assert len(findings_of(counted, is_finished=False)) == (len(findings) if is_early else 0)
 
 
-def test_in_a_tree_of_somebody_else_unwritable_directories_are_one_information() -> None:
+def test_in_a_tree_of_another_user_unwritable_directories_are_one_information() -> None:
     counted = collected(
         root(subdirectories=1, pending=1, flags=DirectoryFlag.UNWRITABLE),
         DirRecord(1, 0, b"a", flags=DirectoryFlag.UNWRITABLE),
@@ -238,7 +238,7 @@ def test_findings_come_in_the_order_of_their_gravity() -> None:
     ("names", "others", "is_told"),
     [(1000, 2000, True), (1000, 2001, False), (999, 0, False)],
 )
-def test_hard_links_are_told_if_they_are_many(names: int, others: int, is_told: bool) -> None:
+def test_hard_links_are_reported_if_they_are_many(names: int, others: int, is_told: bool) -> None:
     links = tuple(link(0, inode=number // 2) for number in range(names))
     counted = collected(root(files=names + others), links=links)
     assert kinds(counted) == ([("hard-links", "info")] if is_told else [])

@@ -97,7 +97,7 @@ def test_what_cannot_be_written_is_full_by_nature(room: dict[str, FileSystem]) -
     assert around() == []
 
 
-def test_space_kept_for_root_is_told_if_it_is_more(room: dict[str, FileSystem]) -> None:
+def test_space_kept_for_root_is_reported_if_it_is_more(room: dict[str, FileSystem]) -> None:
     room[""] = replace(ROOMY, total_bytes=1000, free_bytes=100, available_bytes=9)
     (finding,) = around()
     assert finding.numbers["reserved_bytes"] == 91
@@ -206,7 +206,7 @@ def test_fragmented_files(
 
 
 @pytest.mark.usefixtures("room")
-def test_only_the_largest_files_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_largest_files_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(space, "extents_of", lambda path: asked.append(path))
     files = tuple(BigFile(0, b"%d" % n, GIB + n, 0, 0) for n in range(25))

@@ -213,7 +213,7 @@ def test_questions_are_heard_while_it_reads(tmp_path: Path) -> None:
     os.close(writing)
 
 
-def test_a_process_of_its_own_tells_an_import(tmp_path: Path) -> None:
+def test_a_process_of_its_own_reports_an_import(tmp_path: Path) -> None:
     path = tree_file(tmp_path, [{"name": "d"}, {"name": "inner", "asize": 9}], {"name": "f"})
     process = SurveyProcess([], imported=path)
     try:

@@ -38,7 +38,7 @@ def test_a_name_is_reported_if_it_can_never_be_examined(
     assert listed_only._reasons(directory) == expected
 
 
-def test_a_name_that_is_created_anew_is_another_one(
+def test_a_name_that_is_created_again_is_another_one(
     directory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def replace(_: float) -> None:

@@ -70,7 +70,7 @@ def test_the_oldest_times_of_all_are_times(tmp_path: Path) -> None:
     assert (child.oldest_s, child.newest_s) == (1, 500)
 
 
-def test_entries_are_told_by_kind_with_link_targets(tmp_path: Path) -> None:
+def test_entries_are_reported_by_kind_with_link_targets(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 5000)
     os.utime(tmp_path / "file", (77, 77))
     (tmp_path / "link").symlink_to("/")

@@ -159,7 +159,7 @@ def test_stopping_leaves_no_process_and_no_error() -> None:
     assert not any(update.survey.finished for update in updates)
 
 
-def test_a_paused_survey_stands_still_with_all_its_processes(
+def test_a_paused_survey_stops_all_its_processes(
     begin: Callable[..., SurveyProcess],
 ) -> None:
     family = children_of(os.getpid())
@@ -325,7 +325,7 @@ def _told_at_work(tree: Path, pids: tuple[int, int], family: int) -> tuple[bool,
     return parent, child
 
 
-def test_a_family_is_not_told_as_being_at_work(tmp_path: Path, pair: tuple[int, int]) -> None:
+def test_a_family_is_not_reported_as_being_at_work(tmp_path: Path, pair: tuple[int, int]) -> None:
     parent, child = pair
     assert _told_at_work(tmp_path, pair, 0) == (True, True)
     assert _told_at_work(tmp_path, pair, parent) == (False, False)

@@ -24,7 +24,7 @@ def table_of(*paths: str, files: int = 1, roots: tuple[str, ...] = ("/t",)) -> D
     return table
 
 
-def test_a_known_name_is_told_from_the_second_directory_on() -> None:
+def test_a_known_name_is_reported_from_the_second_directory_on() -> None:
     table = table_of("a", "b", "a/.cache", "a/node_modules", "b/node_modules", "b/node_modules/x")
     (group,) = groups_of(table)
     assert (group.name, group.directories) == ("node_modules", 2)
@@ -58,7 +58,7 @@ def test_the_surveyed_directory_itself_is_in_no_group() -> None:
     ("number", "files", "is_told"),
     [(3, 400, True), (2, 800, False), (3, 333, True), (3, 332, False), (1000, 0, True)],
 )
-def test_another_name_is_told_if_there_are_three_that_hold_much(
+def test_another_name_is_reported_if_there_are_three_that_hold_much(
     number: int, files: int, is_told: bool
 ) -> None:
     above = [f"{n}" for n in range(number)]
@@ -69,7 +69,7 @@ def test_another_name_is_told_if_there_are_three_that_hold_much(
 
 
 @pytest.mark.parametrize(("entries", "is_told"), [(300_099, True), (300_100, False)])
-def test_another_name_is_told_if_it_holds_one_in_a_hundred(entries: int, is_told: bool) -> None:
+def test_another_name_is_reported_if_it_holds_one_in_a_hundred(entries: int, is_told: bool) -> None:
     table = table_of("a", "b", "c", "a/x", "b/x", "c/x", files=0)
     for path in ("/t/a/x", "/t/b/x", "/t/c/x"):
         table.files[table.find(path)] = 999
@@ -83,7 +83,7 @@ def test_numbers_are_no_names() -> None:
     assert groups_of(table_of(*paths, files=1000)) == ()
 
 
-def test_the_largest_groups_are_told_in_order() -> None:
+def test_the_largest_groups_are_reported_in_order() -> None:
     paths = ["a", "b"]
     names = sorted(groups_module.KNOWN_NAMES)[: GROUPS_TOLD + 3]
     paths += [f"{above}/{os.fsdecode(name)}" for above in "ab" for name in names]

@@ -105,7 +105,7 @@ def test_the_sums_are_those_of_a_loop(groups: list[list[Entry]]) -> None:
     ]
 
 
-def test_names_of_one_inode_and_large_files_are_told_one_by_one() -> None:
+def test_names_of_one_inode_and_large_files_are_reported_one_by_one() -> None:
     large = status_of(size=BIG_FILE_BYTES, blocks=16, links=2, modified_s=9, inode=3)
     fifo = status_of(kind=stat.S_IFIFO, links=2, inode=4)
     tally = tallied([(b"a", large), (b"b", fifo)])
@@ -127,7 +127,7 @@ def test_only_files_are_large() -> None:
     assert tally.big_files == []
 
 
-def test_what_was_told_is_forgotten_but_for_flags_and_matches() -> None:
+def test_what_was_reported_is_forgotten_but_for_flags_and_matches() -> None:
     tally = tallied([(b"-x", status_of(size=5, blocks=8, links=2)), (b"y" * 30, status_of(size=7))])
     tally.take_record()
     tally.add([b"z"], [status_of(size=1, modified_s=5)], None)
@@ -196,7 +196,7 @@ def test_hostile_names_have_every_flag() -> None:
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK])
-def test_an_entry_of_somebody_else_is_flagged(kind: int) -> None:
+def test_an_entry_of_another_user_is_flagged(kind: int) -> None:
     mine = (b"f", status_of())
     assert tallied([mine]).flags == 0
     flags = tallied([mine, (b"d", status_of(kind=kind, owner=0))]).flags

@@ -33,7 +33,7 @@ def once(name: str, act: Act) -> Callable[[Batch], None]:
     return meanwhile
 
 
-def test_each_directory_is_told_once_with_its_name_above_its_children(tmp_path: Path) -> None:
+def test_each_directory_is_reported_once_with_its_name_above_its_children(tmp_path: Path) -> None:
     comb(tmp_path, 5)
     collector, batches = walked(tmp_path)
     known: set[int] = set()
@@ -98,7 +98,7 @@ def _replace_by_fifo(path: Path) -> None:
 @pytest.mark.parametrize(
     "replace", [_remove, _replace_by_file, _replace_by_symlink, _replace_by_fifo]
 )
-def test_a_directory_that_is_gone_before_its_turn_is_told_apart(
+def test_a_directory_that_is_gone_before_its_turn_counts_as_vanished(
     tmp_path: Path, replace: Callable[[Path], None]
 ) -> None:
     root = tmp_path / "t"
@@ -201,7 +201,7 @@ def test_a_symlink_in_the_place_is_not_followed(forks: Forks) -> None:
     assert collector.totals.directories == forks.directories - forks.below_second_level + 1
 
 
-def test_a_way_that_is_gone_is_told(forks: Forks) -> None:
+def test_a_path_that_is_gone_is_reported(forks: Forks) -> None:
     def move(leaf: Path) -> None:
         _cut_off(forks, leaf)
 
@@ -230,7 +230,7 @@ def test_a_file_system_mounted_meanwhile_is_not_counted(
     assert_settled(collector)
 
 
-def test_an_unreadable_directory_is_told_with_its_own_size(
+def test_an_unreadable_directory_is_reported_with_its_own_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A directory that may not be opened (said by os.open, so that root is refused too)
@@ -303,7 +303,7 @@ def after_listing(
     monkeypatch.setattr(os, "scandir", scandir)
 
 
-def test_a_name_that_vanishes_before_it_is_looked_at_is_no_entry(
+def test_a_name_that_vanishes_before_its_stat_is_no_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("stays", "goes", "goes too"):
@@ -328,7 +328,7 @@ def test_a_directory_whose_names_are_all_gone_is_empty(
     assert (collector.totals.entries, collector.vanished, collector.non_empty) == (1, 1, 0)
 
 
-def test_a_name_that_cannot_be_looked_at_makes_its_directory_unreadable(
+def test_a_name_whose_stat_fails_makes_its_directory_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("good", "bad"):

@@ -110,7 +110,7 @@ def test_removed_entries_and_directories_are_counted(
     assert counts.removed == Removed(169, 9)
 
 
-def test_with_errors_directories_are_not_told_apart(
+def test_with_errors_directories_are_not_distinguished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A removal that fails: the flag is known at entry, the error at exit
