@@ -113,7 +113,7 @@ def _make_file(path: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What one name is; the change time is left out, as dropping a hard link changes it."""
+    """The facts of one name; without the change time, as removing a hard link changes it."""
 
     kind: str
     mode: int
@@ -161,7 +161,7 @@ def _fact(path: bytes) -> Fact:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What a naive walk finds in a tree, the root included."""
+    """The totals of a naive walk of a tree, including the root."""
 
     files: int
     """Every name that is not a directory: deleting it is one unlink."""

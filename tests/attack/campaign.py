@@ -35,7 +35,7 @@ Spans = list[tuple[float, float]]
 
 @dataclass(slots=True)
 class Toll:
-    """What a number of jobs under attack have cost.
+    """The cost of a number of jobs under attack.
 
     Attributes:
         sentinels: names that had to survive, before each job.

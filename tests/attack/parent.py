@@ -112,7 +112,7 @@ class Spool:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one job under attack went.
+    """The result of one job under attack.
 
     Attributes:
         message: why it was refused; empty if it was not.

@@ -32,7 +32,7 @@ from tests.trees import manifest
 SWAPS = 1_500
 DONE, PARTIAL, CANCELLED = 0, 1, 130
 JOBS_ALL_THE_TIME = 8
-"""Where a link on the way was followed, nearly half of such jobs deleted the wrong directory."""
+"""When a link in the path was followed, nearly half of such jobs deleted the wrong directory."""
 
 
 @pytest.fixture(params=VARIANTS, ids="".join)

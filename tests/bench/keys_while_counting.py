@@ -1,4 +1,4 @@
-"""How long the browser takes to answer a key while it counts.
+"""Measure the browser's latency for a key while it counts.
 
     python -m tests.bench.keys_while_counting --dir DIR --build
     python -m tests.bench.keys_while_counting --dir DIR [--keys N] [--columns C] [--lines L]
@@ -36,7 +36,7 @@ _TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b[^\[]|[^\
 
 
 class Screen:
-    """What the program has drawn, as far as it matters here."""
+    """The part of the drawn screen that matters here."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

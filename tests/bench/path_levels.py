@@ -1,4 +1,4 @@
-"""What a level costs what works by path: chains of directories with files, taken by xargs.
+"""Measure the cost of a level for deletion by path: chains of directories, deleted by xargs.
 
 Run ``python -m tests.bench.path_levels --dir DIR`` alone on the machine, with DIR in memory.
 Printed is, for each depth, the median time of five, and what is left of it for each level of each

@@ -1,4 +1,4 @@
-"""How long the deletion of one file takes, from the command's start to its exit.
+"""Measure the deletion of one file, from the command's start to its exit.
 
 Run ``python -m tests.bench.small_deletion TREE [TREE …]`` as root, alone on the machine; each TREE
 is a checkout of tui-fs, and they take turns. Between two deletions the kernel gets two seconds to

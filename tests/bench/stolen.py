@@ -1,4 +1,4 @@
-"""Whether the machine was there: on a virtual one others may hold its processors meanwhile."""
+"""Steal time: the share of CPU time that other guests took from a virtual machine."""
 
 import subprocess
 import time

@@ -12,7 +12,7 @@ from tui_fs.survey.runner import Backend, SurveyRunner
 from tui_fs.survey.table import DirectoryTable
 
 FLAGS = 11
-"""Where the flags stand in a row."""
+"""The index of the flags in a row."""
 
 
 @dataclass(frozen=True, slots=True)

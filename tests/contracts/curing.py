@@ -1,4 +1,4 @@
-"""What the tests of ``recreate`` and ``aside`` share."""
+"""Helpers for the tests of ``recreate`` and ``aside``."""
 
 from pathlib import Path
 

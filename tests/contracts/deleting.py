@@ -21,7 +21,7 @@ _PROCESSES = 5
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What a deletion was predicted from, and what it cost.
+    """The inputs of a deletion's prediction, and its cost.
 
     Attributes:
         processes: how many ran, forked ones among them.

@@ -1,4 +1,4 @@
-"""What was put aside is on record, or nothing is done."""
+"""Every directory that was set aside is on record; without a record nothing is done."""
 
 import fcntl
 import os

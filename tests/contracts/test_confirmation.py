@@ -1,4 +1,4 @@
-"""What happens on the terminal while the program asks for the confirmation."""
+"""The confirmation on the terminal, and events meanwhile."""
 
 import unicodedata
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the report says was called is what strace sees the same commands call."""
+"""The report's call counts equal those of strace for the same commands."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What neither ``recreate`` nor ``aside`` does, and the sentence that says why."""
+"""Refusals of ``recreate`` and ``aside``, with the sentence that says why."""
 
 import os
 import subprocess

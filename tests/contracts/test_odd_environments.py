@@ -1,4 +1,4 @@
-"""Where something that is always there is missing, commands end with one true sentence."""
+"""In environments without the usual parts, commands end with one correct sentence."""
 
 import json
 import os
@@ -253,7 +253,7 @@ INHERITED = {
     "SIGCHLD ignored": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
     "all blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())",
 }
-"""How some parent processes leave signals to what they start."""
+"""The signal dispositions that some parent processes leave to their children."""
 
 
 def with_signals(inherited: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a user's own FUSE program answers leads root nowhere else."""
+"""The answers of a user's own FUSE program do not redirect root."""
 
 import os
 from pathlib import Path

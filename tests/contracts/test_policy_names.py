@@ -1,4 +1,4 @@
-"""What a policy protects or allows is known under every name: mounts, links, overlays."""
+"""A policy applies to a place under every name: mounts, links, overlays."""
 
 import os
 from collections.abc import Iterator

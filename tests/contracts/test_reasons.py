@@ -1,4 +1,4 @@
-"""Why single entries could not be deleted: the report has what each entry itself shows."""
+"""Reasons why single entries could not be deleted: the report reads them from the entry."""
 
 import subprocess
 from collections.abc import Callable, Iterator

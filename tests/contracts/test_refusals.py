@@ -1,4 +1,4 @@
-"""What must not be deleted is refused: exit 3, one sentence, nothing touched."""
+"""Refusals of forbidden targets: exit 3, one sentence, nothing touched."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What is exchanged, mounted, paused or killed while one job deletes several directories."""
+"""Exchanges, mounts, pauses and kills while one job deletes several directories."""
 
 import os
 import signal

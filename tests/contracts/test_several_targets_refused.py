@@ -1,4 +1,4 @@
-"""What forbids one of several directories forbids the job."""
+"""If one of several directories is forbidden, the job is refused."""
 
 import json
 import os

@@ -28,7 +28,7 @@ _LOOK_LIMIT_S = 30.0  # the machine may be busy
 
 @dataclass(frozen=True)
 class Before:
-    """What is known before a deletion."""
+    """The state before a deletion."""
 
     target: Path
     device: int

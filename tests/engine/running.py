@@ -54,7 +54,7 @@ def delete_command(
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run of the engine ended.
+    """The result of a run of the engine.
 
     Attributes:
         counts: the last counts that it printed.

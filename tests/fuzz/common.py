@@ -1,4 +1,4 @@
-"""How inputs are counted, bounded in time and made from samples."""
+"""Count inputs, limit their time, and make them from samples."""
 
 import copy
 import dataclasses
@@ -35,7 +35,7 @@ fuzzed_rarely = settings(fuzzed, max_examples=max(10, EXAMPLES // 10))
 """For targets that start a process for each input."""
 
 inputs: Counter[str] = Counter()
-"""How many inputs were tried, by the test's name."""
+"""The number of tried inputs, by the test's name."""
 
 _LONGEST_S = 60
 DIGITS = "9" * 5_000
@@ -69,7 +69,7 @@ TOKENS: tuple[bytes, ...] = (
     *(DIGITS.encode(), b"18446744073709551616", "\u00b2".encode(), "\u0661".encode()),
     *(b"\xed\xa0\x80", b"\xc3", "\u202e".encode(), b"{", b"}", b"[", b"[" * 3_000, b",", b"null"),
 )
-"""What parsers stumble over."""
+"""Fragments that parsers often mishandle."""
 
 
 @st.composite

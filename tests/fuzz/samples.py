@@ -1,4 +1,4 @@
-"""What the program and its tools really write: the seeds that are mutated."""
+"""Real output of the program and its tools: the seeds of the mutations."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What tools and the kernel never say, and once broke a parser with."""
+"""Output that tools and the kernel never print, and that once broke a parser."""
 
 import argparse
 import math

@@ -211,7 +211,7 @@ def test_json_that_is_nothing_of_ours_is_refused(value: Any) -> None:
     with tried():
         for read_one in (
             event_from_json,
-            lambda value: decode(Plan, value),
+            lambda document: decode(Plan, document),
         ):
             with pytest.raises(BadInput):
                 read_one(value)

@@ -1,4 +1,4 @@
-"""What people write and read: command lines, sizes, ages, paths in escapes and in base64."""
+"""User input and output: command lines, sizes, ages, paths in escapes and in base64."""
 
 import argparse
 import base64

@@ -40,7 +40,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a job.
+    """The result of a job.
 
     Attributes:
         faults: what its report or its end has wrong; empty if nothing.

@@ -1,4 +1,4 @@
-"""What a case of the contract matrix is: a tree, what is promised about it, what happens."""
+"""Cases of the contract matrix: a tree, the promise about it, and the events."""
 
 import os
 from collections.abc import Callable, Mapping

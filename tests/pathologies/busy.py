@@ -74,11 +74,11 @@ BUSY = (
             name=f"in-use-{word}",
             kind="in-use",
             severity=INFO,
-            title=f"a process {what}",
+            title=f"a process {use_text}",
             make=partial(_in_use, use=use),
             filesystems=filesystems,
         )
-        for word, use, what, filesystems in (
+        for word, use, use_text, filesystems in (
             ("cwd", "stand", "whose directory lies in the tree", ("ext4", "btrfs", "overlay")),
             ("root", "live", "whose root lies in the tree", ("tmpfs",)),
             ("directory", "list", "that holds a directory open", ("tmpfs",)),

@@ -1,4 +1,4 @@
-"""What a pathology is here: a tree that has it, and what must be found in that tree."""
+"""Pathologies: a tree that has one, and the findings that a survey of it must report."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ INFO, WARNING, CRITICAL = Severity.INFO, Severity.WARNING, Severity.CRITICAL
 
 @dataclass(slots=True)
 class Scene:
-    """Where one tree is made.
+    """The scene in which one tree is made.
 
     Attributes:
         place: an empty directory for the tree and its surroundings.

@@ -48,12 +48,12 @@ def _one_in_a_crowd(scene: Scene) -> Made:
     return Made(tree, tree / "spool")
 
 
-def _sort(word: str, severity: Severity, what: str, name: bytes, is_directory: bool) -> Pathology:
+def _sort(word: str, severity: Severity, part: str, name: bytes, is_directory: bool) -> Pathology:
     return Pathology(
         name=f"weird-names-{word}{'-directory' * is_directory}",
         kind="weird-names",
         severity=severity,
-        title=f"a {'directory' if is_directory else 'file'} with {what} in its name",
+        title=f"a {'directory' if is_directory else 'file'} with {part} in its name",
         make=partial(_weird_name, name=name, is_directory=is_directory),
         filesystems=("tmpfs",),
     )

@@ -151,7 +151,7 @@ def _settle(tree: Path) -> None:
     subprocess.run(["sync", "--file-system", tree], check=True)
 
 
-def _lows(name: str, what: str, filesystems: tuple[str, ...]) -> tuple[Pathology, ...]:
+def _lows(name: str, resource: str, filesystems: tuple[str, ...]) -> tuple[Pathology, ...]:
     make = {"inodes-low": inodes_low, "space-low": space_low}[name]
     bounds = {"inodes-low": (8.0, 1.0), "space-low": (4.0, 0.5)}[name]
     return tuple(
@@ -159,7 +159,7 @@ def _lows(name: str, what: str, filesystems: tuple[str, ...]) -> tuple[Pathology
             name=f"{name}-{severity.value}",
             kind=name,
             severity=severity,
-            title=f"{left:g} % of the {what} available",
+            title=f"{left:g} % of the {resource} available",
             make=partial(make, left_percent=left),
             filesystems=filesystems,
             has_own_filesystem=True,

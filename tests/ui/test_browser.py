@@ -1,4 +1,4 @@
-"""What the browser does: going about, marking, asking the survey, coming back."""
+"""The browser: moving, marking, querying the survey, returning."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What an open confirmation asks about stays what it is, and what is confirmed is what starts."""
+"""An open confirmation keeps its subject, and exactly the confirmed plan starts."""
 
 from collections.abc import Callable
 from dataclasses import replace

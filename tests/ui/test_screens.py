@@ -138,8 +138,8 @@ def post_forecast(preview: MessagePump, survey: Survey, prediction: Forecast) ->
 
 def then(*acts: Act) -> Act:
     async def act(pilot: Pilot[None]) -> None:
-        for act in acts:
-            await act(pilot)
+        for step in acts:
+            await step(pilot)
             await settle(pilot)
 
     return act

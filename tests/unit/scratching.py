@@ -1,4 +1,4 @@
-"""What the tests of scratch directories share."""
+"""Helpers for the tests of scratch directories."""
 
 import json
 import os

@@ -67,7 +67,7 @@ def _grow(directory: bytes, tree: Tree, outside: bytes) -> None:
 
 @dataclass
 class Naive:
-    """What os.walk and lstat say."""
+    """The counts by os.walk and lstat."""
 
     totals: Totals
     inodes: int

@@ -1,4 +1,4 @@
-"""What a part of one directory says about the whole of it."""
+"""Extrapolation from a part of one directory to all of it."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""What may come back besides the blocks of files, and how a range of it is written."""
+"""Space freed in addition to file blocks, and the format of its range."""
 
 import pytest
 

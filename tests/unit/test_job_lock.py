@@ -1,4 +1,4 @@
-"""Whether a supervisor lives, as another process sees it."""
+"""Whether a supervisor is alive, as another process sees it."""
 
 import errno
 import fcntl

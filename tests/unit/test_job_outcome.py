@@ -1,4 +1,4 @@
-"""What a job has come to, and the report of it."""
+"""The outcome of a job, and its report."""
 
 import errno
 import signal

@@ -1,4 +1,4 @@
-"""What a killed process has left is removed, and nothing else is."""
+"""Remains of a killed process are removed, and nothing else."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""Whether targets that share a run are still what was confirmed while it works."""
+"""Targets that share a run must stay the confirmed directories while it works."""
 
 import errno
 import os

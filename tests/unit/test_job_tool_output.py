@@ -1,4 +1,4 @@
-"""What the tools print, in pieces that may end anywhere."""
+"""The tools' output, in pieces that may end at any byte."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a run shows."""
+"""The exhibits of a run."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""What holds of every experiment: its steps, its published figures, its views and its claims."""
+"""Invariants of every experiment: its steps, published figures, views and claims."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where an experiment is done, and what of it cannot be: said before anything is made."""
+"""The place of an experiment and its missing steps are known before anything is made."""
 
 import os
 from collections.abc import Mapping

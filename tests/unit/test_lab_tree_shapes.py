@@ -1,4 +1,4 @@
-"""What the experiment on shapes of trees does, and how it judges what comes out."""
+"""The experiment on shapes of trees, and its verdicts."""
 
 import math
 from collections.abc import Mapping

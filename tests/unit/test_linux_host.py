@@ -1,4 +1,4 @@
-"""Who asks, read from the process, the kernel and an environment that may lie."""
+"""The requester, read from the process, the kernel and an untrusted environment."""
 
 import os
 import pwd

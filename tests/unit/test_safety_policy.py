@@ -1,4 +1,4 @@
-"""What policies forbid."""
+"""Refusals by a policy."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What policy files say, where they are, and how they combine."""
+"""Policy files: contents, locations and combination."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is mounted on, in, above or from a target, and what of it is refused."""
+"""Mounts on, in, above or from a target, and their refusals."""
 
 import os
 from pathlib import Path

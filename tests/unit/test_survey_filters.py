@@ -1,4 +1,4 @@
-"""What a survey says a filter matches is what find would delete."""
+"""The matches of a filter in a survey equal what find would delete."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What one directory of a surveyed tree shows: its names now, and what was counted below them."""
+"""The listing of one surveyed directory: its current names, and the counts below them."""
 
 import os
 from pathlib import Path

@@ -120,7 +120,7 @@ def test_a_question_asked_before_anything_is_counted_is_answered(
     process.show(str(tmp_path / "t" / "files"))
     process.rank(Ranking.ALLOCATED)
     update = until(
-        process.updates(), lambda update: is_finished(update) and update.ranked_by is not None
+        process.updates(), lambda latest: is_finished(latest) and latest.ranked_by is not None
     )
     assert update.listing is not None
     assert len(update.listing.children) == len(os.listdir(tmp_path / "t" / "files"))
