@@ -20,7 +20,7 @@ from tests.attack.swapper import FILES_EACH, GID, INNER, READY, RECORD, UID, Pai
 
 TOPS, DEEPS = 8, 3
 LEVELS = 7
-"""GNU rm and find keep four descriptors for the way back up; below that they use ``..``."""
+"""GNU rm and find keep four descriptors to ascend by; below that they use ``..``."""
 
 _READY_WITHIN_S = 30.0
 _POLL_S = 0.1

@@ -23,10 +23,10 @@ VARIANTS: tuple[tuple[str, ...], ...] = (
     ("find", "--name", "file-*"),
     ("parallel", "--name", "file-*"),
 )
-"""Strategies that promise to withstand, with the options that change what runs."""
+"""The race-safe strategies, with the options that change their command lines."""
 
 TURNS: tuple[tuple[Play, ...], ...] = ((Play.LINK,), (Play.LIFT,), tuple(Play))
-"""A tool that finds itself moved may give up before it comes to the rest."""
+"""A tool that detects a move may stop before it reaches the rest."""
 LIMIT_S = 60.0
 
 Spans = list[tuple[float, float]]

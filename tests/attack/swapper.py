@@ -29,7 +29,7 @@ import time
 from typing import Any
 
 UID = GID = 65534
-"""Nobody: owns nothing else, and is in no group but its own."""
+"""The user nobody: owns nothing else and is in no other group."""
 
 FILES_EACH = 24
 RECORD = struct.Struct("<dQ")

@@ -30,7 +30,7 @@ from tui_fs.survey.runner import SurveyRunner
 
 IMAGE_BYTES = 40 << 30
 _CONTENT_OF_EACH = 50
-"""One file of so many has content."""
+"""One file in this many has content."""
 
 
 class Builder:

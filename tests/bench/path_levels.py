@@ -23,7 +23,7 @@ _FILES = 20
 _ROUNDS = 5
 _PROCESS_S = 0.0009
 _PROCESS_BYTES = 131_072
-"""One rm takes paths of so many bytes together, and costs about so much."""
+"""The bytes of paths that one rm takes, and about what one rm costs."""
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from tui_fs.linux.tools import find_engine
 
 DIRECTORIES, FILES_EACH = 30, 50
 EXACT = ("unlinkat", "openat2")
-"""The others come more often where threads give each other work, as chance has it."""
+"""The other calls occur more often when threads share work, which depends on scheduling."""
 GIVEN_AWAY_AT_MOST = 8
 """How often that happens in a tree of this size."""
 

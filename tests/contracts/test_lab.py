@@ -27,8 +27,8 @@ NAMES = (
 _VERDICTS = {"holds here", "does not hold here", "cannot be tested here"}
 _LONGEST_S = 120.0
 _MAKES_IMAGES = ("ext4-vs-xfs", "rivals")
-"""They have no room on the small ext4 that the others run on: on a large one every directory of a
-chain lies in another group of blocks, and reading their bitmaps is most of the time."""
+"""They have no room on the small ext4 of the other experiments: on a large one every directory of a
+chain is in another block group, and reading their bitmaps is most of the time."""
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.conftest import wait_until
 
 _LOOK_EVERY_S = 0.05
-"""Each look is a process: more of them take the time from the program that is looked at."""
+"""Each poll starts a process: more of them take CPU time from the observed program."""
 
 
 class Terminal:

@@ -146,7 +146,7 @@ def test_a_directory_moved_away_does_not_use_up_the_descriptors(ext4: Path) -> N
         flat(place / "files", CROWDED)
         ends.append(place / "files")
     run = Conversation("--rate", "100", "--threads", "1", "--", target, descriptors=64)
-    # And a run that stands still while it empties one of them
+    # And a run that is stopped while it empties one of them
     while not run.counts["removed"]:
         run.next_counts()
     run.say("pause")
@@ -215,7 +215,7 @@ def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: P
     ends = {name: above.joinpath(name, *["d"] * 60, "files") for name in names}
     number = above.stat().st_ino
     run = Conversation("--rate", "100", "--threads", "1", "--", ext4 / "target", descriptors=40)
-    # And a run that stands still while it empties one of them
+    # And a run that is stopped while it empties one of them
     while not run.counts["removed"]:
         run.next_counts()
     run.say("pause")

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 UID = GID = 65534
-"""Nobody: owns nothing and is in no group but its own."""
+"""The user nobody: owns nothing and is in no other group."""
 
 _MS_BIND, _MS_REC = 4096, 16384  # linux/mount.h
 

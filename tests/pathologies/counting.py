@@ -40,7 +40,7 @@ def totals_of_survey(tree: Path, backend: Backend | None = None) -> Totals:
 def totals_of_tools(tree: Path) -> Totals:
     """Count a directory with du and find, which stay on its file system too.
 
-    Both leave out what lies on another file system, but find counts its mount point as an
+    Both skip other file systems, but find counts the mount point as an
     entry, as the survey does.
     """
     # A letter an entry, as names may hold line breaks; a plus where the inode has further names.

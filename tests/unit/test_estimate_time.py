@@ -45,7 +45,7 @@ ROUND = Calibration(
 
 _PRICES = {"rm": UnitCosts(1.0, 0.05, 0.2), "parallel": UnitCosts(1.0, 0.03, 0.1, 0.01)}
 OF_THREADS = replace(ROUND, prices={**ROUND.prices, **_PRICES})
-"""Of names that threads share, and of those beside each other, both cheaper than rm's."""
+"""Costs of names in shared and in separate directories, both cheaper than rm's."""
 
 
 def survey(

@@ -60,11 +60,11 @@ def _count_steps(last: int, late_in: Path | None) -> None:
     honest = counted(exchange._renameat2)
 
     def rename(
-        source: exchange.DirEntryRef, goal: exchange.DirEntryRef, flag: int, description: str
+        source: exchange.DirEntryRef, goal: exchange.DirEntryRef, flag: int, what: str
     ) -> None:
         if flag == exchange._EXCHANGE and late_in is not None:
             (late_in / LATE).touch()
-        honest(source, goal, flag, description)
+        honest(source, goal, flag, what)
 
     exchange._renameat2 = rename
 

@@ -24,7 +24,7 @@ from tui_fs.survey.export_file import new_file
 from tui_fs.survey.ncdu_export import NcduExport, Written
 
 Node = Any
-"""An entry as json.loads gives it: a dict, or a list that begins with one."""
+"""An entry as json.loads returns it: a dict, or a list that begins with one."""
 
 
 def export(path: Path, *, mountinfo: str = MOUNTINFO) -> tuple[Written, bytes]:

@@ -8,7 +8,7 @@ import pytest
 from tui_fs.model.events import Event, event_from_json, event_to_json
 
 LINES = (Path(__file__).with_name("wire_format.jsonl")).read_text(encoding="utf-8").splitlines()
-"""One event of each type with all its fields, none of which has its default value."""
+"""One event of each type; no field has its default value."""
 
 
 @pytest.mark.parametrize("line", LINES, ids=[json.loads(line)["type"] for line in LINES])

@@ -45,7 +45,7 @@ def walked(
     """Count a tree with a walker that reports each directory at once.
 
     Args:
-        meanwhile: called with every batch, while the walk is under way.
+        meanwhile: called with every batch during the walk.
     """
     batches: list[Batch] = []
     with opened(root) as roots:
