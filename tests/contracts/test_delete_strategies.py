@@ -63,10 +63,10 @@ def test_deletes_the_tree_and_nothing_beside_it(
     assert report["errors"] == []
     assert report["deleted_files"] == counted.files
     assert report["deleted_directories"] == counted.directories - kept
-    assert report["freed_inodes"] == inodes_given_back(filesystem, counted) - kept
+    assert report["freed_inodes"] == freed_inodes(filesystem, counted) - kept
 
 
-def inodes_given_back(directory: Path, counted: Census) -> int:
+def freed_inodes(directory: Path, counted: Census) -> int:
     """Return how many inodes statvfs counts for a tree.
 
     tmpfs counts every name, as a hard link pins a directory entry in memory (shmem_link).

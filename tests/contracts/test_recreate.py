@@ -20,7 +20,7 @@ INDEXED_FILES = 30_000
 
 
 @pytest.fixture
-def standing(spool: Path, start_python: StartPython) -> int:
+def occupant_pid(spool: Path, start_python: StartPython) -> int:
     """Start a process whose current directory is the directory."""
     return start_python("", cwd=spool)
 
@@ -63,16 +63,16 @@ def test_recreating_refuses_what_it_must(cli: Cli, full: Path) -> None:
     assert sorted(os.listdir(full)) == ["a", "b", "c"]
 
 
-def test_processes_in_it_are_named(cli: Cli, spool: Path, standing: int) -> None:
+def test_processes_in_it_are_named(cli: Cli, spool: Path, occupant_pid: int) -> None:
     """A process in the directory is named, and only --accept-occupants leaves it there."""
     sentence = refused(cli.run("recreate", spool, "--yes"))
-    assert f"Process {standing} " in sentence
+    assert f"Process {occupant_pid} " in sentence
     assert "--accept-occupants" in sentence
 
     finished = cli.run("recreate", spool, "--yes", "--json", "--accept-occupants").expect(0)
 
-    assert [occupant["pid"] for occupant in finished.object()["occupants"]] == [standing]
-    assert str(standing) in finished.stderr
+    assert [occupant["pid"] for occupant in finished.object()["occupants"]] == [occupant_pid]
+    assert str(occupant_pid) in finished.stderr
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_what_was_changed_while_it_was_stopped_is_checked_again(tmpfs: Path) -> 
         while len(os.listdir(target)) == CROWD:
             assert process.poll() is None
         process.send_signal(signal.SIGSTOP)
-        wait_until(partial(_stands, f"/proc/{process.pid}/task"), "standing still")
+        wait_until(partial(_all_stopped, f"/proc/{process.pid}/task"), "standing still")
         # And all that are left are changed, which takes longer than a turn of the processor
         left = sorted(os.listdir(target))
         for name in left:
@@ -66,7 +66,7 @@ def test_what_was_changed_while_it_was_stopped_is_checked_again(tmpfs: Path) -> 
         assert sorted(os.listdir(target)) == left
 
 
-def _stands(threads: str) -> bool:
+def _all_stopped(threads: str) -> bool:
     return all(state_of(f"{threads}/{thread}").is_still for thread in os.listdir(threads))
 
 

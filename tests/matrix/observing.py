@@ -53,7 +53,7 @@ def observe(case: Case, scene: Scene) -> str:
         _entries_of(scene.target) if case.is_counted else None,
     )
     _assert_laws(scene, seen)
-    words = _told(case, scene, seen)
+    words = _printed_text(case, scene, seen)
     promise = case.promise_of(scene.strategy)
     if not promise.covers_outside:
         words = f"{words.removesuffix('.')}; outside, no promise"
@@ -128,7 +128,7 @@ def _entries_of(target: Path) -> int:
     return len(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def _told(case: Case, scene: Scene, seen: Observation) -> str:
+def _printed_text(case: Case, scene: Scene, seen: Observation) -> str:
     """Return the printed text, without what differs from run to run."""
     code, report = seen.finished.code, seen.report
     if report is None:

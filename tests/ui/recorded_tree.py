@@ -134,24 +134,24 @@ class TreeSurvey:
         self.survey = found_survey()
         if paths and paths[0] != SPOOL:
             self.survey = replace(self.survey, path=PathStr(paths[0]))
-        self._told: queue.Queue[Update | None] = queue.Queue()
+        self._updates: queue.Queue[Update | None] = queue.Queue()
         self._last = Update(self.survey)
         self.begun.append(self)
-        self._tell()
+        self._post_last()
 
-    def _tell(self) -> None:
-        self._told.put(self._last)
+    def _post_last(self) -> None:
+        self._updates.put(self._last)
 
     def updates(self) -> Iterator[Update]:
         """Yield answers until it is stopped."""
-        while (update := self._told.get()) is not None:
+        while (update := self._updates.get()) is not None:
             yield update
 
     def count_on(self, *, finished: bool) -> None:
         """Post counts, final or not."""
         self.survey = replace(self.survey, finished=finished, complete=finished)
         self._last = replace(self._last, survey=self.survey)
-        self._tell()
+        self._post_last()
 
     def show(self, path: str) -> None:
         """Answer with a listing."""
@@ -163,19 +163,19 @@ class TreeSurvey:
         other = parent if SPOOL.startswith(path) else Listing(PathStr(path), Totals(0, 1))
         listing = replace(known.get(PathStr(path), other), complete=True)
         self._last = replace(self._last, listing=listing)
-        self._tell()
+        self._post_last()
 
     def rank(self, by: Ranking) -> None:
         """Answer with the current ranking."""
         self.asked.append(f"rank {by}")
         self._last = replace(self._last, ranked_by=by, ranking=RANKING)
-        self._tell()
+        self._post_last()
 
     def name(self, name: str) -> None:
         """Answer with two directories for any name."""
         self.asked.append(f"name {name}")
         self._last = replace(self._last, named=PathStr(name), paths_named=CACHES)
-        self._tell()
+        self._post_last()
 
     def pause(self) -> None:
         """Do nothing."""
@@ -190,4 +190,4 @@ class TreeSurvey:
     def stop(self) -> None:
         """End."""
         self.is_stopped = True
-        self._told.put(None)
+        self._updates.put(None)

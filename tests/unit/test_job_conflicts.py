@@ -61,7 +61,7 @@ def process_of(folder: JobFolder) -> Process:
     return process
 
 
-def tell(process: Process) -> None:
+def start_locking(process: Process) -> None:
     """Let it take its lock."""
     assert process.stdin is not None
     process.stdin.write("\n")
@@ -79,7 +79,7 @@ def at_work(folder: JobFolder) -> Iterator[None]:
     """Have a process at work on a job, by its lock."""
     process = process_of(folder)
     try:
-        tell(process)
+        start_locking(process)
         answer_of(process)
         yield
     finally:
@@ -236,7 +236,7 @@ def test_a_job_that_has_ended_or_died_causes_no_conflict() -> None:
 def test_a_job_is_not_in_its_own_way() -> None:
     folder = job("aaaaaa", "/srv")
     process = process_of(folder)
-    tell(process)
+    start_locking(process)
     assert answer_of(process) == "free"
     assert has_supervisor(folder.lock)
     process.communicate("\n")
@@ -247,7 +247,7 @@ def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
     with at_work(job("aaaaaa", "/srv")):
         folder = job("bbbbbb", "/srv/x")
         process = process_of(folder)
-        tell(process)
+        start_locking(process)
         assert answer_of(process).startswith("busy: ")
         assert has_supervisor(folder.lock)
         process.communicate("\n")
@@ -270,7 +270,7 @@ def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
     folders = [job(f"aaaaa{index}", path) for index, path in enumerate(paths)]
     processes = [process_of(folder) for folder in folders]
     for process in processes:
-        tell(process)
+        start_locking(process)
     answers = [answer_of(process) for process in processes]
     for process in processes:
         process.communicate("\n")

@@ -34,7 +34,7 @@ def process(
     (proc / f"{pid}/task/{pid}/children").write_text(children)
 
 
-def looked(peak: PeakMemory, clock: Clock) -> None:
+def sample_next(peak: PeakMemory, clock: Clock) -> None:
     """Advance the clock to the next sample."""
     wait_s = peak.wait_s()
     assert wait_s is not None
@@ -47,10 +47,10 @@ def test_a_tool_is_counted_from_its_second_sample_on(tmp_path: Path) -> None:
     peak = PeakMemory([7], FORKED, str(tmp_path), clock)
     peak.released()
     process(tmp_path, 7, 200)
-    looked(peak, clock)
+    sample_next(peak, clock)
     assert peak.bytes == 0
     process(tmp_path, 7, 3_000)
-    looked(peak, clock)
+    sample_next(peak, clock)
     peak.ended(7, FORKED + FORKED_EXTRA_BYTES)
     assert peak.bytes == 3_000 * 1024
 
@@ -61,7 +61,7 @@ def test_what_has_not_executed_is_the_interpreter(tmp_path: Path) -> None:
     peak.released()
     process(tmp_path, 7, 18_000, executed=False)
     for _ in range(5):
-        looked(peak, clock)
+        sample_next(peak, clock)
     assert peak.bytes == 0
 
 
@@ -70,7 +70,7 @@ def test_above_the_interpreter_ru_maxrss_is_exact(tmp_path: Path) -> None:
     peak = PeakMemory([7], FORKED, str(tmp_path), clock)
     peak.released()
     process(tmp_path, 7, 3_000)
-    looked(peak, clock)
+    sample_next(peak, clock)
     peak.ended(7, 80 * MIB)
     assert peak.bytes == 80 * MIB
 
@@ -82,8 +82,8 @@ def test_children_count_and_strangers_do_not(tmp_path: Path) -> None:
     process(tmp_path, 7, 1_000, children="8 9 ")
     process(tmp_path, 8, 5_000, parent=7)
     process(tmp_path, 9, 90_000, parent=1)
-    looked(peak, clock)
-    looked(peak, clock)
+    sample_next(peak, clock)
+    sample_next(peak, clock)
     assert peak.bytes == 5_000 * 1024
 
 
@@ -98,7 +98,7 @@ def test_looks_become_rarer_and_end(tmp_path: Path) -> None:
         wait_s = peak.wait_s()
         assert wait_s is not None
         waits.append(round(wait_s, 4))
-        looked(peak, clock)
+        sample_next(peak, clock)
     assert waits == [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, *[LAST_LOOK_S] * 3]
     # And a sample that is too early is skipped
     process(tmp_path, 7, 9_000)

@@ -192,7 +192,7 @@ def test_time_is_limited(fake: FakeProc) -> None:
 # The real /proc
 
 
-def look_at(tree: Path, device: int) -> OpenFileScan:
+def scan_tree(tree: Path, device: int) -> OpenFileScan:
     """Scan the real /proc for a tree that may be gone."""
     return scan_open_files([str(tree)], device, limit_s=60)
 
@@ -210,7 +210,7 @@ def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPytho
     device, inode = file.stat().st_dev, file.stat().st_ino
     one = start_python("f = open(sys.argv[1]); g = open(sys.argv[1], 'r+')", file)
     two = start_python("f = open(sys.argv[1])", file)
-    before = look_at(tree, device)
+    before = scan_tree(tree, device)
     (held_file,) = of_tree(before.held, tree)
     assert {(holder.pid, holder.writes) for holder in held_file.holders} == {
         (one, False),
@@ -220,7 +220,7 @@ def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPytho
     assert of_tree(before.deleted, tree) == []
     file.unlink()
     tree.rmdir()
-    after = look_at(tree, device)
+    after = scan_tree(tree, device)
     (gone,) = of_tree(after.deleted, tree)
     assert (gone.path, gone.inode, gone.allocated_bytes) == (str(file), inode, 1 << 20)
     assert sorted(holder.pid for holder in gone.holders) == sorted((one, one, two))
@@ -232,9 +232,9 @@ def test_a_real_child_that_lives_inside(tmp_path: Path, start_python: StartPytho
     tree.mkdir()
     device = tree.stat().st_dev
     pid = start_python("", cwd=tree)
-    before = look_at(tree, device)
+    before = scan_tree(tree, device)
     tree.rmdir()
-    after = look_at(tree, device)
+    after = scan_tree(tree, device)
     assert [(holder.path, holder.holder.pid, holder.holder.how) for holder in before.living] == [
         (str(tree), pid, HoldKind.CWD)
     ]
@@ -250,11 +250,11 @@ def test_a_real_mapped_file(tmp_path: Path, start_python: StartPython) -> None:
     code = "import mmap; f = open(sys.argv[1], 'r+'); m = mmap.mmap(f.fileno(), 0); f.close()"
     # Python's mmap keeps a descriptor of its own: close all above the standard ones.
     pid = start_python(f"{code}; os.closerange(3, 99)", file)
-    (living,) = look_at(tmp_path, device).living
+    (living,) = scan_tree(tmp_path, device).living
     assert (living.path, living.holder.pid) == (str(file), pid)
     assert (living.holder.how, living.holder.writes) == (HoldKind.MAPPED, True)
     file.unlink()
-    (gone,) = of_tree(look_at(tmp_path, device).deleted, tmp_path)
+    (gone,) = of_tree(scan_tree(tmp_path, device).deleted, tmp_path)
     assert (gone.path, gone.allocated_bytes) == (str(file), mmap.PAGESIZE * 4)
     assert [holder.how for holder in gone.holders] == [HoldKind.MAPPED]
 
@@ -266,7 +266,7 @@ def test_one_of_two_names_deleted(tmp_path: Path, start_python: StartPython) -> 
     os.link(tree / "a", tmp_path / "b")
     start_python("f = open(sys.argv[1])", tree / "a")
     (tree / "a").unlink()
-    looked = look_at(tree, tmp_path.stat().st_dev)
+    looked = scan_tree(tree, tmp_path.stat().st_dev)
     # It is neither in the tree any more, nor deleted
     assert (of_tree(looked.held, tree), of_tree(looked.deleted, tree)) == ([], [])
 
@@ -276,9 +276,9 @@ def test_a_real_name_that_only_looks_deleted(tmp_path: Path, start_python: Start
     file.write_bytes(b"x")
     device = file.stat().st_dev
     start_python("f = open(sys.argv[1])", file)
-    before = look_at(tmp_path, device)
+    before = scan_tree(tmp_path, device)
     file.unlink()
-    after = look_at(tmp_path, device)
+    after = scan_tree(tmp_path, device)
     assert [open_file.path for open_file in of_tree(before.held, tmp_path)] == [str(file)]
     assert of_tree(before.deleted, tmp_path) == []
     assert [open_file.path for open_file in of_tree(after.deleted, tmp_path)] == [str(file)]
@@ -295,10 +295,10 @@ print(os.fstat(f.fileno()).st_ino, file=open(sys.argv[1] + '/inode', 'w'))
     device = tmp_path.stat().st_dev
     start_python(code, tmp_path)
     inode = int((tmp_path / "inode").read_text())
-    assert look_at(tmp_path, device).unnamed >= 2
+    assert scan_tree(tmp_path, device).unnamed >= 2
     subprocess.run(["rm", "-rf", tmp_path / ("n" * 100)], check=True)
     (gone,) = [
-        open_file for open_file in look_at(tmp_path, device).deleted if open_file.inode == inode
+        open_file for open_file in scan_tree(tmp_path, device).deleted if open_file.inode == inode
     ]
     assert (gone.path, gone.allocated_bytes) == ("", 12288)
 

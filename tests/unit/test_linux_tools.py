@@ -114,7 +114,7 @@ def _open_the_file(directory: Path) -> None:
     (directory / "rm").chmod(0o777)
 
 
-def _give_the_file_away(directory: Path) -> None:
+def _change_file_owner(directory: Path) -> None:
     os.chown(directory / "rm", 65534, 65534)
 
 
@@ -128,7 +128,7 @@ def _add_an_acl(directory: Path) -> None:
         _open_the_directory,
         _open_the_directory_above,
         _open_the_file,
-        _give_the_file_away,
+        _change_file_owner,
         _add_an_acl,
     ],
 )

@@ -317,7 +317,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[int, int]]:
         yield parent.pid, child
 
 
-def _told_at_work(tree: Path, pids: tuple[int, int], family: int) -> tuple[bool, bool]:
+def _reported_at_work(tree: Path, pids: tuple[int, int], family: int) -> tuple[bool, bool]:
     """Return which of two processes a survey reports as being at work."""
     *_, survey = SurveyRunner([str(tree)], family=family).run()
     meanings = [finding.meaning for finding in survey.findings if finding.kind == "in-use"]
@@ -327,7 +327,7 @@ def _told_at_work(tree: Path, pids: tuple[int, int], family: int) -> tuple[bool,
 
 def test_a_family_is_not_reported_as_being_at_work(tmp_path: Path, pair: tuple[int, int]) -> None:
     parent, child = pair
-    assert _told_at_work(tmp_path, pair, 0) == (True, True)
-    assert _told_at_work(tmp_path, pair, parent) == (False, False)
-    assert _told_at_work(tmp_path, pair, child) == (True, False)
-    assert _told_at_work(tmp_path, pair, os.getpid()) == (False, False)
+    assert _reported_at_work(tmp_path, pair, 0) == (True, True)
+    assert _reported_at_work(tmp_path, pair, parent) == (False, False)
+    assert _reported_at_work(tmp_path, pair, child) == (True, False)
+    assert _reported_at_work(tmp_path, pair, os.getpid()) == (False, False)

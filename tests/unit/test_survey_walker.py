@@ -13,7 +13,7 @@ import pytest
 
 from tests.trees import flat
 from tests.unit.survey_trees import comb, naive, refuse_to_open
-from tests.unit.walkers import assert_settled, names_told, walked
+from tests.unit.walkers import assert_settled, reported_names, walked
 from tui_fs.linux.directories import MAX_OPEN_DIRECTORIES
 from tui_fs.survey import walker as walker_module
 from tui_fs.survey.aggregator import Aggregator
@@ -27,7 +27,7 @@ def once(name: str, act: Act) -> Callable[[Batch], None]:
     left = [act]
 
     def meanwhile(batch: Batch) -> None:
-        if name.encode() in names_told(batch) and left:
+        if name.encode() in reported_names(batch) and left:
             left.pop()()
 
     return meanwhile

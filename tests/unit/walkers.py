@@ -67,7 +67,7 @@ def collected(batches: Sequence[Batch]) -> Aggregator:
     return collector
 
 
-def names_told(batch: Batch) -> set[bytes]:
+def reported_names(batch: Batch) -> set[bytes]:
     """Return the names of the directories whose first piece is in a batch."""
     return {os.path.basename(piece[2]) for piece in batch.pieces if piece[2]}
 
