@@ -192,7 +192,7 @@ def test_more_time_gives_narrower_ranges(tmpfs: Path) -> None:
     assert len(results) > 2
     widths = [result.entries.high - result.entries.low for result in results]
     assert widths[-1] < widths[0] / 2
-    assert results[-1].is_complete or results[-1].entries.is_within(0.3)
+    assert results[-1].is_complete or results[-1].entries.is_within(0.4)
 
 
 def test_the_same_seed_gives_the_same_estimate(tmpfs: Path) -> None:

@@ -101,7 +101,7 @@ class JobRecord:
                 finished.strategy_wall_s,
             )
         )
-        self._end(finished)
+        self._end(replace(finished, at_s=self.now_s()))  # later than the audit line
 
     def _audit(self, end: AuditedEnd | None) -> None:
         line = audit_line(self._plan, self._plan.requester, end)
