@@ -1,7 +1,9 @@
 """A supervisor that is started before its job is known: it runs that job, or ends without one."""
 
 import os
+import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -38,9 +40,11 @@ def supervisors(state_home: Path) -> list[int]:
     return pids
 
 
-def state_after(target: Path, waiting: SupervisorProcess) -> JobState:
+def state_after(
+    target: Path, waiting: SupervisorProcess, is_wanted: Callable[[], bool] = lambda: True
+) -> JobState:
     """Start a job with a waiting supervisor, and return how the job ended."""
-    folder = start(plan_of(target), lambda: True, waiting=waiting)
+    folder = start(plan_of(target), is_wanted, waiting=waiting)
     assert folder is not None
     view = JobView(folder)
 
@@ -63,6 +67,18 @@ def test_another_one_is_started_if_it_has_ended(target: Path) -> None:
     waiting.process.kill()
     waiting.process.wait(_DEADLINE_S)
     assert state_after(target, waiting) is JobState.DONE
+    assert not target.exists()
+
+
+def test_another_one_is_started_if_it_ends_before_it_reads_its_job(target: Path) -> None:
+    waiting = SupervisorProcess()
+    waiting.process.send_signal(signal.SIGSTOP)
+
+    def is_wanted() -> bool:
+        waiting.process.kill()
+        return True
+
+    assert state_after(target, waiting, is_wanted) is JobState.DONE
     assert not target.exists()
 
 

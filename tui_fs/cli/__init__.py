@@ -153,7 +153,8 @@ def main(arguments: list[str]) -> int:
         return SOME_FAILED
     finally:
         if waiting is not None:
-            waiting.abandon()
+            with contextlib.suppress(KeyboardInterrupt):  # the exit code is that of the command
+                waiting.abandon()
     return code
 
 

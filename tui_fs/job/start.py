@@ -69,6 +69,10 @@ def _start_in(
         is_to_begin = is_wanted()
         if is_to_begin and not is_ready:
             starter.kill()
+            if waiting is not None and not os.path.exists(folder.log):
+                # It ended while it loaded its modules; another one writes the cause to the log.
+                starter.wait()
+                return _start_in(folder, is_wanted, on_session, None)
             has_ended = is_readable(ready, 0)
             unmarked = _FAILED if starter.wait() > 0 else _KILLED if has_ended else _SILENT
             cause = read_crash(folder.crash) or unmarked
