@@ -75,6 +75,7 @@ async def browse(act: Callable[[Browsing], object], imported: str | None = None)
         await result
 
 
+@pytest.mark.slow
 async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
     async def act(browser: Browsing) -> None:
         for key in (None, "t"):
@@ -90,6 +91,7 @@ async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_entering_and_leaving_asks_the_same_survey() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("j", "enter")
@@ -114,6 +116,7 @@ async def test_going_above_the_surveyed_directory_surveys_the_one_above() -> Non
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_what_a_survey_leaves_out_is_surveyed_when_entered() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("j", "j", "enter")
@@ -123,6 +126,7 @@ async def test_what_a_survey_leaves_out_is_surveyed_when_entered() -> None:
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_only_directories_are_marked() -> None:
     async def act(browser: Browsing) -> None:
         shown = await browser.press("G", "space")
@@ -132,6 +136,7 @@ async def test_only_directories_are_marked() -> None:
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_marks_stay_elsewhere_and_go_at_a_key() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("j", "enter")
@@ -146,6 +151,7 @@ async def test_marks_stay_elsewhere_and_go_at_a_key() -> None:
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_no_mark_inside_a_mark() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("j", "space", "k", "enter")
@@ -171,6 +177,7 @@ async def test_all_of_a_name_are_marked() -> None:
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_d_previews_the_marked_directories_or_else_the_highlighted_one() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("d")
@@ -200,6 +207,7 @@ async def test_coming_back_without_a_new_job_counts_nothing_again() -> None:
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_coming_back_after_a_job_counts_again_and_drops_marks_of_what_is_gone() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("space", "J")
@@ -215,6 +223,7 @@ async def test_coming_back_after_a_job_counts_again_and_drops_marks_of_what_is_g
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_imported_survey_is_read_only() -> None:
     async def act(browser: Browsing) -> None:
         assert "imported, read-only" in await browser.press()
@@ -230,6 +239,7 @@ async def test_imported_survey_is_read_only() -> None:
     await browse(act, "export.json")
 
 
+@pytest.mark.slow
 async def test_the_ranking_jumps_and_marks() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("t")
@@ -261,6 +271,7 @@ async def test_a_ranking_that_is_being_closed_shows_no_further_update() -> None:
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_the_surveyed_directory_itself_is_jumped_to() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("j", "enter", "t")
@@ -273,6 +284,7 @@ async def test_the_surveyed_directory_itself_is_jumped_to() -> None:
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_findings_jump_and_mark_groups() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("tab")
@@ -288,6 +300,7 @@ async def test_findings_jump_and_mark_groups() -> None:
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_the_screens_beside_go_on_while_it_counts() -> None:
     async def act(browser: Browsing) -> None:
         browser.survey.count_on(finished=False)
@@ -334,6 +347,7 @@ async def test_the_path_to_type_begins_with_what_leads_there(path: str, begins: 
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> None:
     async def act(browser: Browsing) -> None:
         for key, letter in (("slash", "/"), ("d", "d"), ("r", "r"), ("o", "o")):
@@ -348,6 +362,7 @@ async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> Non
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -375,6 +390,7 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_counts_that_come_before_a_screen_is_composed_wait_for_it() -> None:
     async def act(browser: Browsing) -> None:
         for opened in (browser.screen.action_findings, browser.screen.action_ranking):
@@ -391,6 +407,7 @@ async def test_counts_that_come_before_a_screen_is_composed_wait_for_it() -> Non
     await browse(act)
 
 
+@pytest.mark.slow
 async def test_no_single_key_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*_: object) -> None:
         raise AssertionError("a job was started")

@@ -53,6 +53,7 @@ def test_a_second_press_removes_the_mark() -> None:
     assert marks.in_words() == ""
 
 
+@pytest.mark.slow
 def test_no_more_marks_than_one_job_takes() -> None:
     marks = Selection()
     paths = [PathStr(f"/srv/{number}") for number in range(MOST_TARGETS + 5)]

@@ -96,6 +96,7 @@ BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
 
 
 @pytest.mark.parametrize("state", BROWSERS)
+@pytest.mark.slow
 async def test_browser(state: str, picture: SnapshotAssertion) -> None:
     act, size = BROWSERS[state]
     assert await look(choose(), act, size) == picture
@@ -118,6 +119,7 @@ async def test_a_directory_that_cannot_be_listed() -> None:
 @pytest.mark.parametrize(
     "sorting", ["inodes", "allocated", "oldest", "newest", "name", "name reversed"]
 )
+@pytest.mark.slow
 async def test_sorted(sorting: str, picture: SnapshotAssertion) -> None:
     order = ["inodes", "allocated", "oldest", "newest", "name", "name reversed"]
     pressed = ["s"] * min(order.index(sorting) + 1, 5) + ["S"] * ("reversed" in sorting)
@@ -132,6 +134,7 @@ async def test_more_than_is_listed(
     assert await look(choose(), post_update(replace(COMPLETE, listing=listing))) == picture
 
 
+@pytest.mark.slow
 async def test_imported(picture: SnapshotAssertion) -> None:
     acts = then(post_update(Update(found_survey())), post_update(COMPLETE))
     assert await look(choose("export.json"), acts) == picture
@@ -172,6 +175,7 @@ SIDE_SCREENS: dict[str, tuple[Callable[[], SideScreen], Act | None, tuple[int, i
 
 
 @pytest.mark.parametrize("state", SIDE_SCREENS)
+@pytest.mark.slow
 async def test_side_screen(state: str, picture: SnapshotAssertion) -> None:
     screen, act, size = SIDE_SCREENS[state]
     assert await look(screen(), act, size) == picture

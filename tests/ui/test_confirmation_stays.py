@@ -114,6 +114,7 @@ def assert_started(plans: list[Plan], strategy: StrategyName, shown: str) -> Non
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.slow
 async def test_what_starts_is_the_command_shown(
     strategy: StrategyName, by_name: bool, plans: list[Plan]
 ) -> None:
@@ -125,6 +126,7 @@ async def test_what_starts_is_the_command_shown(
     assert_started(plans, strategy, shown)
 
 
+@pytest.mark.slow
 async def test_no_key_changes_what_is_asked_about(by_name: bool, plans: list[Plan]) -> None:
     strategy = StrategyName("xargs")
     preview = PreviewScreen((MAILDROP,), Settings())
@@ -145,6 +147,7 @@ async def test_no_key_changes_what_is_asked_about(by_name: bool, plans: list[Pla
     assert_started(plans, strategy, shown)
 
 
+@pytest.mark.slow
 async def test_what_is_counted_meanwhile_does_not_change_what_starts(
     by_name: bool, plans: list[Plan]
 ) -> None:

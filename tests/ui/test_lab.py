@@ -70,12 +70,14 @@ async def test_a_run_is_asked_for_with_what_it_needs(
 
 
 @pytest.mark.usefixtures("prepared")
+@pytest.mark.slow
 async def test_a_question_is_withdrawn() -> None:
     for key in ("j", "escape"):
         shown = await look(lab(), "enter", key, first="0 run")
         assert "Run rsync-vs-rm" not in shown and "experiments, 0 run" in shown
 
 
+@pytest.mark.slow
 async def test_the_published_scale_and_the_target_are_handed_on(
     prepared: list[tuple[str, str, str]],
 ) -> None:
@@ -104,6 +106,7 @@ async def test_what_is_in_the_way_is_said(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("prepared")
+@pytest.mark.slow
 async def test_run_from_question_to_result(played: PlayedRun) -> None:
     app = Host(lab())
     async with app.run_test(size=SMALL) as pilot:
@@ -126,21 +129,25 @@ def run_screen() -> LabRunScreen:
 
 @pytest.mark.usefixtures("played")
 @pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.slow
 async def test_running(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
     assert await look(run_screen(), size=size, first="62.0 %") == picture
 
 
 @pytest.mark.usefixtures("played")
+@pytest.mark.slow
 async def test_why_a_step_is_not_done_is_said_where_the_cursor_stands() -> None:
     shown = await look(run_screen(), "g", *"jjjjjj", first="62.0 %")
     assert "find is not installed" in shown
 
 
 @pytest.mark.usefixtures("played")
+@pytest.mark.slow
 async def test_running_asks_before_it_cancels(picture: SnapshotAssertion) -> None:
     assert await look(run_screen(), "c", first="62.0 %") == picture
 
 
+@pytest.mark.slow
 async def test_cancelling_clears_away_and_goes_back(
     played: PlayedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +164,7 @@ async def test_cancelling_clears_away_and_goes_back(
 
 
 @pytest.mark.parametrize("key", ["ctrl+q", "L"])
+@pytest.mark.slow
 async def test_leaving_the_program_ends_the_run(played: PlayedRun, key: str) -> None:
     app = Host(run_screen())
     async with app.run_test(size=SMALL) as pilot:
@@ -167,6 +175,7 @@ async def test_leaving_the_program_ends_the_run(played: PlayedRun, key: str) -> 
     assert played.cleared.wait(20) and played.cancelled
 
 
+@pytest.mark.slow
 async def test_a_run_that_ends_behind_another_screen_waits(played: PlayedRun) -> None:
     app = Host(run_screen())
     async with app.run_test(size=SMALL) as pilot:
@@ -201,12 +210,14 @@ def result(folder: str) -> LabResultScreen:
 @pytest.mark.parametrize(
     "page", ["claims", "tables", "bars", "curves", "calls", "flames", "machine"]
 )
+@pytest.mark.slow
 async def test_result(picture: SnapshotAssertion, page: str, size: tuple[int, int]) -> None:
     names = ["claims", "tables", "bars", "curves", "calls", "flames", "machine"]
     key = str(names.index(page) + 1)
     assert await look(result(store(DONE)), key, size=size, first="cannot be tested") == picture
 
 
+@pytest.mark.slow
 async def test_pages_are_turned_with_the_arrows() -> None:
     folder = store(DONE)
     assert "rm, 10 files" in await look(result(folder), "right", first="cannot be")
@@ -215,6 +226,7 @@ async def test_pages_are_turned_with_the_arrows() -> None:
     assert "cannot be tested" in await look(result(folder), "right", "left", "h", first="cannot be")
 
 
+@pytest.mark.slow
 async def test_other_tables_of_calls_can_be_chosen() -> None:
     folder = store(DONE)
     first = await look(result(folder), "5", first="cannot be")
@@ -225,6 +237,7 @@ async def test_other_tables_of_calls_can_be_chosen() -> None:
     assert "< find, 1,000 files >" in left and "[ rsync, 1,000 files ]" in left
 
 
+@pytest.mark.slow
 async def test_a_page_scrolls() -> None:
     folder = store(DONE)
     assert "rsync --option" not in await look(result(folder), "m", first="cannot be")
@@ -232,6 +245,7 @@ async def test_a_page_scrolls() -> None:
     assert "1,000 empty files" in await look(result(folder), "m", "G", first="cannot be")
 
 
+@pytest.mark.slow
 async def test_the_report_is_written_beside_the_run() -> None:
     folder = store(DONE)
     app = Host(result(folder))
@@ -243,6 +257,7 @@ async def test_the_report_is_written_beside_the_run() -> None:
         assert EXPERIMENT.question in file.read()
 
 
+@pytest.mark.slow
 async def test_a_run_that_failed_says_why() -> None:
     ended = RunEnded(Ending.FAILED, 1.0, "[red]no room[/red]")
     shown = await look(result(store((*RUNNING, ended))), first="cannot be")
@@ -253,6 +268,7 @@ async def test_a_run_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     assert "cannot be read" in await look(result(str(tmp_path / "none")))
 
 
+@pytest.mark.slow
 async def test_older_runs(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = RunEnded(Ending.CANCELLED, 1.0)
     keep(monkeypatch, {"rsync-vs-rm-2": DONE, "rsync-vs-rm-1": (*RUNNING, ended), "a": RUNNING})
@@ -260,6 +276,7 @@ async def test_older_runs(picture: SnapshotAssertion, monkeypatch: pytest.Monkey
     assert shown == picture
 
 
+@pytest.mark.slow
 async def test_two_runs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     keep(monkeypatch, {"rsync-vs-rm-2": DONE, "rsync-vs-rm-1": DONE})
     app = Host(LabRunsScreen(EXPERIMENT, Settings()))
@@ -272,6 +289,7 @@ async def test_two_runs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         await wait_for(pilot, "first: 1; second: 2")
 
 
+@pytest.mark.slow
 async def test_the_lab_opens_from_the_browser_and_once() -> None:
     app = Host(BrowserScreen("/srv/spool", Settings()))
     async with app.run_test(size=SMALL) as pilot:
@@ -287,6 +305,7 @@ async def test_the_lab_opens_from_the_browser_and_once() -> None:
         assert sum(isinstance(screen, LabScreen) for screen in app.screen_stack) == 1
 
 
+@pytest.mark.slow
 async def test_help_names_the_keys_that_choose_tables() -> None:
     app = Host(result(store(DONE)))
     async with app.run_test(size=LARGE) as pilot:

@@ -28,6 +28,7 @@ async def _answer(pilot: Pilot[None], *, yes: bool) -> None:
     await pilot.press(*(["right"] if yes else []), "enter")
 
 
+@pytest.mark.slow
 async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
@@ -46,6 +47,7 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
         assert not aside.exists()
 
 
+@pytest.mark.slow
 async def test_nothing_is_done_without_a_yes(spool: Path) -> None:
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
@@ -65,6 +67,7 @@ async def test_what_is_impossible_is_said_and_not_asked(spool: Path) -> None:
         assert isinstance(pilot.app.screen, MaintenanceScreen)
 
 
+@pytest.mark.slow
 async def test_read_only_screens_change_nothing(spool: Path) -> None:
     screen = MaintenanceScreen(str(spool), Settings(read_only=True))
     async with Host(screen).run_test(size=(80, 24)) as pilot:
@@ -75,6 +78,7 @@ async def test_read_only_screens_change_nothing(spool: Path) -> None:
         assert spool.exists()
 
 
+@pytest.mark.slow
 async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
     # A run that was killed: the twin is set aside, and another process wrote into it
     record = put_aside(look(str(spool), to_recreate=False), with_twin=True).record
@@ -96,6 +100,7 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
         assert len(list(spool.iterdir())) == 3
 
 
+@pytest.mark.slow
 async def test_what_was_replaced_since_the_check_is_not_touched(spool: Path) -> None:
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:

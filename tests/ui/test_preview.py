@@ -44,6 +44,7 @@ pytestmark = pytest.mark.usefixtures("alive")
 
 
 @pytest.mark.parametrize("has_begun", [False, True])
+@pytest.mark.slow
 async def test_leaving_before_it_begins_deletes_nothing(
     monkeypatch: pytest.MonkeyPatch, has_begun: bool
 ) -> None:
@@ -79,6 +80,7 @@ async def test_leaving_before_it_begins_deletes_nothing(
         assert any("nothing was deleted" in message for message in messages) != has_begun
 
 
+@pytest.mark.slow
 async def test_jobs_that_cannot_be_listed_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(_: object) -> None:
         raise JobFailed("/state/jobs cannot be read: Input/output error.")
@@ -121,6 +123,7 @@ def silence() -> Iterator[Silence]:
     silence.released.set()
 
 
+@pytest.mark.slow
 async def test_what_the_confirmation_needs_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, silence: Silence
 ) -> None:
@@ -140,6 +143,7 @@ async def test_what_the_confirmation_needs_is_not_waited_for(
         assert isinstance(pilot.app.screen, CallsScreen)
 
 
+@pytest.mark.slow
 async def test_the_prediction_for_other_options_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, silence: Silence
 ) -> None:

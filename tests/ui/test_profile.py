@@ -89,6 +89,7 @@ async def test_a_program_that_only_waited_says_so() -> None:
         assert "tui-fs did nothing but wait" in screen_text(app)
 
 
+@pytest.mark.slow
 async def test_it_goes_on_in_the_background_and_then_is_shown(look: Look) -> None:
     app = Host(DoctorScreen(Settings()))
     async with app.run_test(size=SMALL, notifications=True) as pilot:
@@ -123,6 +124,7 @@ async def test_one_look_at_a_time(look: Look) -> None:
         assert look.looks == 2
 
 
+@pytest.mark.slow
 async def test_a_refusal_is_told_in_words(look: Look) -> None:
     look.error = TuiFsError("py-spy may not look at [tui-fs].", "Start tui-fs as root.")
     look.done.set()

@@ -43,6 +43,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
 
 
 @pytest.mark.parametrize("key", ["n", "t"])
+@pytest.mark.slow
 async def test_a_running_job_is_not_made_faster(
     settings: Settings, sent: list[Command], key: str
 ) -> None:
@@ -69,6 +70,7 @@ async def test_a_paused_job_is_not_resumed(settings: Settings, sent: list[Comman
         assert sent == []
 
 
+@pytest.mark.slow
 async def test_the_rest_of_a_died_job_is_not_offered(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,7 @@ PREVIEWS: dict[str, Act] = {
 
 
 @pytest.mark.parametrize("state", PREVIEWS)
+@pytest.mark.slow
 async def test_preview(state: str, picture: SnapshotAssertion) -> None:
     assert await look(preview(), PREVIEWS[state]) == picture
 
@@ -209,6 +210,7 @@ async def test_a_count_above_the_quick_estimate_is_what_is_shown(
     ("settings", "said"),
     [(Settings(), "nobody may"), (Settings(read_only=True), "--read-only")],
 )
+@pytest.mark.slow
 async def test_what_could_not_be_measured_is_said(
     settings: Settings, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +227,7 @@ async def test_what_could_not_be_measured_is_said(
     assert asked == ([] if settings.read_only else [MAILDROP])
 
 
+@pytest.mark.slow
 async def test_preview_without_rsync(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +250,7 @@ async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.M
     assert await look(preview()) == picture
 
 
+@pytest.mark.slow
 async def test_enter_accepts_the_options_and_nothing_behind_them() -> None:
     act = then(counted(maildrop_survey()), keys("o", "space", "enter"))
     shown = await look(preview(), act)
@@ -254,6 +258,7 @@ async def test_enter_accepts_the_options_and_nothing_behind_them() -> None:
     assert "for ever?" not in shown
 
 
+@pytest.mark.slow
 async def test_confirm_a_small_directory(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +266,7 @@ async def test_confirm_a_small_directory(
     assert await look(preview(), then(counted(maildrop_survey()), keys("enter"))) == picture
 
 
+@pytest.mark.slow
 async def test_read_only_never_asks() -> None:
     screen = PreviewScreen((MAILDROP,), Settings(read_only=True))
     shown = await look(
@@ -278,6 +284,7 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name, asked", (("cafe\u0301", "Type the word because"), ("caf\u00e9", "Type its name because"))
 )
+@pytest.mark.slow
 async def test_preview_asks_for_a_word_where_the_name_cannot_be_typed(
     monkeypatch: pytest.MonkeyPatch, name: str, asked: str
 ) -> None:
@@ -329,6 +336,7 @@ RUNS: dict[str, tuple[Sequence[Event], Act, tuple[int, int]]] = {
 
 @pytest.mark.usefixtures("alive")
 @pytest.mark.parametrize("state", RUNS)
+@pytest.mark.slow
 async def test_run(state: str, picture: SnapshotAssertion) -> None:
     events, act, size = RUNS[state]
     assert await look(RunScreen(record(events), Settings()), act, size) == picture
@@ -353,10 +361,12 @@ async def test_report(outcome: str, picture: SnapshotAssertion) -> None:
     assert await look(screen, shows(outcome.upper())) == picture
 
 
+@pytest.mark.slow
 async def test_jobs_empty(picture: SnapshotAssertion) -> None:
     assert await look(JobsScreen(Settings()), shows("no jobs yet")) == picture
 
 
+@pytest.mark.slow
 async def test_jobs(picture: SnapshotAssertion) -> None:
     for number, events in enumerate(REPORTS.values()):
         folder = record(events, job_id=f"7f3a0{number}")
@@ -388,6 +398,7 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("alive")
+@pytest.mark.slow
 async def test_threads_are_asked_for_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr("tui_fs.screens.run.send", lambda _, command: sent.append(str(command)))
@@ -423,10 +434,12 @@ async def test_several_preview(several: PreviewScreen, picture: SnapshotAssertio
     assert await look(several, counted_together, (100, 36)) == picture
 
 
+@pytest.mark.slow
 async def test_several_confirmation(several: PreviewScreen, picture: SnapshotAssertion) -> None:
     assert await look(several, then(counted_together, keys("enter"))) == picture
 
 
+@pytest.mark.slow
 async def test_the_word_is_no_name(several: PreviewScreen) -> None:
     shown = await look(several, then(counted_together, keys("enter", *"node", "enter")))
     assert "delete 300 directories in /srv" in shown
@@ -455,6 +468,7 @@ async def test_several_report(picture: SnapshotAssertion) -> None:
     assert await look(screen, shows("PARTIAL"), (100, 44)) == picture
 
 
+@pytest.mark.slow
 async def test_the_report_waits_until_the_help_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -132,6 +132,7 @@ def test_tones_name_their_component() -> None:
     assert components(BarRow("k", cells, flag="!", tone="warning"))[-2:] == ["", "warning"]
 
 
+@pytest.mark.slow
 async def test_keys_move_open_and_mark() -> None:
     app = ListApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -162,6 +163,7 @@ async def test_left_is_left_to_the_screen() -> None:
         assert all(binding.id and binding.tooltip and not binding.show for binding in bindings)
 
 
+@pytest.mark.slow
 async def test_pages_keep_a_row_of_overlap_and_the_header_stays() -> None:
     app = ListApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -257,6 +259,7 @@ async def test_names_are_never_markup() -> None:
         ]
 
 
+@pytest.mark.slow
 async def test_an_empty_list_says_why_and_has_no_cursor() -> None:
     app = ListApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -267,6 +270,7 @@ async def test_an_empty_list_says_why_and_has_no_cursor() -> None:
         assert app.messages == []
 
 
+@pytest.mark.slow
 async def test_of_a_million_rows_only_those_in_view_are_made() -> None:
     made: list[int] = []
 
@@ -288,6 +292,7 @@ async def test_of_a_million_rows_only_those_in_view_are_made() -> None:
         assert len(made) < 2_000
 
 
+@pytest.mark.slow
 async def test_a_million_rows_are_sorted_around_the_cursor() -> None:
     app = ListApp()
     million = [row(str(index)) for index in range(1_000_000)]

@@ -72,6 +72,7 @@ async def test_enter_alone_means_no() -> None:
 
 
 @pytest.mark.parametrize("key", ["tab", "right", "l", "left", "h", "shift+tab"])
+@pytest.mark.slow
 async def test_yes_needs_the_focus_moved_and_enter(key: str) -> None:
     app, clock = DialogApp(), Clock()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -83,6 +84,7 @@ async def test_yes_needs_the_focus_moved_and_enter(key: str) -> None:
         assert app.answers == [True]
 
 
+@pytest.mark.slow
 async def test_no_single_key_confirms() -> None:
     app, clock = DialogApp(), Clock()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -92,6 +94,7 @@ async def test_no_single_key_confirms() -> None:
         assert app.answers == []
 
 
+@pytest.mark.slow
 async def test_an_early_enter_is_ignored() -> None:
     app, clock = DialogApp(), Clock()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -117,6 +120,7 @@ async def test_an_early_enter_after_the_word_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("word", [None, "spool"])
+@pytest.mark.slow
 async def test_escape_means_no_wherever_the_focus_is(word: str | None) -> None:
     app = DialogApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -127,6 +131,7 @@ async def test_escape_means_no_wherever_the_focus_is(word: str | None) -> None:
         assert app.answers == [False, False, False]
 
 
+@pytest.mark.slow
 async def test_the_word_must_be_exact() -> None:
     app, clock = DialogApp(), Clock()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -164,6 +169,7 @@ async def test_without_the_word_the_focus_cannot_reach_yes() -> None:
         assert app.answers == []
 
 
+@pytest.mark.slow
 async def test_the_right_word_frees_the_button() -> None:
     app, clock = DialogApp(), Clock()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -174,6 +180,7 @@ async def test_the_right_word_frees_the_button() -> None:
 
 
 @pytest.mark.parametrize("word", ["[red]", "a[/b]c", "漢字", "a b", "$x", "\\["])
+@pytest.mark.slow
 async def test_nothing_is_markup_and_any_word_can_be_typed(word: str) -> None:
     app, clock = DialogApp(), Clock()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -211,6 +218,7 @@ async def test_a_pasted_control_character_is_refused() -> None:
         assert word.value == ""
 
 
+@pytest.mark.slow
 async def test_a_long_path_is_wrapped_and_the_answer_stays_in_view() -> None:
     app = DialogApp()
     path = "/" + "/".join(f"part{index:02}-漢字" for index in range(90))

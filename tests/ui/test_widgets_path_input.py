@@ -141,6 +141,7 @@ async def test_a_tab_before_the_suggestion_waits_for_it(tree: str) -> None:
         assert app.focused is app.path_input
 
 
+@pytest.mark.slow
 async def test_tab_moves_on_when_there_is_nothing_to_complete(tree: str) -> None:
     app = PathApp()
     async with app.run_test(size=(80, 24)) as pilot:

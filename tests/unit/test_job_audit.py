@@ -159,6 +159,7 @@ def test_a_long_path_is_cut_in_the_middle_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("character", ["x", "ß", "\u202e", "\udcff", '"', "\U000e0041"])
+@pytest.mark.slow
 def test_a_path_is_cut_only_when_it_must_be(character: str) -> None:
     lines = [audit_line(with_path("/" + character * length), ALICE) for length in range(800)]
     assert all(len(line.encode()) <= MAX_LINE_BYTES for line in lines)
@@ -269,6 +270,7 @@ def test_a_socket_without_a_listener_is_reported(tmp_path: Path) -> None:
     assert "Connection refused" in str(send_to_syslog("x", path))
 
 
+@pytest.mark.slow
 def test_a_daemon_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
     path = str(tmp_path / "log")
     with (

@@ -192,6 +192,7 @@ def test_a_limit_for_the_size_of_a_file_is_not_waited_for(disk: Disk, reserve: R
 
 @given(st.lists(events, max_size=12))
 @settings(max_examples=300)
+@pytest.mark.slow
 def test_shortened_events_give_the_same_failures_and_calls(some: list[Event]) -> None:
     some = [replace(event, at_s=float(at_s)) for at_s, event in enumerate(some)]
     whole, short = reduce(fold, some, Snapshot()), reduce(fold, shortened(some), Snapshot())

@@ -203,6 +203,7 @@ _NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=4)
 
 @given(_NAMES, _NAMES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_overlap_is_mutual(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one: list[str], other: list[str]
 ) -> None:
@@ -243,6 +244,7 @@ def test_a_job_is_not_in_its_own_way() -> None:
     assert not has_supervisor(folder.lock)
 
 
+@pytest.mark.slow
 def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
     with at_work(job("aaaaaa", "/srv")):
         folder = job("bbbbbb", "/srv/x")
@@ -265,6 +267,7 @@ def test_a_job_at_an_unknown_place_conflicts_with_every_job(content: bytes) -> N
 
 
 @pytest.mark.parametrize("number", [2, 5])
+@pytest.mark.slow
 def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
     paths = ["/srv", "/srv/a", "/srv", "/srv/a/b", "/srv"][:number]
     folders = [job(f"aaaaa{index}", path) for index, path in enumerate(paths)]

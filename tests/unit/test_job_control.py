@@ -155,6 +155,7 @@ def test_one_who_connects_and_goes_does_not_stop_the_server(folder: JobFolder) -
     assert obeyed == [Command("pause")]
 
 
+@pytest.mark.slow
 def test_a_slow_client_is_answered_and_keeps_no_other_waiting(folder: JobFolder) -> None:
     obeyed: list[Command] = []
     with serving(folder, _noting(obeyed)), socket.socket(socket.AF_UNIX) as slow:

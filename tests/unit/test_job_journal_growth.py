@@ -124,6 +124,7 @@ def test_a_hold_that_is_not_journalled_is_counted_while_it_lasts() -> None:
     assert snapshot.snapshot.held_s == pytest.approx(9.0)
 
 
+@pytest.mark.slow
 def test_the_journal_of_many_failures_is_bounded() -> None:
     output = rm_output(OutputLimits())
     kept: list[Event] = []

@@ -58,6 +58,7 @@ def test_a_tool_sees_the_c_locale_and_a_path_and_nothing_else(
     assert variables == {b"LC_ALL", b"PATH"} and b"LC_ALL=C\n" in ended.output
 
 
+@pytest.mark.slow
 def test_a_name_that_a_killed_tool_has_not_finished_is_dropped(
     directory: int, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ class Tools:
 
 
 @given(st.integers(1, 100_000), st.floats(1.5, 1000))
+@pytest.mark.slow
 def test_fast_tools_are_slowed_to_the_limit(limit_per_s: int, times_faster: float) -> None:
     tools = Tools(limit_per_s, limit_per_s * times_faster)
     tools.run(2)

@@ -88,6 +88,7 @@ def test_a_refused_job_is_removed_as_an_ended_one() -> None:
 
 
 @pytest.mark.parametrize("events", [RUNNING, (*RUNNING, Paused(2.0, 2.0, True)), ()])
+@pytest.mark.slow
 def test_a_job_that_runs_or_is_paused_is_never_removed(events: tuple[Event, ...]) -> None:
     folder = aged("busy", 99 * DAY_S, *events, same_boot=True)
     for number in range(4):

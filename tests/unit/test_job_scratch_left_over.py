@@ -71,6 +71,7 @@ def test_what_another_host_makes_is_left_to_it(above: Path, records: Path) -> No
         assert record.exists()
 
 
+@pytest.mark.slow
 def test_no_depth_is_too_much(above: Path, records: Path) -> None:
     # A chain of directories deeper than a path is long and than Python can recurse, and a
     # wide tree next to it, left by a killed process

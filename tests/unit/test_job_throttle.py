@@ -101,6 +101,7 @@ def test_a_later_step_receives_the_settings_missing_on_its_command_line(launcher
     assert said(launcher, 2) == ["threads 4", "gentle on"]
 
 
+@pytest.mark.slow
 def test_a_tool_that_does_not_read_is_not_waited_for(launcher: Launcher) -> None:
     # A tool that has not begun, and more commands than a pipe holds
     pacing = pacing_of(launcher, Pace())

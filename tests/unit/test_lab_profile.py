@@ -179,6 +179,7 @@ def folders(state_home: Path) -> list[Path]:
 
 
 @pytest.mark.usefixtures("busy")
+@pytest.mark.slow
 def test_this_process_is_profiled(state_home: Path) -> None:
     try:
         profile = profile_itself(1, lambda: True)

@@ -195,6 +195,7 @@ def sentinel(place: Path) -> Iterator[Sentinel]:
 
 
 @pytest.mark.parametrize("asked", range(1, 12))
+@pytest.mark.slow
 def test_a_run_that_is_ended_at_any_moment_leaves_nothing(
     place: Path, sentinel: Sentinel, asked: int
 ) -> None:
@@ -237,6 +238,7 @@ def test_who_writes_to_one_that_has_read_enough_has_not_failed(place: Path) -> N
 
 
 @pytest.mark.root
+@pytest.mark.slow
 def test_where_a_source_cannot_count_the_next_one_does(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_a_drawing_is_independent_of_the_one_before() -> None:
     st.integers(20, 130),
     st.integers(9, 40),
 )
+@pytest.mark.slow
 def test_a_plot_never_leaves_its_place(
     points: list[tuple[float, float]], width: int, height: int
 ) -> None:

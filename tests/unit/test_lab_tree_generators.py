@@ -96,6 +96,7 @@ def test_the_published_wide_tree_has_a_name_for_each_unlinkat_of_the_text() -> N
     assert Wide(1_000, 1_000).words == "1,000 directories with 1,000 empty files in each"
 
 
+@pytest.mark.slow
 def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
 
@@ -119,6 +120,7 @@ def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path)
 
 @settings(max_examples=10)
 @given(st.integers(), st.integers(0, 300), st.integers(0, 20_000))
+@pytest.mark.slow
 def test_a_realistic_tree_is_the_same_each_time_and_within_its_bounds(
     seed: int, files: int, mean_bytes: int
 ) -> None:
@@ -183,6 +185,7 @@ def _shape(root: Path) -> Counter[tuple[int, tuple[int, ...], int]]:
 
 @settings(max_examples=60)
 @given(TREES)
+@pytest.mark.slow
 def test_a_whole_copy_has_the_same_shape(tree: Tree) -> None:
     with grown(tree) as root, tempfile.TemporaryDirectory() as place:
         copy = copy_shape(os.fsdecode(root))
@@ -238,6 +241,7 @@ def test_of_a_large_directory_a_sample_of_files_is_copied(tmp_path: Path) -> Non
 
 @settings(max_examples=40)
 @given(TREES, st.integers(1, 12))
+@pytest.mark.slow
 def test_there_are_never_more_entries_than_may_be(tree: Tree, most: int) -> None:
     with grown(tree) as root, tempfile.TemporaryDirectory() as place:
         copy = copy_shape(os.fsdecode(root), max_entries=most)

@@ -117,6 +117,7 @@ def _by_descriptor(tree: Path) -> Call:
 
 
 @pytest.mark.parametrize("prepare", (_by_absolute_path, _by_relative_path, _by_descriptor))
+@pytest.mark.slow
 def test_a_waiting_call_is_reported_with_the_path_it_works_on(
     fuse: FuseMount, prepare: Callable[[Path], Call]
 ) -> None:

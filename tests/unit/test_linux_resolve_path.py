@@ -35,6 +35,7 @@ def make_links(top: Path) -> None:
 
 @settings(max_examples=200)
 @given(st.lists(st.sampled_from(["a", "b", "c", "up", "to-b", "whole", "twice", ".", "..", ""])))
+@pytest.mark.slow
 def test_the_way_is_the_one_that_the_kernel_takes(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         top = Path(os.path.realpath(directory))
@@ -116,6 +117,7 @@ NAMES = ["a", "b", "c", "up", "to-b", "whole", "twice", "absent", ".", "..", ""]
 
 @settings(max_examples=200)
 @given(st.lists(st.sampled_from(NAMES)))
+@pytest.mark.slow
 def test_what_may_be_absent_is_resolved_as_python_does(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         top = Path(directory)

@@ -93,6 +93,7 @@ def put_in_order() -> set[tuple[Action, AsideState | None]]:
 
 
 @pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.slow
 def test_recreating(spool: Path, is_late: bool) -> None:
     """After a kill at any step, an entry made meanwhile is there, and nothing is left over."""
     messages = set()
@@ -121,6 +122,7 @@ def test_recreating(spool: Path, is_late: bool) -> None:
 
 
 @pytest.mark.parametrize("with_twin", [False, True])
+@pytest.mark.slow
 def test_putting_aside(spool: Path, with_twin: bool) -> None:
     """After a kill at any step, the directory is at one of its two names and can be put back."""
     (spool / "precious").touch()
@@ -147,6 +149,7 @@ def test_putting_aside(spool: Path, with_twin: bool) -> None:
 
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("with_twin", [False, True])
+@pytest.mark.slow
 def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
     """After a kill at any step of an undo, repeating the undo completes it."""
     (spool / "precious").touch()

@@ -110,6 +110,7 @@ def test_busy_writers_lose_nothing(arena: Arena, tmp_path: Path, ways: tuple[str
     assert done.moved >= WRITTEN_BEFORE
 
 
+@pytest.mark.slow
 def test_a_writer_who_is_always_faster_loses_nothing(
     arena: Arena, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

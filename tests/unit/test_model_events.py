@@ -247,6 +247,7 @@ def test_every_event_survives_json(kind: type[Event]) -> None:
 
 
 @given(plans)
+@pytest.mark.slow
 def test_every_plan_survives_json(plan: Plan) -> None:
     assert decode(Plan, through_json(encode(plan))) == plan
 
@@ -263,6 +264,7 @@ def test_json_of_another_shape_is_refused(value: Any) -> None:
     ("records", "read"),
     [(events.map(event_to_json), event_from_json), (plans.map(encode), partial(decode, Plan))],
 )
+@pytest.mark.slow
 def test_a_damaged_record_is_read_or_refused(
     records: st.SearchStrategy[Any], read: Callable[[Any], Any]
 ) -> None:

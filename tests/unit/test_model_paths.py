@@ -142,6 +142,7 @@ WITHOUT_NUL = NAMES.map(lambda name: name.replace(b"\0", b"\1"))
 @example(list(HOSTILE_NAMES))
 @example([b"\xc2\x80", b"\xc2\xad", b"\x80"])
 @settings(max_examples=150)
+@pytest.mark.slow
 def test_bash_reads_the_quoted_command_line_back_byte_for_byte(words: list[bytes]) -> None:
     argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
     assert _after_bash(argv) == words
@@ -159,6 +160,7 @@ def test_bash_without_utf8_reads_the_same_bytes() -> None:
 
 
 @given(st.lists(WITHOUT_NUL, min_size=1, max_size=5))
+@pytest.mark.slow
 def test_a_quoted_command_line_is_safe_to_show(words: list[bytes]) -> None:
     argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
     assert not {unicodedata.category(quoted) for quoted in shell_quoted(argv)} & UNSAFE

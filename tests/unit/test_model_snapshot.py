@@ -105,6 +105,7 @@ RUNNING = (started(), StepStarted(1.0, 0, (7,)))
 
 @given(st.lists(events, max_size=12))
 @settings(max_examples=300)
+@pytest.mark.slow
 def test_no_sequence_of_events_breaks_the_fold(job_events: list[Event]) -> None:
     snapshot = Snapshot()
     for event in job_events:

@@ -21,6 +21,7 @@ from tests.unit.scratching import result_of_child
         ("jobs",),
     ],
 )
+@pytest.mark.slow
 def test_it_answers_as_the_program_itself(
     cli: Cli, preloaded: Preloaded, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
@@ -33,6 +34,7 @@ def test_it_answers_as_the_program_itself(
     assert _timeless(forked.stdout) == _timeless(started.stdout)
 
 
+@pytest.mark.slow
 def test_it_has_the_environment_and_the_mask_of_its_client(
     preloaded: Preloaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def exactly(number: int) -> Interval:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(TREES)
+@pytest.mark.slow
 def test_a_small_tree_is_exact(tree: Tree) -> None:
     with grown(tree) as root:
         result, truth = estimate(root), naive(root)
@@ -134,6 +135,7 @@ def grove(tmpfs_root: Path) -> Iterator[list[tuple[Path, int, int, int]]]:
 
 
 @pytest.mark.parametrize("limit_s", [0.3, 0.8, 2.0])
+@pytest.mark.slow
 def test_the_truth_is_inside_in_nine_of_ten_cases(
     grove: list[tuple[Path, int, int, int]], limit_s: float
 ) -> None:
@@ -154,6 +156,7 @@ def test_the_truth_is_inside_in_nine_of_ten_cases(
     assert narrow > number / 2 or limit_s < 0.5, (narrow, number)
 
 
+@pytest.mark.slow
 def test_a_huge_directory_is_not_read_to_its_end(filesystem: Path) -> None:
     flat(filesystem / "t", 60_000)
     for seed in range(3):
@@ -165,6 +168,7 @@ def test_a_huge_directory_is_not_read_to_its_end(filesystem: Path) -> None:
         assert result.basis == "Extrapolated from a part of the directory."
 
 
+@pytest.mark.slow
 def test_an_xfs_directory_with_holes_is_estimated_by_windows(xfs_root: Path) -> None:
     target = xfs_root / "holes"
     flat(target, 100_000)
@@ -186,6 +190,7 @@ def test_the_one_large_file_of_a_small_directory_is_not_missed(tmpfs: Path) -> N
         assert estimate(tmpfs / "t", seed=seed).allocated_bytes == exactly(3 << 20)
 
 
+@pytest.mark.slow
 def test_more_time_gives_narrower_ranges(tmpfs: Path) -> None:
     skewed(tmpfs / "t", random.Random(7))
     results = list(islice(estimates([str(tmpfs / "t")], 0.2, 0, ticking()), 5))
@@ -195,6 +200,7 @@ def test_more_time_gives_narrower_ranges(tmpfs: Path) -> None:
     assert results[-1].is_complete or results[-1].entries.is_within(0.4)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_estimate(tmpfs: Path) -> None:
     skewed(tmpfs / "t", random.Random(7))
     first, again, other = (estimate(tmpfs / "t", 0.5, seed) for seed in (1, 1, 2))
@@ -229,6 +235,7 @@ def test_a_chain_whose_end_was_not_met_may_go_on(tmpfs: Path, ticks: int) -> Non
     assert depth <= result.directories.low <= 4_001 <= result.directories.high
 
 
+@pytest.mark.slow
 def test_a_chain_deeper_than_path_max_takes_few_descriptors(tmpfs: Path) -> None:
     chain(tmpfs / "t", 20_000)
     before = len(os.listdir("/proc/self/fd"))
@@ -265,6 +272,7 @@ def test_several_directories_are_added_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit_s", [0.01, 0.03, 0.1])
+@pytest.mark.slow
 def test_bytes_have_room_for_files_that_were_not_examined(tmpfs: Path, limit_s: float) -> None:
     flat(tmpfs / "t", 20_000)
     for name in sorted(os.listdir(tmpfs / "t"))[::500]:
@@ -429,6 +437,7 @@ def test_no_time_of_the_tree_changes(tmp_path: Path) -> None:
     assert (after.st_atime_ns, after.st_mtime_ns) == (before.st_atime_ns, before.st_mtime_ns)
 
 
+@pytest.mark.slow
 def test_the_words_say_that_it_is_an_estimate_with_its_range(tmpfs: Path) -> None:
     many_directories(tmpfs / "t", 1_500, 6)
     words = quick_words(estimate(tmpfs / "t", 0.5))

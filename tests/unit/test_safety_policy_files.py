@@ -216,6 +216,7 @@ _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0\x7f"), min
 
 
 @given(st.lists(st.lists(_NAMES, max_size=4)))
+@pytest.mark.slow
 def test_places_are_read_name_by_name(
     tmp_path_factory: pytest.TempPathFactory, places: list[list[str]]
 ) -> None:

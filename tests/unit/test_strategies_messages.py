@@ -70,6 +70,7 @@ def _is_quoted_rightly(name: bytes) -> bool:
 @given(st.lists(ANY_NAME.filter(_is_quoted_rightly), min_size=1, max_size=30, unique=True))
 @example(NAMES)
 @settings(max_examples=80)
+@pytest.mark.slow
 def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
     # Names that do not exist
     rm = needs_tool("rm", package="coreutils")
@@ -86,6 +87,7 @@ def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
 @given(st.lists(ANY_NAME, min_size=1, max_size=30, unique=True))
 @example(NAMES)
 @settings(max_examples=80)
+@pytest.mark.slow
 def test_names_in_messages_of_find_come_back(names: list[bytes]) -> None:
     # Names that do not exist
     find = needs_tool("find", package="findutils")

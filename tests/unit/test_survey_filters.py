@@ -105,6 +105,7 @@ def assert_agree(files: list[File], filters: Filters) -> None:
 
 @given(FILES, FILTERS)
 @settings(max_examples=40)
+@pytest.mark.slow
 def test_filters_match_what_find_matches(files: list[File], filters: Filters) -> None:
     assert_agree(files, filters)
 

@@ -68,6 +68,7 @@ def grow(directory: bytes, tree: dict[bytes, Any], shared: bytes, outside: bytes
 
 @given(TREES, st.booleans())
 @settings(max_examples=60)
+@pytest.mark.slow
 def test_export_and_import_keep_what_was_counted(tree: dict[bytes, Any], compressed: bool) -> None:
     with tempfile.TemporaryDirectory() as place:
         top = os.path.join(place, "top")
@@ -253,6 +254,7 @@ def test_a_directory_is_listed_from_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.slow
 def test_listing_passes_over_large_directories(tmp_path: Path, ending: str) -> None:
     lines = [f'{{"name":"file-{number:020}"}}' for number in range(60_000)]
     big = ",".join(lines)
@@ -268,6 +270,7 @@ def test_listing_passes_over_large_directories(tmp_path: Path, ending: str) -> N
     assert listing(survey, "/t/b").not_listed == 60_000 - OTHERS_LISTED
 
 
+@pytest.mark.slow
 def test_a_compressed_file_is_never_read_backwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

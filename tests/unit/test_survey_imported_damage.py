@@ -173,6 +173,7 @@ def test_a_size_that_is_none_is_refused_and_not_counted_as_another(
     )
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_levels_are_imported(tmp_path: Path) -> None:
     levels = 100_000
     text = DIRECTORY + ',[{"name":"d"}' * levels + ',{"name":"f","asize":3}' + "]" * (levels + 2)
@@ -184,6 +185,7 @@ def test_a_hundred_thousand_levels_are_imported(tmp_path: Path) -> None:
 
 @given(st.data())
 @settings(max_examples=200)
+@pytest.mark.slow
 def test_damage_anywhere_is_bad_input(data: st.DataObject) -> None:
     good = (
         b'[1,2,{"progname":"ncdu"},[{"name":"/t","asize":4096,"dev":1},'

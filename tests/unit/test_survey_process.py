@@ -159,6 +159,7 @@ def test_stopping_leaves_no_process_and_no_error() -> None:
     assert not any(update.survey.finished for update in updates)
 
 
+@pytest.mark.slow
 def test_a_paused_survey_stops_all_its_processes(
     begin: Callable[..., SurveyProcess],
 ) -> None:
@@ -178,6 +179,7 @@ def test_a_paused_survey_stops_all_its_processes(
     process.pause()
 
 
+@pytest.mark.slow
 def test_a_walker_that_the_kernel_stops_late_goes_on(begin: Callable[..., SurveyProcess]) -> None:
     family = children_of(os.getpid())
     process = begin(Path("/"))
@@ -195,6 +197,7 @@ def test_a_walker_that_the_kernel_stops_late_goes_on(begin: Callable[..., Survey
 
 
 @pytest.mark.parametrize("is_paused", [False, True])
+@pytest.mark.slow
 def test_a_survey_that_is_killed_is_an_error(
     begin: Callable[..., SurveyProcess], is_paused: bool
 ) -> None:
@@ -212,6 +215,7 @@ def test_a_survey_that_is_killed_is_an_error(
     wait_until(lambda: not any(map(is_running, ours)), "the end of the walkers")
 
 
+@pytest.mark.slow
 def test_a_walker_that_is_killed_is_an_error(begin: Callable[..., SurveyProcess]) -> None:
     family = children_of(os.getpid())
     updates = begin(Path("/")).updates()
@@ -256,6 +260,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("how", ["counting", "finished", "paused"])
+@pytest.mark.slow
 def test_the_death_of_the_reader_ends_the_survey(tmp_path: Path, how: str) -> None:
     path = str(tmp_path) if how == "finished" else "/"
     reader = subprocess.Popen(

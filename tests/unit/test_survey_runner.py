@@ -36,6 +36,7 @@ BACKENDS = pytest.mark.parametrize("backend", ["scandir", "engine"])
 @example({b"a": {b"x": "link", b"y": "link"}, b"b": "link"}, "scandir")
 @example({b"\xff": {b"\n": {b"-rf": 1}}}, "scandir")
 @settings(max_examples=120)
+@pytest.mark.slow
 def test_every_count_is_that_of_a_naive_walk(tree: Tree, backend: Backend) -> None:
     with grown(tree) as root:
         assert_counts(surveyed(root, backend=backend), naive(root))
@@ -104,6 +105,7 @@ def test_a_sparse_file_has_apparent_and_allocated_bytes(tmp_path: Path) -> None:
 
 
 @BACKENDS
+@pytest.mark.slow
 def test_a_chain_deeper_than_any_path_is_counted(deep: Path, backend: Backend) -> None:
     levels = 2100
     chain(deep, levels)

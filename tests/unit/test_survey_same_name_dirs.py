@@ -58,6 +58,7 @@ def test_the_surveyed_directory_itself_is_in_no_group() -> None:
     ("number", "files", "is_told"),
     [(3, 400, True), (2, 800, False), (3, 333, True), (3, 332, False), (1000, 0, True)],
 )
+@pytest.mark.slow
 def test_another_name_is_reported_if_there_are_three_that_hold_much(
     number: int, files: int, is_told: bool
 ) -> None:
@@ -105,6 +106,7 @@ WORDS = st.sampled_from(["tmp", "logs", "x", "y"])
 
 @given(st.lists(st.tuples(st.integers(0, 1000), WORDS), max_size=30))
 @settings(max_examples=100)
+@pytest.mark.slow
 def test_groups_are_what_a_plain_search_finds(steps: list[tuple[int, str]]) -> None:
     paths = ["/t"]
     for at, name in steps:

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ ROWS = st.lists(
 
 @given(ROWS, st.sampled_from([[b"/t"], [b"/"], [b"/a/b", b"/a/c"]]), st.booleans())
 @settings(max_examples=150)
+@pytest.mark.slow
 def test_the_table_is_what_plain_objects_say(
     rows: list[tuple[int, bytes, dict[str, int], dict[str, int], tuple[int, int] | None]],
     roots: list[bytes],

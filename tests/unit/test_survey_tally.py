@@ -67,6 +67,7 @@ def tallied(*groups: list[Entry]) -> DirectoryTally:
 
 @given(st.lists(ENTRIES, min_size=1, max_size=3))
 @settings(max_examples=200)
+@pytest.mark.slow
 def test_the_sums_are_those_of_a_loop(groups: list[list[Entry]]) -> None:
     tally = DirectoryTally(5, OWNER)
     sums = [

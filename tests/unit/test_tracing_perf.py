@@ -84,6 +84,7 @@ def plant(target: Path) -> None:
     ],
     ids=["rm", "find", "shell", "many"],
 )
+@pytest.mark.slow
 def test_counts_are_those_of_strace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[str], list[str]]
 ) -> None:
