@@ -45,12 +45,13 @@ def firm(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def tree(above: Path, mode: int = 0o755, uid: int = 0) -> Path:
-    """Make above/t of a mode and an owner."""
+def tree(above: Path, mode: int = 0o755, uid: int | None = None) -> Path:
+    """Make above/t of a mode and an owner; None is this user."""
     target = above / "t"
     target.mkdir(parents=True)
     target.chmod(mode)
-    os.chown(target, uid, uid)
+    if uid is not None:
+        os.chown(target, uid, uid)
     return target
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs_root
 from tui_fs.linux.permissions import Capability
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
@@ -159,6 +160,7 @@ def test_bpftrace_that_is_not_installed_is_missing(
 
 
 def test_installed_bpftrace_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_root("a program that root trusts")
     install(tmp_path, monkeypatch, "bpftrace")
     be_root(monkeypatch)
     assert isinstance(open_source(TraceSource.BPF), Bpftrace)
