@@ -9,7 +9,7 @@ from tests.conftest import Cli, wait_until
 from tests.e2e.terminal import Terminal
 from tests.trees import flat
 
-RATE, FILES = 50, 2_000
+RATE, FILES = 50, 20_000
 """Slow enough for keys, on any machine."""
 
 
@@ -52,7 +52,7 @@ def test_the_screens_can_be_suspended(cli: Cli, shell: Terminal, tmp_path: Path)
         shell.press("C-z")
         shell.wait_for("Stopped")
         assert "inner/" not in shell.text()
-        assert is_canonical(shell)
+        wait_until(lambda: is_canonical(shell), "canonical mode", deadline_s=10)
         run(shell, "fg")
         shell.wait_for("inner/")
     shell.press("?")

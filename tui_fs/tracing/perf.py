@@ -15,7 +15,6 @@ import socket
 import struct
 
 from tui_fs.linux.limits import cause_of, descriptor_limits
-from tui_fs.linux.timeouts import BackgroundCall
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Argv
@@ -88,10 +87,9 @@ class PerfCounters:
         except OSError as error:
             raise Missing(*why_not(error)) from error
         _PERMITTED.add(self._events)
-        try:
-            BackgroundCall(lambda: os.close(descriptor))  # the kernel takes 40 ms
-        except OSError:  # no thread can be started
-            os.close(descriptor)
+        # Now and not in a thread: the kernel takes 40 ms, in which no job that is held to a rate
+        # could read its counters.
+        os.close(descriptor)
 
     def prepare(self, launcher_pid: int) -> None:
         """See `CallSource.prepare`."""
