@@ -173,9 +173,9 @@ def test_output_that_takes_nothing_is_reported_with_what_becomes_of_the_job(
             text=True,
             check=False,
         )
-    # That is said, and that the job goes on; the exit code claims nothing about it
+    # A message says that the job continues; the exit code does not depend on it
     job = cli.only_job()
-    goes_on = f"tui-fs: job {job} goes on; tui-fs attach {job}\n"
+    goes_on = f"tui-fs: job {job} continues; tui-fs attach {job}\n"
     assert ended.stderr == goes_on + _OUTPUT_FULL
     assert ended.returncode == 141
     cli.wait_for_state(job, "done")
@@ -303,7 +303,7 @@ def test_a_memory_limit_that_keeps_the_program_from_being_loaded_is_named(
     assert entries_in(target) == 5
 
 
-@pytest.mark.parametrize("limit", [16, 17, 18])
+@pytest.mark.parametrize("limit", [16, 17])
 def test_a_limit_that_keeps_a_job_from_starting_is_no_safety_rule(
     cli: Cli, target: Path, limit: int
 ) -> None:

@@ -52,7 +52,7 @@ def test_a_link_that_a_users_server_shows_is_refused(cli: Cli, tmpfs: Path) -> N
     with user_server(tmpfs / "served", UID, link=tmpfs / "real"):
         finished = cli.delete(tmpfs / "served" / "link" / "target", "rm").expect(3)
         finished.assert_one_sentence()
-        assert "that somebody other than you and root can change" in finished.stderr
+        assert "that a user other than you and root can change" in finished.stderr
     assert manifest(tmpfs / "real") == before
     # And a link of root's own program is followed
     with user_server(tmpfs / "roots", 0, link=tmpfs / "real"):

@@ -67,7 +67,7 @@ def test_a_link_of_another_user_allows_nothing(cli: Cli, place: Path) -> None:
     link.symlink_to(place)
     os.chown(link, UID, UID, follow_symlinks=False)
     write_policy(place / "x", 'allowed = ["{place}/theirs/scratch"]')
-    assert_refused(cli, target, "that somebody other than you and root can change")
+    assert_refused(cli, target, "that a user other than you and root can change")
     # But a link of root's allows what it leads to
     (place / "ours").symlink_to(place)
     write_policy(place / "x", 'allowed = ["{place}/ours"]')

@@ -173,7 +173,7 @@ def test_a_job_outlives_its_screen(
 def test_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: Cli) -> None:
     terminal, target, job = running
     terminal.press("q")
-    terminal.wait_for("The job goes on")
+    terminal.wait_for("The job continues")
     terminal.press("J")
     terminal.wait_for("paused")
     terminal.press("Enter")

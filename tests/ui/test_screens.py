@@ -389,7 +389,7 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
         engine=EngineState(True, "tui-fs-engine 0.1.0, /usr/bin/tui-fs-engine"),
         terminal=Terminal("xterm", True, "utf-8"),
         jobs=PathStr("/home/me/.local/state/tui-fs/jobs"),
-        logout="a job goes on after logging out",
+        logout="a job continues after logout",
         policy="no policy file",
         missing_figures=(HIDDEN,),
     )

@@ -162,8 +162,12 @@ def test_where_nothing_can_run_each_says_why() -> None:
         ({}, "ext4", "Removing the names is nearly all"),
         ({"max_path_bytes": PATH_MAX_BYTES}, "ext4", "Paths of up to 4,096 bytes"),
         ({"max_path_bytes": PATH_MAX_BYTES - 1}, "ext4", "Removing the names"),
-        ({"writable_by_others": 1}, "ext4", "Others may write in 1 directory: nobody can lead rm"),
-        ({"writable_by_others": 2}, "ext4", "Others may write in 2 directories:"),
+        (
+            {"writable_by_others": 1},
+            "ext4",
+            "Other users can write in 1 directory, but cannot redirect rm",
+        ),
+        ({"writable_by_others": 2}, "ext4", "Other users can write in 2 directories,"),
         ({"totals": Totals(files=2000, allocated_bytes=2001 << 20)}, "ext4", "Few large files"),
         ({"totals": Totals(files=9, allocated_bytes=9 << 40)}, "ext4", "Few large files"),
         ({"totals": Totals(files=989, directories=10)}, "ext4", "So few entries"),
@@ -242,4 +246,4 @@ def test_safety_is_not_promised_of_what_goes_by_path(
     best: StrategyName, survey: Survey, kind: str
 ) -> None:
     others = tuple(name for name in STRATEGIES if name != best)
-    assert "nobody can lead" not in recommended_sentence(survey, kind, others)
+    assert "redirect" not in recommended_sentence(survey, kind, others)

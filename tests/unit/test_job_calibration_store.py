@@ -66,7 +66,7 @@ def test_what_was_measured_here_holds_here(place: Path) -> None:
     assert known.calibration == measured()
     assert (known.is_of_this, known.is_fresh) == (True, True)
     assert known.rests_on().startswith("small trees deleted on this file system (2023-11-1")
-    assert known.rests_on("why").endswith("), not measured anew: why")
+    assert known.rests_on("why").endswith("), not measured again: why")
     # And it is this user's alone
     assert place.stat().st_mode & 0o777 == 0o700
     (file,) = place.iterdir()

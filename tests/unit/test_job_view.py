@@ -193,7 +193,7 @@ def test_a_job_that_died_is_resumed_only_if_something_is_left(
     view = JobView(folder)
     view.poll()
     explanation = str(view.report().to_json()["explanation"])
-    assert ("tui-fs resume abc goes on" in explanation) is is_there
+    assert ("tui-fs resume abc continues" in explanation) is is_there
     assert ("there is nothing to resume" in explanation) is not is_there
 
 

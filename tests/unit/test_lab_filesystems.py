@@ -461,7 +461,7 @@ def test_what_no_disk_has_is_refused(tmp_path: Path) -> None:
         (DISK, Needs(0, 481_000, 0), "481,000 inodes"),
         (replace(DISK, total_inodes=None, free_inodes=None), Needs(0, 481_000, 0), ""),
         (replace(DISK, is_read_only=True), NOTHING, "read-only"),
-        (replace(DISK, available_bytes=None), NOTHING, "does not tell"),
+        (replace(DISK, available_bytes=None), NOTHING, "does not report"),
         (DISK, Needs(0, 0, 8 * GIB), ""),
         (DISK, Needs(0, 0, 9 * GIB), "8.0 GiB are left of the memory of this machine"),
     ],

@@ -274,7 +274,7 @@ def test_a_room_of_others_is_not_entered(here: Arena) -> None:
     room.mkdir()
     room.chmod(0o777)
 
-    with pytest.raises(Refused, match="Somebody put another"):
+    with pytest.raises(Refused, match="Another process just put another"):
         finish_staging_dir(here.entry(), here.entry(ROOM), ())
 
     assert room.exists()

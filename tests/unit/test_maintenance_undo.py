@@ -157,7 +157,7 @@ def test_its_location_is_read_from_the_open_directory(
 
     monkeypatch.setattr("tui_fs.maintenance.exchange.recreate", fail)
 
-    with pytest.raises(Refused, match="goes on with it"):
+    with pytest.raises(Refused, match="continues it"):
         recreate_directory(prospect, accept_occupants=False)
 
     assert len(aside_store.all_records()[0]) == 1

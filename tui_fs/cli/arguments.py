@@ -139,7 +139,9 @@ def glob(text: str) -> str:
 def require_terminal() -> None:
     """Raise BadInput unless a terminal is available for a question."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
+        raise BadInput(
+            "There is no terminal to ask for confirmation on.", "Add --yes if you are sure."
+        )
 
 
 def add_answers(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +165,7 @@ def add_strategy_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-races",
         action="store_true",
-        help="run xargs or rsync even where somebody else could lead them astray",
+        help="run xargs or rsync even where another user could redirect them",
     )
     parser.add_argument(
         "--processes", type=positive, default=1, metavar="P", help="rm processes at once (xargs)"

@@ -109,10 +109,10 @@ def follow(
     try:
         is_over = _watch(view, folder, interrupts, as_json, interrupting_cancels)
     except OutputLost:
-        note(f"tui-fs: job {folder.job_id} goes on; tui-fs attach {folder.job_id}")
+        note(f"tui-fs: job {folder.job_id} continues; tui-fs attach {folder.job_id}")
         raise
     if not is_over:
-        stands = "has not ended yet" if interrupting_cancels else "goes on"
+        stands = "has not ended yet" if interrupting_cancels else "continues"
         note(f"tui-fs: job {folder.job_id} {stands}; tui-fs attach {folder.job_id}")
         return interrupts.exit_code
     report = view.report().to_json()
@@ -142,7 +142,9 @@ def _watch(
         print_json_line(event_to_json(event))
 
     set_wait_hint(
-        "Ctrl-C cancels the job." if interrupting_cancels else "Ctrl-C ends this; the job goes on."
+        "Ctrl-C cancels the job."
+        if interrupting_cancels
+        else "Ctrl-C ends this; the job continues."
     )
     interrupts.note_stops()
     line = StatusLine()

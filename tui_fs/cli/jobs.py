@@ -122,7 +122,7 @@ def run_control(parsed: argparse.Namespace) -> int:
         return resume_dead_job(view.plan, parsed)
     if view.state is JobState.DIED:
         raise JobFailed(
-            f"Job {parsed.job} has died.", f"tui-fs resume {parsed.job} goes on with the rest."
+            f"Job {parsed.job} has died.", f"tui-fs resume {parsed.job} continues with the rest."
         )
     if not view.state.is_live:
         raise BadInput(f"Job {parsed.job} has ended already: {view.state}.")

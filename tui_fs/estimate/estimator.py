@@ -115,7 +115,7 @@ def _estimate(
     hindrances = (*candidate.unfit, *preflight.hindrances)
     notes = preflight.notes
     if not guarantees.race_safe:
-        notes = (*notes, "not safe where somebody else can write in the tree")
+        notes = (*notes, "not safe where another user can write in the tree")
     calls = strategy.predicted_calls(work)
     seconds = predicted_seconds(
         strategy,

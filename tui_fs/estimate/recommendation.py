@@ -72,7 +72,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
         return (
             f"About {baseline.seconds / estimate.seconds:.1f} times as fast as "
             f"{baseline.strategy}, as measured on this file system: several threads remove at "
-            "the same time, and nobody can lead them outside."
+            "the same time, and no other user can redirect them outside."
         )
     totals, largest = survey.totals, survey.max_entries_in_directory
     best = estimate.strategy
@@ -85,7 +85,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
             "nothing else."
         )
     if totals.entries < _FEW:
-        safe = f", and nobody can lead {best} outside" if is_safe else ""
+        safe = f", and no other user can redirect {best} outside" if is_safe else ""
         return f"So few entries take no time by any strategy{safe}."
     if survey.max_path_bytes >= PATH_MAX_BYTES and is_by_descriptor:
         return (
@@ -94,7 +94,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
         )
     if survey.writable_by_others and is_by_descriptor:
         where = counted(survey.writable_by_others, "directory", "directories")
-        return f"Others may write in {where}: nobody can lead {best} outside the tree."
+        return f"Other users can write in {where}, but cannot redirect {best} outside the tree."
     if largest > FTS_SORTED_ABOVE and 2 * largest >= totals.entries:
         if kind in _SORTED_ON and is_by_descriptor:
             how = f"{best} removes its names in the order of inodes, which spares the disk"
@@ -108,7 +108,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
         )
     return (
         "Removing the names is nearly all of the work, and the same by any strategy: "
-        f"{best} adds the least{', and nobody can lead it outside' if is_safe else ''}."
+        f"{best} adds the least{', and no other user can redirect it outside' if is_safe else ''}."
     )
 
 

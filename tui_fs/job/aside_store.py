@@ -205,7 +205,7 @@ def _make_private(place: str) -> None:
     """Create the directory of the records; Refused if another user can write there."""
     if not made_private(place):
         raise Refused(
-            f"{displayable(place)} is not this user's alone: somebody else could change the "
+            f"{displayable(place)} is not this user's alone: another user could change the "
             "records.",
             "Give it to this user with mode 0700, or set XDG_STATE_HOME to a directory that "
             "only this user can write. Nothing was changed.",

@@ -89,7 +89,8 @@ def check_conflicts(targets: Sequence[Target], folder: JobFolder | None = None) 
             theirs = load_plan(job).targets
         except BadInput as error:
             raise Refused(
-                f"Job {job.job_id} runs, and its plan cannot be read: nobody knows where.",
+                f"Job {job.job_id} is running, but its plan is unreadable, so it may overlap "
+                "this one.",
                 f"Wait until it has ended. {error}",
                 rule="busy",
             ) from error

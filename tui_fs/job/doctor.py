@@ -107,7 +107,7 @@ def diagnose() -> Diagnosis:
         engine=_engine(),
         terminal=Terminal(os.environ.get("TERM", ""), os.isatty(1), locale.getencoding()),
         jobs=jobs_directory(),
-        logout=ends_at_logout() or "a job goes on after logging out",
+        logout=ends_at_logout() or "a job continues after logout",
         policy=_policy(),
         missing_figures=missing_figures(),
     )

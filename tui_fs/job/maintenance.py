@@ -380,7 +380,7 @@ def _with_location(act: _Action) -> Iterator[None]:
             error.advice = error.advice or "Everything is as it was."
         else:
             order = shell_quoted(undo_command(record))
-            error.advice = f"See what is in {displayable(record.aside)}: {order} goes on with it."
+            error.advice = f"See what is in {displayable(record.aside)}: {order} continues it."
         raise
 
 
@@ -534,7 +534,7 @@ def _with_undo_location(record: AsideRecord, parent: int, before: AsideState) ->
             error.sentence = f"{displayable(record.path)} is back. {error.sentence}"
             if state_in(record, parent) is AsideState.INTERRUPTED:
                 order = shell_quoted(undo_command(record))
-                error.advice = f"It is {displayable(record.aside)} now; {order} goes on with it."
+                error.advice = f"It is {displayable(record.aside)} now; {order} continues it."
         raise
 
 

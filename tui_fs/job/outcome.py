@@ -156,7 +156,7 @@ def _current_path(target_fd: int) -> str:
     try:
         return displayable(os.readlink(f"/proc/self/fd/{target_fd}"))
     except OSError:  # the path is longer than the kernel reports
-        return "a place whose path cannot be told"
+        return "an unknown location (path too long)"
 
 
 def is_deleted(target_fd: int) -> bool:
@@ -327,7 +327,7 @@ def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
         return ""
     return (
         f"The survey had counted {counted(surveyed, 'entry', 'entries')}, the job removed "
-        f"{snapshot.removed.entries:,}: somebody else wrote or deleted there too."
+        f"{snapshot.removed.entries:,}: another process wrote or deleted there too."
     )
 
 

@@ -156,7 +156,7 @@ def path_race(
         return (
             f"{strategy.name} works by path, and {displayable(foreign.mount_point)} is a file "
             f"system of type {displayable(foreign.filesystem)}: its server decides who may write, "
-            "so others could lead it outside"
+            "so other users could redirect it outside"
         )
     if shared:
         number = "a directory" if shared == 1 else f"{shared:,} directories"

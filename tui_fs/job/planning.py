@@ -375,7 +375,7 @@ def remainder_of(plan: Plan) -> Remainder:
     if not same:
         raise Refused(
             f"{in_words(left)} is not what job {plan.job_id} was to delete.",
-            "Look at it, and delete it in a job of its own if it shall go.",
+            "Inspect it; to delete it, run a job for it.",
             rule="changed",
         )
     gone = [path for path in plan.paths if path not in {target.path for target in same}]

@@ -301,7 +301,7 @@ def _make_private(jobs: str) -> None:
     """Create the jobs directory; JobFailed if another user can write there."""
     if not made_private(jobs):
         raise JobFailed(
-            f"{displayable(jobs)} is not this user's alone: somebody else could change the jobs.",
+            f"{displayable(jobs)} is not this user's alone: another user could change the jobs.",
             "Give it to this user with mode 0700, or set XDG_STATE_HOME to a directory that "
             "only this user can write. Nothing was deleted.",
         )

@@ -146,7 +146,7 @@ class Supervisor:
         notify_ready()
         problem: TuiFsError | None = None
         if not wait_for_go():
-            problem = Refused("Whoever started the job was gone before it began.", rule="abandoned")
+            problem = Refused("The starting process exited before the job began.", rule="abandoned")
         for number in range(len(self._steps)):
             problem = problem or self._run_step(number)
             if problem is not None or self._is_cancelled:

@@ -134,7 +134,7 @@ def refuse_without_room(needs: Needs, directory: str) -> None:
         raise Refused(f"Nothing can be made in {shown}: it is read-only.", rule="room")
     available, total = filesystem.available_bytes, filesystem.total_bytes
     if available is None:
-        raise Refused(f"The file system of {shown} does not tell its free space.", rule="room")
+        raise Refused(f"The file system of {shown} does not report its free space.", rule="room")
     left = _above_margin(available, total)
     if needs.disk_bytes > left:
         raise Refused(

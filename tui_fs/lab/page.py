@@ -100,7 +100,7 @@ def _facts(results: Results, run_id: str) -> str:
 def _ending(results: Results) -> str:
     ended = results.ended
     if ended is None:
-        return '<p class="warning">This run has no end: it still goes on, or was killed.</p>'
+        return '<p class="warning">This run has no end: it is still running, or was killed.</p>'
     if ended.ending is Ending.DONE:
         return ""
     reason = f": {text(ended.why)}" if ended.why else ""

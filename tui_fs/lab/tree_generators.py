@@ -102,7 +102,7 @@ class Tree:
                 while len(path) >= max(1, level):
                     here = _exchange(here, open_directory("..", here))
                     if os.fstat(here).st_ino != path.pop():
-                        raise TuiFsError("Somebody has moved the tree while it was made.")
+                        raise TuiFsError("Another process moved the tree while it was created.")
                 if level:
                     path.append(os.fstat(here).st_ino)
                     os.mkdir(name, 0o755, dir_fd=here)

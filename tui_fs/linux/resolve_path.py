@@ -164,7 +164,7 @@ def resolve(path: str, mounts: MountTable | None = None) -> PathStr:
             mounts = mounts or read_mounts()
             if _is_changeable(status, path_fds[-1], uid, mounts):
                 raise Refused(
-                    f"{shown} is a symbolic link that somebody other than you and root can change.",
+                    f"{shown} is a symbolic link that a user other than you and root can change.",
                     "Name the directory by the path it really has.",
                     rule="symlink",
                 )

@@ -104,7 +104,7 @@ def exchange_checked(
 
 def _exchanged_meanwhile() -> Refused:
     return Refused(
-        "Somebody put something else in the directory's place in this very moment.",
+        "Another process just put something else in the directory's place.",
         "Look who else renames directories there.",
         rule="changed",
     )
@@ -307,7 +307,7 @@ def open_staging_dir(staging: DirEntryRef) -> Iterator[int]:
         status = os.fstat(descriptor)
         if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
             raise Refused(
-                "Somebody put another directory in the place of the new one in this very moment.",
+                "Another process just put another directory in the place of the new one.",
                 "Look who else writes there.",
                 rule="changed",
             )
@@ -448,7 +448,7 @@ def refuse_changed(target_fd: int, wanted: Attributes) -> None:
     changed = differences(read_attributes(target_fd), wanted)
     if changed:
         raise Refused(
-            f"Somebody has changed the directory's {displayable(changed[0])} in this very moment.",
+            f"Another process just changed the directory's {displayable(changed[0])}.",
             "Try again.",
             rule="changed",
         )
@@ -478,7 +478,7 @@ def undo_exchange(
     if kept:
         name, new_name = kept[0]
         raise Refused(
-            f"{cause} Somebody made {counted(len(kept), 'name', 'names')} twice meanwhile.",
+            f"{cause} Another process made {counted(len(kept), 'name', 'names')} twice meanwhile.",
             f"Both entries are there: beside {displayable(name)} stands {displayable(new_name)}.",
             rule="clash",
         ) from cause
@@ -574,7 +574,7 @@ def refuse_changed_replacement(twin: int, original: int) -> None:
     changed = differences(read_attributes(twin), read_attributes(original))
     if changed:
         raise Refused(
-            f"Somebody has changed the {changed[0]} of the directory that took its place.",
+            f"Another process changed the {changed[0]} of the directory that took its place.",
             "Remove that with rmdir if it is not needed, and try again.",
             rule="changed",
         )

@@ -113,13 +113,14 @@ _MEANINGS = {
     errno.ENOTCONN: "the program that serves this FUSE file system has ended: unmount it with "
     "umount -l, and mount it again",
     errno.EIO: "the disk or its file system failed: check the kernel log (dmesg)",
-    errno.ENOTEMPTY: "the directory was not empty: something in it stayed, or somebody refilled it",
+    errno.ENOTEMPTY: "the directory was not empty: an entry in it was left, or another process "
+    "refilled it",
     errno.ENAMETOOLONG: "the path is longer than this tool can use (4,096 bytes)",
     errno.ENOSPC: "no space left, even to record the deletion: delete or truncate a large file "
     "first",
     errno.EDQUOT: "the disk quota is exceeded, and a deletion needs some blocks here: have the "
     "quota raised, or truncate a large file first",
-    errno.ENOENT: "already gone: somebody else removed it",
+    errno.ENOENT: "already gone: another process removed it",
     errno.EXDEV: "on another file system or in another subvolume, which is not entered",
     errno.ESTALE: "it was moved or deleted meanwhile, or its server does not know it any more",
     errno.ETIMEDOUT: "the server does not answer: check the connection to it",

@@ -348,7 +348,7 @@ class PreviewScreen(BaseScreen):
         if self._died is not None and self._died.options.filters.active:
             error = BadInput(
                 "This job took only what matched, and that is not counted here.",
-                f"tui-fs resume {self._died.job_id} goes on with it.",
+                f"tui-fs resume {self._died.job_id} continues it.",
             )
             self._refuse(error)
             return

@@ -231,11 +231,11 @@ class RunScreen(BaseScreen):
         ("g", "gentle"),
         ("c", "cancel…"),
         ("e", "errors"),
-        ("q", "leave (job goes on)"),
+        ("q", "leave (job continues)"),
     )
     EXPLANATION = (
         "A job at work. It runs in a process of its own: leave this screen, quit, or lose the "
-        "connection, and it goes on; J lists all jobs. The table counts every system call of "
+        "connection, and it continues; J lists all jobs. The table counts every system call of "
         "the strategy's processes beside what was predicted; its title says who counts. "
         "Calls of the programs' start, of memory and closes are one line."
     )
@@ -247,7 +247,7 @@ class RunScreen(BaseScreen):
         Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4 …, then automatic"),
         Binding("c", "cancel", tooltip="End the job for good (asks first)"),
         Binding("e", "errors", tooltip="Show what could not be deleted"),
-        Binding("q,escape", "leave", tooltip="Leave; the job goes on"),
+        Binding("q,escape", "leave", tooltip="Leave; the job continues"),
     ]
 
     def __init__(self, folder: JobFolder, settings: Settings) -> None:
@@ -290,7 +290,7 @@ class RunScreen(BaseScreen):
             self.post_message(Failed(error))
         except OSError as error:
             sentence = f"The journal of job {self._folder.job_id} cannot be read: {error.strerror}."
-            self.post_message(Failed(JobFailed(sentence, "The job goes on without being shown.")))
+            self.post_message(Failed(JobFailed(sentence, "The job continues without being shown.")))
 
     def on_screen_resume(self) -> None:
         """Show the report if the job ended behind another screen."""
@@ -377,7 +377,7 @@ class RunScreen(BaseScreen):
         self.app.pop_screen()
         if self._state is not None and self._state.is_live:
             warning = ends_at_logout()
-            self.app.notify(f"The job goes on; J lists the jobs. {warning or ''}", markup=False)
+            self.app.notify(f"The job continues; J lists the jobs. {warning or ''}", markup=False)
 
     @work(thread=True, group="control")
     def _send(self, *commands: Command) -> None:

@@ -269,7 +269,7 @@ class ImportedSurvey:
         if max(self._apparent, self._allocated) > MAX_SIZE:
             raise BadInput(
                 f"{self._file.shown} is damaged: its sizes add up to more than can be stored.",
-                "Export it anew.",
+                "Export it again.",
             )
 
     def _report_directory(self, directory: _Directory) -> None:
@@ -331,7 +331,7 @@ def root_name_of(item: Item, shown: str) -> bytes:
     """Return the absolute path of the top directory; a relative path is taken relative to /."""
     name = _text_bytes(item.get("name"))
     if not name or b"\0" in name:
-        raise BadInput(f"{shown} is damaged: its top directory has no name.", "Export it anew.")
+        raise BadInput(f"{shown} is damaged: its top directory has no name.", "Export it again.")
     return os.path.normpath(b"/" + name.lstrip(b"/"))
 
 
@@ -341,7 +341,7 @@ def name_of(item: Item) -> bytes:
     is_wrong = b"/" in name or b"\0" in name or name in (b"", b".", b"..")
     if is_wrong or len(name) > MAX_NAME_BYTES:
         wrong = f"{displayable(name[:100])} is not a valid name" if name else "an entry has no name"
-        raise BadInput(f"The imported file is damaged: {wrong}.", "Export it anew.")
+        raise BadInput(f"The imported file is damaged: {wrong}.", "Export it again.")
     return name
 
 
@@ -373,7 +373,7 @@ def _size_of(item: Item, field: str) -> int:
     name = displayable(_text_bytes(item.get("name"))[:100])
     raise BadInput(
         f"The imported file is damaged: the {field} of {name} is not a size in bytes.",
-        "Export it anew.",
+        "Export it again.",
     )
 
 
@@ -489,7 +489,7 @@ class NcduFile:
         if not magic:
             raise BadInput(
                 f"{self.shown} is empty.",
-                f"Export it anew: ncdu -o {shell_quoted((path,))} DIRECTORY",
+                f"Export it again: ncdu -o {shell_quoted((path,))} DIRECTORY",
             )
         for unsupported in _UNSUPPORTED_FORMATS:
             if magic.startswith(unsupported.magic):
@@ -667,7 +667,7 @@ class NcduReader:
             ) from error
         damage = "breaks off, or is damaged," if self._is_at_end else "is damaged"
         raise BadInput(
-            f"{self._shown} {damage} at byte {self.offset:,}.", "Export it anew."
+            f"{self._shown} {damage} at byte {self.offset:,}.", "Export it again."
         ) from error
 
     def _next_piece(self) -> bytes | None:

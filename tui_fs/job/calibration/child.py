@@ -71,7 +71,7 @@ def why_not(filesystem: FileSystem, place: str | None) -> str | None:
         return "no directory above it is this user's to write in, and nobody else's"
     available, free = filesystem.available_bytes, filesystem.free_inodes
     if available is None:
-        return "the file system does not tell its free space"
+        return "the file system does not report its free space"
     needed = _needed(filesystem.total_bytes, _LEAST_AVAILABLE_BYTES)
     if available < needed:
         return f"it needs {bytes_iec(needed)} of free space, and {bytes_iec(available)} are free"

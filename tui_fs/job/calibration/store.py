@@ -76,7 +76,7 @@ class Known:
             return f"what was measured on another {kind} ({day}), not on this one{suffix}"
         words = f"small trees deleted on this file system ({day})"
         words += f" and {jobs} finished job{'s' if jobs > 1 else ''}" if jobs else ""
-        return f"{words}, not measured anew{suffix}" if note else words
+        return f"{words}, not measured again{suffix}" if note else words
 
     @property
     def _jobs(self) -> int:

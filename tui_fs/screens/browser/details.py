@@ -69,7 +69,7 @@ def totals_line(
         line.append(" · complete", "dim")
         line.append(f" · {state} elsewhere", "bold" if is_paused else "dim")
     if is_paused:
-        line.append(" · p goes on", "dim")
+        line.append(" · p resumes", "dim")
     elif survey.elapsed_s > 0:
         line.append(f" · {count(round(survey.totals.entries / survey.elapsed_s))} /s", "dim")
     return line

@@ -95,7 +95,7 @@ class BrowserScreen(BaseScreen):
         Binding("N", "mark_named", tooltip="Mark all directories named as the highlighted one"),
         Binding("left,h,backspace", "up", tooltip="Open the directory above"),
         Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
-        Binding("a", "maintenance", tooltip="Set aside, or make an emptied directory anew"),
+        Binding("a", "maintenance", tooltip="Set aside, or recreate an emptied directory"),
         Binding("s", "sort", tooltip="Sort: entries, inodes, allocated, oldest, newest, name"),
         Binding("S", "reverse", tooltip="Sort the other way round"),
         # With priority, so that the characters typed right after it reach the field.
