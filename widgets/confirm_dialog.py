@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
+from widgets.ordered_input import OrderedInput
 from widgets.path_input import TYPABLE
 
 # A held Enter repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
@@ -152,7 +153,7 @@ class ConfirmDialog(ModalScreen[bool]):
                 yield Static(Text(self._consequence), id="confirm-consequence")
                 if self._word is not None:
                     yield Static(word_prompt(self._word))
-                    entry = Input(id="confirm-word", compact=True, restrict=TYPABLE)
+                    entry = OrderedInput(id="confirm-word", compact=True, restrict=TYPABLE)
                     entry.cursor_blink = False
                     yield entry
                     yield Static(id="confirm-mismatch")

@@ -11,9 +11,9 @@ from functools import partial
 from textual.binding import Binding
 from textual.message import Message
 from textual.suggester import Suggester
-from textual.widgets import Input
 
 from widgets.daemon_thread import in_daemon_thread
+from widgets.ordered_input import OrderedInput
 
 # Control characters and lone surrogates cannot be typed and would reach the terminal.
 TYPABLE = r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*"
@@ -25,7 +25,7 @@ NAME_LIMIT = 20_000
 TIME_LIMIT_S = 0.3
 
 
-class PathInput(Input):
+class PathInput(OrderedInput):
     """An input whose suggestion is accepted with Tab, or with the right arrow at its end."""
 
     BINDINGS = [

@@ -157,7 +157,7 @@ os.waitpid(middle, 0)
 os.read(running, 1)
 launcher.close()
 with open(f"/proc/{tool}/stat") as status:
-    print(status.read().split()[2])
+    print(status.read().split()[2] in "RS")
 """
 
 
@@ -173,4 +173,4 @@ def test_a_group_that_has_got_the_number_of_collected_tools_is_not_killed() -> N
         timeout=60,
         check=False,
     )
-    assert (finished.stderr, finished.stdout) == ("", "S\n")
+    assert (finished.stderr, finished.stdout) == ("", "True\n")

@@ -15,6 +15,7 @@ from tui_fs.model.command import MOST_PER_S, MOST_THREADS
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Options
 from tui_fs.tracing.select_source import open_source
+from widgets.ordered_input import OrderedInput
 
 _MAX_BATCH = 1_000_000
 _MAX_PROCESSES = 256
@@ -139,7 +140,7 @@ class OptionsDialog(ModalScreen[Choices | None]):
 def _number(label: str, name: str, value: int, maximum: int, minimum: int = 1) -> ComposeResult:
     with Horizontal(classes="form-row"):
         yield Label(label)
-        yield Input(
+        yield OrderedInput(
             str(value),
             id=name,
             name=label,

@@ -42,6 +42,7 @@ from tui_fs.survey.process import Update
 from widgets.bar_table import BarTable
 from widgets.daemon_thread import in_daemon_thread
 from widgets.footer import Footer
+from widgets.ordered_input import OrderedInput
 from widgets.path_input import PathInput
 
 _IMPORTED = "This was imported from a file: nothing here can be marked or deleted."
@@ -613,7 +614,7 @@ class Prompts(Widget):
         path = PathInput(id="path-input", classes="hidden")
         path.border_title = "path"
         yield path
-        search = Input(id="search-input", placeholder="part of a name", classes="hidden")
+        search = OrderedInput(id="search-input", placeholder="part of a name", classes="hidden")
         search.border_title = "search"
         yield search
 
