@@ -37,7 +37,7 @@ class TuiFsApp(App[None]):
     BINDINGS = [
         Binding("ctrl+z", "suspend_process", "suspend", tooltip="Suspend; fg in the shell resumes"),
         Binding("J", "jobs", "jobs", tooltip="List all jobs"),
-        Binding("L", "lab", "lab", tooltip="Repeat published experiments, and see for yourself"),
+        Binding("L", "lab", "lab", tooltip="Repeat published experiments on this machine"),
         Binding("I", "doctor", "this machine", tooltip="What works on this machine"),
     ]
 

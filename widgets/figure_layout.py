@@ -23,7 +23,7 @@ _BETWEEN = " │ "
 MINIMUM_BAR = 12
 
 PUBLISHED = "◆"
-LEGEND = f"█ median   ▒ from the least   ─┤ to the most   {PUBLISHED} published"
+LEGEND = f"█ median   ▒ from minimum   ─┤ to maximum   {PUBLISHED} published"
 
 
 class FigureRow(Protocol):

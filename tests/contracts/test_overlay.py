@@ -68,15 +68,15 @@ def test_files_of_a_lower_layer_may_free_nothing(
     ]
     assert "lower layer" in finding["meaning"]
     text = cli.run("survey", target).expect(0).stdout.decode()
-    assert "0 B to 3.0 MiB (files of a lower layer free nothing)" in text
+    assert "0 B to 3.0 MiB (files in a lower layer free no space)" in text
 
     estimated = cli.run("estimate", "--json", target).expect(0).object()
     assert (estimated["freed_bytes_min"], estimated["freed_bytes_max"]) == (0, 3 * MIB)
     assert (estimated["freed_inodes_min"], estimated["freed_inodes_max"]) == (0, 402)
     text = cli.run("estimate", target).expect(0).stdout.decode()
-    assert "frees 0 B to 3.0 MiB (files of a lower layer free nothing)" in text
+    assert "frees 0 B to 3.0 MiB (files in a lower layer free no space)" in text
     quick = cli.run("estimate", "--quick", target).expect(0).stdout.decode()
-    assert re.search(r"frees 0 B to [0-9.]+ MiB \(files of a lower layer free nothing\)", quick), (
+    assert re.search(r"frees 0 B to [0-9.]+ MiB \(files in a lower layer free no space\)", quick), (
         quick
     )
 

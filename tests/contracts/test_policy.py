@@ -278,7 +278,7 @@ def test_read_only_screens_never_delete(
     for key in ("y", "Tab", "Enter", "d", "Enter"):
         terminal.press(key)
     terminal.wait_for("Deleting is switched off")
-    assert "Delete for ever?" not in terminal.text()
+    assert "Delete permanently?" not in terminal.text()
     assert manifest(target) == before
     assert not cli.jobs_directory.exists()
 

@@ -110,13 +110,13 @@ def test_survey_estimate_and_doctor_name_the_missing_figures(
 def test_texts_name_the_missing_figures(cli: Cli, target: Path) -> None:
     script, _ = RESTRICTIONS["subset=pid"]
     restricted = cli.wrapped(in_mount_namespace(script))
-    swap = "Not known: swap files (subset=pid hides /proc/swaps)."
+    swap = "Unknown: swap files (subset=pid hides /proc/swaps)."
     assert swap in restricted.run("survey", target).expect(0).stderr
     assert swap in restricted.run("estimate", target).expect(0).stdout.decode()
     assert swap in restricted.run("doctor").expect(0).stdout.decode()
     options = ("--strategy", "rm", "--yes")
     report = restricted.run("delete", *options, target).expect(0).stdout.decode()
-    assert "Not known: disk and processor pressure (subset=pid hides /proc/pressure/io)." in report
+    assert "Unknown: disk and processor pressure (subset=pid hides /proc/pressure/io)." in report
 
 
 def test_a_whole_proc_has_all_figures(cli: Cli) -> None:

@@ -48,7 +48,7 @@ def test_a_directory_in_use_is_refused_until_the_use_ends(
         ("recreate", "--yes", "--accept-occupants"),
     ):
         _assert_refused(cli.run(*command, target), scene)
-    # And nothing was touched
+    # And nothing was deleted
     assert manifest(target) == before
     # And when the use has ended, it is deleted; namespaces of other tests may have copied a mount
     end.close()
@@ -106,4 +106,4 @@ def test_an_ordinary_user_reads_what_was_not_checked(cli: Cli, ext4: Path) -> No
     places = {f"XDG_{kind}_HOME": str(ext4) for kind in ("CONFIG", "STATE", "CACHE")}
     finished = ordinary.run("estimate", "--no-measuring", target, environment=places)
     text = finished.expect(0).stdout.decode()
-    assert text.count("Not known: uses in other mount namespaces (this user may not inspect ") == 1
+    assert text.count("Unknown: uses in other mount namespaces (this user may not inspect ") == 1

@@ -22,12 +22,12 @@ def confirm(terminal: Terminal, strategy: str, name: str) -> None:
         terminal.press("j")
     terminal.wait_for(f"› {strategy}")
     terminal.press("Enter")
-    terminal.wait_for("Delete for ever?")
+    terminal.wait_for("Delete permanently?")
     if f"type {name} to confirm" in terminal.text():
         terminal.type(name)
     else:
         terminal.press("Tab")
-    terminal.answer("Delete for ever?", "Enter")
+    terminal.answer("Delete permanently?", "Enter")
 
 
 # That each strategy keeps its promises on each file system is for the contracts to show.
@@ -80,7 +80,7 @@ def test_emptying_keeps_the_directory(open_on: Open, tmpfs: Path) -> None:
     terminal.press("Enter")
     terminal.wait_for("Empty it")
     terminal.press("Tab")
-    terminal.answer("Delete for ever?", "Enter")
+    terminal.answer("Delete permanently?", "Enter")
 
     terminal.wait_for("DONE")
 
@@ -103,12 +103,12 @@ def test_the_answer_is_no_unless_it_is_yes(open_on: Open, tmpfs: Path) -> None:
     terminal.press("d")
     terminal.wait_for("counted")
     terminal.press("Enter")
-    terminal.wait_for("Delete for ever?")
-    terminal.answer("Delete for ever?", "Enter")  # the default
+    terminal.wait_for("Delete permanently?")
+    terminal.answer("Delete permanently?", "Enter")  # the default
     terminal.wait_for("safe against")
     terminal.press("Enter")
-    terminal.wait_for("Delete for ever?")
-    terminal.answer("Delete for ever?", "Escape")
+    terminal.wait_for("Delete permanently?")
+    terminal.answer("Delete permanently?", "Escape")
     terminal.wait_for("safe against")
 
     assert entries_in(target) == 3
@@ -125,7 +125,7 @@ def test_a_refused_target_cannot_be_confirmed(open_on: Open) -> None:
     terminal.press("d")
     terminal.wait_for("Refused: /etc is a directory the system itself needs.")
     terminal.press("Enter")
-    terminal.wait_for("nothing was touched")
+    terminal.wait_for("nothing was deleted")
     assert "for ever?" not in terminal.text()
 
 
@@ -204,9 +204,9 @@ def test_a_dead_supervisor_is_shown_as_died_and_the_rest_taken_up(
     terminal.wait_for("counted")
     terminal.wait_for("› find")
     terminal.press("Enter")
-    terminal.wait_for("Delete for ever?")
+    terminal.wait_for("Delete permanently?")
     terminal.type("maildrop")
-    terminal.answer("Delete for ever?", "Enter")
+    terminal.answer("Delete permanently?", "Enter")
     terminal.wait_for("DONE")
     assert not target.exists()
 
@@ -256,7 +256,7 @@ def test_marked_directories_go_and_nothing_else(open_on: Open, tmpfs: Path) -> N
     terminal.press("Enter")
     terminal.wait_for("delete 3 directories in")
     terminal.press("Tab")
-    terminal.answer("Delete for ever?", "Enter")
+    terminal.answer("Delete permanently?", "Enter")
 
     terminal.wait_for("DONE")
     sentinel.assert_whole()

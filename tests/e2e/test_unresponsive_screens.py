@@ -49,7 +49,7 @@ def test_a_directory_that_does_not_answer_can_be_left(
     # And the preview says it, too, and can be left
     terminal.press("G", "d")
     terminal.wait_for("Delete ")
-    terminal.wait_for(f"{NO_ANSWER} Nothing was touched; esc goes back.")
+    terminal.wait_for(f"{NO_ANSWER} Nothing was deleted; esc goes back.")
     terminal.press("Escape")
     terminal.wait_for("d0/")
     assert_quits(terminal)

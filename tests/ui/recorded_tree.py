@@ -31,7 +31,7 @@ GROUP = Finding(
     Severity.INFO,
     PathStr("/srv/spool/sessions/one/cache"),
     {"directories": 2, "entries": 420, "allocated_bytes": 860_160},
-    "2 directories called cache: 420 entries, 840.0 KiB together. This is the largest of them.",
+    "2 directories named cache: 420 entries, 840.0 KiB in total. This is the largest.",
     "Mark all of them with N in the browser, and delete them in one job.",
 )
 CACHES = (

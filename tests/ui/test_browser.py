@@ -156,11 +156,11 @@ async def test_no_mark_inside_a_mark() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("j", "space", "k", "enter")
         await browser.sees("two/")
-        assert "lies inside it" in await browser.press("space")
+        assert "is inside it" in await browser.press("space")
         assert browser.marked == (SESSIONS,)
         await browser.press("u", "space", "h")
         await browser.sees("maildrop/")
-        assert "It holds 1 marked directory" in await browser.press("space")
+        assert "It contains 1 marked directory" in await browser.press("space")
         assert browser.marked == (SESSIONS,)
 
     await browse(act)
@@ -169,7 +169,7 @@ async def test_no_mark_inside_a_mark() -> None:
 async def test_all_of_a_name_are_marked() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("N")
-        await browser.sees("2 directories are marked that are")
+        await browser.sees("2 directories named maildrop")
         assert browser.survey.asked[-1] == "name maildrop"
         assert browser.marked == CACHES
         assert "2 marked · the preview counts them" in await browser.press()
@@ -233,7 +233,7 @@ async def test_imported_survey_is_read_only() -> None:
             assert "nothing here can be marked or" in await browser.press(key)
         assert browser.marked == ()
         assert isinstance(browser.pilot.app.screen, BrowserScreen)
-        assert "top of what was" in await browser.press("h")
+        assert "top directory of" in await browser.press("h")
         assert len(TreeSurvey.begun) == 1
 
     await browse(act, "export.json")

@@ -58,7 +58,7 @@ def test_no_more_marks_than_one_job_takes() -> None:
     marks = Selection()
     paths = [PathStr(f"/srv/{number}") for number in range(MOST_TARGETS + 5)]
     assert marks.add_all(paths) == MOST_TARGETS
-    assert "as many as one job takes" in marks.toggle(PathStr("/other"), WHOLE)
+    assert "the maximum for one job" in marks.toggle(PathStr("/other"), WHOLE)
     assert len(marks) == MOST_TARGETS
     # What replaces a mark needs no room.
     assert "replaced" in marks.toggle(PathStr("/srv"), WHOLE)

@@ -92,7 +92,7 @@ async def test_without_a_directory_there_is_no_race(
     prepared: list[tuple[str, str, str]],
 ) -> None:
     shown = await look(lab(""), "j", "enter", first="0 run")
-    assert "Open it from the browser" in shown
+    assert "Start it from the browser" in shown
     assert prepared == []
 
 
@@ -159,7 +159,7 @@ async def test_cancelling_clears_away_and_goes_back(
         await wait_for(pilot, "62.0 %")
         await pilot.press("escape", "l", "enter")
         await until(pilot, lambda: isinstance(app.screen, LabScreen))
-        assert "cleared away" in screen_text(app)
+        assert "Everything the run" in screen_text(app)
         assert played.cancelled and played.cleared.is_set()
 
 

@@ -32,7 +32,7 @@ async def _answer(pilot: Pilot[None], *, yes: bool) -> None:
 async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
-        await wait_for(pilot, "rename it aside at once")
+        await wait_for(pilot, "rename it now")
         await pilot.press("j", "j", "enter")
         await _answer(pilot, yes=True)
         await wait_for(pilot, "It is set aside as")
@@ -51,7 +51,7 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
 async def test_nothing_is_done_without_a_yes(spool: Path) -> None:
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
-        await wait_for(pilot, "rename it aside at once")
+        await wait_for(pilot, "rename it now")
         await pilot.press("j", "enter")
         await _answer(pilot, yes=False)
         await pilot.pause()
@@ -71,7 +71,7 @@ async def test_what_is_impossible_is_said_and_not_asked(spool: Path) -> None:
 async def test_read_only_screens_change_nothing(spool: Path) -> None:
     screen = MaintenanceScreen(str(spool), Settings(read_only=True))
     async with Host(screen).run_test(size=(80, 24)) as pilot:
-        await wait_for(pilot, "rename it aside at once")
+        await wait_for(pilot, "rename it now")
         await pilot.press("j", "enter")
         await pilot.pause()
         assert isinstance(pilot.app.screen, MaintenanceScreen)
@@ -104,7 +104,7 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
 async def test_what_was_replaced_since_the_check_is_not_touched(spool: Path) -> None:
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
-        await wait_for(pilot, "rename it aside at once")
+        await wait_for(pilot, "rename it now")
         await pilot.press("j", "enter")
         await wait_for(pilot, "No, go back")
         spool.rename(spool.parent / "elsewhere")

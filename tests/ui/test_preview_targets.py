@@ -52,7 +52,7 @@ SURVEY = Survey(
 def test_files_of_a_lower_layer_are_not_promised_to_free_space() -> None:
     prediction = Forecast((), None, (), expected_of(SURVEY, Options(), "overlay"))
     shown = about_targets(SURVEY, prediction).plain
-    assert "frees 0 B to 3.0 MiB (files of a lower layer free nothing)" in shown
+    assert "frees 0 B to 3.0 MiB (files in a lower layer free no space)" in shown
 
 
 def test_a_quick_estimate_does_not_promise_them_either() -> None:
@@ -60,7 +60,7 @@ def test_a_quick_estimate_does_not_promise_them_either() -> None:
     size = Interval(2 * MIB, 3 * MIB, 4 * MIB)
     estimate = QuickEstimate(sure, sure, size, 1.0, True, 2, "A sample.", SURVEY)
     shown = about_estimate(SURVEY, estimate).plain
-    assert "frees 0 B to 4.0 MiB (files of a lower layer free nothing)" in shown
+    assert "frees 0 B to 4.0 MiB (files in a lower layer free no space)" in shown
 
 
 def _question(path: str) -> list[str]:

@@ -86,7 +86,7 @@ async def test_a_program_that_only_waited_says_so() -> None:
     app = Host(ProfileScreen(Profile("", FOLDER), Settings()))
     async with app.run_test(size=SMALL) as pilot:
         await pilot.pause()
-        assert "tui-fs did nothing but wait" in screen_text(app)
+        assert "tui-fs only waited" in screen_text(app)
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ async def test_it_goes_on_in_the_background_and_then_is_shown(look: Look) -> Non
     app = Host(DoctorScreen(Settings()))
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         command_of(app)()
-        await wait_for(pilot, "Looking where the next 10 seconds")
+        await wait_for(pilot, "Profiling tui-fs for 10 seconds")
         assert isinstance(app.screen, DoctorScreen)
         await pilot.press("J")
         await wait_for(pilot, "no jobs yet")
@@ -111,9 +111,9 @@ async def test_one_look_at_a_time(look: Look) -> None:
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         begin = partial(begin_profile, app, Settings())
         begin()
-        await wait_for(pilot, "Looking where")
+        await wait_for(pilot, "Profiling tui-fs")
         begin()
-        await wait_for(pilot, "being looked at already")
+        await wait_for(pilot, "being profiled already")
         assert look.looks == 1
         # And after it another one is possible
         look.done.set()
@@ -126,12 +126,12 @@ async def test_one_look_at_a_time(look: Look) -> None:
 
 @pytest.mark.slow
 async def test_a_refusal_is_told_in_words(look: Look) -> None:
-    look.error = TuiFsError("py-spy may not look at [tui-fs].", "Start tui-fs as root.")
+    look.error = TuiFsError("py-spy may not profile [tui-fs].", "Start tui-fs as root.")
     look.done.set()
     app = Host(DoctorScreen(Settings()))
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         command_of(app)()
-        await wait_for(pilot, "may not look at [tui-fs]")
+        await wait_for(pilot, "may not profile [tui-fs]")
         await wait_for(pilot, "as root")
         assert isinstance(app.screen, DoctorScreen)
 

@@ -272,7 +272,7 @@ async def test_read_only_never_asks() -> None:
     shown = await look(
         screen, then(counted(maildrop_survey()), keys("enter"), shows("switched off"))
     )
-    assert "Delete for ever?" not in shown
+    assert "Delete permanently?" not in shown
 
 
 @pytest.fixture
@@ -282,7 +282,8 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "name, asked", (("cafe\u0301", "Type the word because"), ("caf\u00e9", "Type its name because"))
+    "name, asked",
+    (("cafe\u0301", "Type the word, because"), ("caf\u00e9", "Type its name, because")),
 )
 @pytest.mark.slow
 async def test_preview_asks_for_a_word_where_the_name_cannot_be_typed(
@@ -293,7 +294,7 @@ async def test_preview_asks_for_a_word_where_the_name_cannot_be_typed(
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: targets)
     survey = replace(maildrop_survey(), path=path)
     screen = PreviewScreen((path,), Settings())
-    shown = await look(screen, then(counted(survey), keys("enter"), shows("Delete for ever?")))
+    shown = await look(screen, then(counted(survey), keys("enter"), shows("Delete permanently?")))
     assert asked in shown
 
 
@@ -309,7 +310,7 @@ async def test_run_names_a_figure_that_is_missing_and_why(size: tuple[int, int])
         replace(event, io_pressure_percent=None) if isinstance(event, Sampled) else event
         for event in events
     ]
-    shown = await look(RunScreen(record(events), Settings()), shows("Not known: disk"), size)
+    shown = await look(RunScreen(record(events), Settings()), shows("Unknown: disk"), size)
     assert HIDDEN.sentence in shown
     assert "io pressure" not in shown
 

@@ -152,7 +152,7 @@ def test_a_locked_target_hinders_if_everything_is_directly_in_it() -> None:
         top_non_directories=5,
         findings=(finding("immutable", ROOT, lock="immutable", remains="it remains"),),
     )
-    assert asked(survey).hindrances == ("the target is immutable: nothing at all can be deleted",)
+    assert asked(survey).hindrances == ("the target is immutable: nothing can be deleted",)
     assert asked(survey).notes == ()
     # And with something further down, that can be
     deeper = replace(survey, totals=Totals(files=6, directories=3))
@@ -178,7 +178,7 @@ def test_what_remains_is_noted_once() -> None:
     assert hindrances.notes == (
         "2 are immutable",
         "entries of others remain",
-        "2 directories could not be read to the end: entries not read are not counted",
+        "2 directories could not be read completely: unread entries are not counted",
     )
 
 

@@ -97,7 +97,7 @@ def test_a_faster_one_is_not_recommended_for_that() -> None:
     estimates = all_of(xargs=5.0)
     assert recommended(estimates) == RM
     sentence = advice(PLAIN, "ext4", estimates)[XARGS]
-    assert sentence.startswith("Perhaps 0.5 times the time of rm, but ")
+    assert sentence.startswith("Possibly 0.5 times the time of rm, but ")
     assert "by path" in sentence
 
 
@@ -107,16 +107,16 @@ def test_threads_are_recommended_where_they_were_measured_to_be_faster_by_much()
     sentences = advice(PLAIN, "ext4", estimates)
     assert sentences[PARALLEL].startswith("About 2.0 times as fast as rm, as measured on this file")
     assert sentences[RM] == (
-        "About 2.0 times the time of parallel: it removes the same names, one after the other."
+        "About 2.0 times the time of parallel: it removes the same names one by one."
     )
 
 
 @pytest.mark.parametrize(
     ("seconds", "measured_at", "says"),
     [
-        (5.0, 0.0, "What several threads gain was not measured on this file system."),
-        (8.1, 1.0, "Not faster than rm: what several threads gain differs"),
-        (20.0, 1.0, "About 2.0 times the time of rm: what several threads gain differs"),
+        (5.0, 0.0, "The gain of several threads was not measured on this file system."),
+        (8.1, 1.0, "Not faster than rm: the gain of several threads depends"),
+        (20.0, 1.0, "About 2.0 times the time of rm: the gain of several threads depends"),
     ],
 )
 def test_threads_are_not_recommended_on_a_guess(
@@ -170,7 +170,7 @@ def test_where_nothing_can_run_each_says_why() -> None:
         ({"writable_by_others": 2}, "ext4", "Other users can write in 2 directories,"),
         ({"totals": Totals(files=2000, allocated_bytes=2001 << 20)}, "ext4", "Few large files"),
         ({"totals": Totals(files=9, allocated_bytes=9 << 40)}, "ext4", "Few large files"),
-        ({"totals": Totals(files=989, directories=10)}, "ext4", "So few entries"),
+        ({"totals": Totals(files=989, directories=10)}, "ext4", "With so few entries"),
         ({"totals": Totals(files=990, directories=10)}, "ext4", "Removing the names"),
         ({"totals": Totals(files=2000, directories=1200)}, "ext4", "Nearly as many directories"),
     ],
@@ -184,11 +184,15 @@ def test_the_tree_says_why_the_recommended_one(
 @pytest.mark.parametrize(
     ("kind", "without", "words"),
     [
-        ("ext4", (), "rm removes its names in the order of inodes"),
-        ("ext3", (RM,), "find removes its names in the order of inodes"),
-        ("ext4", (RM, FIND), "parallel removes its names in the order of inodes"),
-        ("ext4", (RM, FIND, PARALLEL), "removing its names one by one, by any strategy"),
-        ("xfs", (), "removing its names one by one, by any strategy"),
+        ("ext4", (), "rm removes its names in inode order"),
+        ("ext3", (RM,), "find removes its names in inode order"),
+        ("ext4", (RM, FIND), "parallel removes its names in inode order"),
+        (
+            "ext4",
+            (RM, FIND, PARALLEL),
+            "every strategy spends its time removing the names one by one",
+        ),
+        ("xfs", (), "every strategy spends its time removing the names one by one"),
     ],
 )
 def test_one_flat_directory_is_removed_in_the_order_that_suits_the_disk(

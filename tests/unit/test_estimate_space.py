@@ -20,8 +20,8 @@ def test_metadata_is_so_much_for_an_entry_at_most(filesystem: str, least: int, m
 def test_a_range_of_freed_space_has_a_reason() -> None:
     assert freed_in_words(900 * MIB, 900 * MIB, 9_000) == "900.0 MiB"
     assert freed_in_words(30 * MIB, 30 * MIB, 5 * MIB) == (
-        "30.0 MiB to 35.0 MiB (metadata comes back by chunks)"
+        "30.0 MiB to 35.0 MiB (metadata is freed in chunks)"
     )
     assert freed_in_words(30 * MIB, 31 * MIB, 5 * MIB) == (
-        "30.0 MiB to 36.0 MiB (links outside, or held open; metadata comes back by chunks)"
+        "30.0 MiB to 36.0 MiB (links outside, or held open; metadata is freed in chunks)"
     )

@@ -181,7 +181,7 @@ def test_a_damaged_file_is_as_none(place: Path, damage: Callable[[str], str]) ->
 def test_nothing_is_kept_where_others_may_change_it(place: Path) -> None:
     place.mkdir(parents=True)
     place.chmod(0o777)
-    with pytest.raises(TuiFsError, match="not this user's alone"):
+    with pytest.raises(TuiFsError, match="not private to you"):
         keep(HERE, measured())
     assert list(place.iterdir()) == []
 

@@ -208,7 +208,7 @@ def test_no_scratch_is_made_where_an_acl_grants_write(above: Path) -> None:
     assert place_beside(str(above / "target")) == str(above)
     grant(above, NAMED_USER, 65534)
     assert place_beside(str(above / "target")) != str(above)
-    with pytest.raises(Refused, match="exchange what is made"):
+    with pytest.raises(Refused, match="replace directories made"):
         made_in(above)
     assert scratches(above) == []
 
@@ -216,6 +216,6 @@ def test_no_scratch_is_made_where_an_acl_grants_write(above: Path) -> None:
 def test_a_state_directory_that_others_may_change_is_refused(above: Path, records: Path) -> None:
     records.mkdir(parents=True)
     records.chmod(0o777)
-    with pytest.raises(Refused, match="not this user's alone"):
+    with pytest.raises(Refused, match="not private to you"):
         made_in(above)
     assert scratches(above) == []

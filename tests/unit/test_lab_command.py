@@ -221,12 +221,12 @@ def test_a_run_that_failed_or_died_ends_with_one(
     made_up.events_to_tell = (*made_up.events_to_tell[:-1], _failed())
     failed = cli.main(["lab", "run", "by-hand", "--report", str(file)])
     made_up.events_to_tell = made_up.events_to_tell[:2]
-    made_up.dies = TuiFsError("The process of the experiment has died.")
+    made_up.dies = TuiFsError("The experiment's process ended unexpectedly.")
     died = cli.main(["lab", "run", "by-hand"])
     assert (failed, died) == (1, 1)
     printed = capsys.readouterr().err
     assert "the disk is full" in printed and "no page was written" in printed
-    assert "has died" in printed
+    assert "ended unexpectedly" in printed
     assert not file.exists()
 
 

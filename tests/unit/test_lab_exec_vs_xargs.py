@@ -136,8 +136,8 @@ SECONDS = {
         ("-exec … ; takes about a hundred", "exec-name", 860.0),
         ("-exec … + is as fast", "exec-plus", 84.0),
         ("-exec … + is as fast", "exec-plus", 0.3),
-        ("It is not the caches", "exec-name-again", 8.0),
-        ("With rm it is the same", "rm-each", 6.0),
+        ("Caches are not the cause", "exec-name-again", 8.0),
+        ("rm behaves like file", "rm-each", 6.0),
     ],
 )
 def test_times_decide(beginning: str, key: str, other: float) -> None:
@@ -207,14 +207,14 @@ def test_a_search_fails_once_in_every_directory_before(
         "exec-name": {"execve": CallCount(1 + files + failed, failed)},
         "exec-path": {"execve": CallCount(1 + files + failed_by_path, failed_by_path)},
     }
-    judgement = claim("A program given by its name").judged(results_of(Scale.SMALL, counts))
+    judgement = claim("A program given by name").judged(results_of(Scale.SMALL, counts))
     assert judgement.verdict is verdict
 
 
 @pytest.mark.parametrize(
     ("beginning", "key", "holds", "does_not"),
     [
-        ("xargs takes every word", "spaces-left", "20", "0"),
+        ("xargs treats every word", "spaces-left", "20", "0"),
         ("With -print0", "spaces-print0-left", "0", "20"),
     ],
 )
@@ -234,7 +234,7 @@ def test_what_is_left_decides(beginning: str, key: str, holds: str, does_not: st
 )
 def test_few_files_are_soon_done(seconds: float, left: str, verdict: Verdict) -> None:
     results = results_of(times={"logs-each": seconds}, printed={"logs-each-left": left})
-    assert claim("A few files").judged(results).verdict is verdict
+    assert claim("For a few files").judged(results).verdict is verdict
 
 
 def test_counts_without_times_are_no_shares_of_the_time() -> None:

@@ -15,15 +15,15 @@ ROOT = Setting(USER.tools, True, 2)
 STEPS = ("copy", "resync", "find", "find-again", "backups", "rm")
 FASTER = {
     "copy": "XFS is faster when files are copied in.",
-    "resync": "XFS is faster when they are copied again and nothing is new.",
+    "resync": "XFS is faster when they are copied again with nothing new.",
     "find": "XFS is faster at listing all entries.",
     "find-again": "XFS is faster at listing them once more.",
     "backups": "XFS is faster at finding the directories of one name.",
     "rm": "XFS is faster at deleting.",
 }
 CACHE = "Dropping the caches leaves some of them: a second search is faster."
-BY_NAME = "By name the gain is far greater than at a search for all entries."
-THE_SAME = "The same number of entries is found on each file system."
+BY_NAME = "The gain is far greater when searching by name than when listing all entries."
+THE_SAME = "Each file system lists the same number of entries."
 
 
 def results_of(

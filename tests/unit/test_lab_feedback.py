@@ -66,7 +66,7 @@ def test_a_tree_is_predicted_as_a_job_on_it_would_be(directory: str) -> None:
     for name, prediction in large.items():
         assert prediction.strategy == name and prediction.measured_at == MEASURED_AT
         assert prediction.seconds > small[name].seconds
-    # And nothing was touched
+    # And nothing was deleted
     assert sum(len(files) for _, _, files in os.walk(large_tree)) == 1_000
 
 
@@ -94,20 +94,22 @@ def test_too_short_a_race_teaches_nothing(directory: str) -> None:
     )
     assert experience(directory) == {}
     (note,) = notes
-    assert note.startswith("Nothing was learnt of rm and find: less than 0.5 s")
+    assert note.startswith("Estimates are not refined from rm and find: under 0.5 s")
 
 
 def test_what_is_far_off_teaches_nothing(directory: str) -> None:
     notes = refine_estimates(directory, expected(rm=1.0), raced(rm=(FACTOR_BELIEVED * 1.01,)))
     assert experience(directory) == {}
-    assert notes == ("Nothing was learnt of rm: it is too far off to be a matter of prices.",)
+    assert notes == (
+        "Estimates are not refined from rm: it deviates too much to be a calibration error.",
+    )
 
 
 def test_other_prices_are_not_refined(directory: str) -> None:
     predicted = {"rm": replace(expected(rm=2.0)["rm"], measured_at=MEASURED_AT - 60)}
     notes = refine_estimates(directory, predicted, raced(rm=(4.0,)))
     assert experience(directory) == {}
-    assert notes == ("Nothing was learnt of rm: it was predicted by other prices.",)
+    assert notes == ("Estimates are not refined from rm: it was predicted with other unit costs.",)
 
 
 def test_without_a_measurement_nothing_is_learnt(tmp_path: Path, state_home: Path) -> None:
@@ -122,7 +124,7 @@ def test_without_a_measurement_nothing_is_learnt(tmp_path: Path, state_home: Pat
 def test_what_cannot_be_kept_is_said(directory: str, state_home: Path) -> None:
     (state_home / "tui-fs" / "calibrations").chmod(0o777)
     (note,) = refine_estimates(directory, expected(rm=2.0), raced(rm=(4.0,)))
-    assert note.startswith("Nothing was learnt of rm: ") and "alone" in note
+    assert note.startswith("Estimates are not refined from rm: ") and "private" in note
 
 
 @pytest.mark.parametrize("times", ((8.0, 8.0), (6.0, 8.0, 10.0)))

@@ -222,7 +222,7 @@ def test_a_tool_that_fails_is_reported_and_nothing_stays(
         return str(message.value), left
 
     message, left = result_of_child(use)
-    assert message.startswith("No ext4 could be made: false failed")
+    assert message.startswith("No ext4 file system could be created: false failed")
     assert left == []
     assert not loops_of(above)
 
@@ -234,7 +234,7 @@ def test_something_else_in_its_place_is_not_used(above: Path) -> None:
     path.rename(above / "moved")
     path.mkdir(mode=0o700)
     with (
-        pytest.raises(TuiFsError, match="Something else"),
+        pytest.raises(TuiFsError, match="replaced meanwhile"),
         Places(scratch, trials_on(Place.HERE)) as places,
     ):
         places.directory(Place.HERE)
@@ -267,10 +267,12 @@ def test_what_cannot_be_made_says_why(above: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lab_places, "SHARED_MEMORY", str(above / "nowhere"))
     assert [place for place in Place if not place_obstacle(place)] == [Place.HERE]
     assert all(place_obstacle(place) == "mounting needs root" for place in IMAGES)
-    assert "is no tmpfs" in place_obstacle(Place.TMPFS)
+    assert "is not a writable tmpfs" in place_obstacle(Place.TMPFS)
     # And what is asked for all the same is an error that says the same
     scratch = made_in(above)
-    with pytest.raises(Missing, match="No xfs can be made here: mounting needs root"):
+    with pytest.raises(
+        Missing, match="No xfs file system can be created here: mounting needs root"
+    ):
         Places(scratch, trials_on(Place.XFS)).directory(Place.XFS)
     assert os.listdir(scratch.path) == []
     scratch.remove()
@@ -455,15 +457,19 @@ def test_what_no_disk_has_is_refused(tmp_path: Path) -> None:
     ("filesystem", "needs", "words"),
     [
         (DISK, Needs(9 * GIB, 0, 0), ""),
-        (DISK, Needs(11 * GIB, 0, 0), "up to 11.0 GiB of disk, and 10.0 GiB can be used"),
-        (replace(DISK, available_bytes=GIB), Needs(1, 0, 0), "0 B can be used"),
+        (
+            DISK,
+            Needs(11 * GIB, 0, 0),
+            "up to 11.0 GiB of disk space, and only 10.0 GiB are available",
+        ),
+        (replace(DISK, available_bytes=GIB), Needs(1, 0, 0), "only 0 B are available"),
         (DISK, Needs(0, 479_000, 0), ""),
         (DISK, Needs(0, 481_000, 0), "481,000 inodes"),
         (replace(DISK, total_inodes=None, free_inodes=None), Needs(0, 481_000, 0), ""),
         (replace(DISK, is_read_only=True), NOTHING, "read-only"),
         (replace(DISK, available_bytes=None), NOTHING, "does not report"),
         (DISK, Needs(0, 0, 8 * GIB), ""),
-        (DISK, Needs(0, 0, 9 * GIB), "8.0 GiB are left of the memory of this machine"),
+        (DISK, Needs(0, 0, 9 * GIB), "only 8.0 GiB of the memory of this machine are free"),
     ],
 )
 def test_a_share_of_the_disk_is_never_filled(

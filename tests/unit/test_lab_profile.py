@@ -38,13 +38,13 @@ from tui_fs.model.calls import CallCount
 from tui_fs.model.errors import Missing, TuiFsError
 
 ENTRIES = 20_201
-IN_THE_KERNEL = "Python is not what takes the processor's time: most of it passes in the kernel."
+IN_THE_KERNEL = "Most of the processor time is spent in the kernel, not in Python."
 ONE_CALL_EACH = (
-    "An entry costs one system call, the one that removes it; opening and reading "
-    "directories adds less than a fifth."
+    "An entry costs one system call, its removal; opening and reading directories add less than a "
+    "fifth."
 )
-NATIVE_IS_DEAR = "To see the C functions, too, takes twice that time or more."
-COSTS_LITTLE = "To be looked at takes less than twice the time."
+NATIVE_IS_DEAR = "Including the C functions takes at least twice that time."
+COSTS_LITTLE = "Profiling less than doubles the time."
 
 
 def steps(scale: Scale = Scale.SMALL) -> dict[str, tuple[str, ...]]:
@@ -152,7 +152,7 @@ def test_what_would_permit_it_is_said(tmp_path: Path, scope: str, is_named: bool
     (tmp_path / "scope").write_text(scope)
     message = "\nError: Permission Denied: Try again\nmore\n"
     reason = not_permitted(message, str(tmp_path / "scope"))
-    assert reason.sentence == "py-spy may not look at tui-fs: Permission Denied: Try again."
+    assert reason.sentence == "py-spy may not profile tui-fs: Permission Denied: Try again."
     assert "root" in reason.advice
     assert ("ptrace_scope" in reason.advice) is is_named
 
@@ -210,6 +210,6 @@ def test_a_refusal_is_reported_and_leaves_nothing(
     refused.write_text("#!/bin/sh\necho 'Error: Permission Denied' >&2\nexit 1\n")
     refused.chmod(0o755)
     monkeypatch.setattr(pyspy, "py_spy_path", lambda: str(refused))
-    with pytest.raises(TuiFsError, match=r"may not look at tui-fs: Permission Denied\."):
+    with pytest.raises(TuiFsError, match=r"may not profile tui-fs: Permission Denied\."):
         profile_itself(1, lambda: True)
     assert folders(state_home) == []

@@ -26,10 +26,10 @@ from tui_fs.strategies.registry import STRATEGIES, tools_of
 
 ENTRIES = 1_000
 RSYNC_IS_FASTER = "rsync deletes faster than rm, as is often advised."
-ONE_RM_IS_FASTER = "One rm is faster than find and xargs, which start many."
-FEWEST_IS_FASTEST = "What makes the fewest system calls is the fastest."
-EACH_IS_REMOVED = "Each removes every entry by a call of its own."
-ALIKE = "The slowest takes less than twice the time of the fastest."
+ONE_RM_IS_FASTER = "A single rm is faster than find and xargs, which start many."
+FEWEST_IS_FASTEST = "The strategy with the fewest system calls is the fastest."
+EACH_IS_REMOVED = "Every strategy makes one call for each entry it removes."
+ALIKE = "The slowest strategy takes less than twice the time of the fastest."
 
 Calls = dict[str, CallCount]
 
@@ -150,7 +150,7 @@ def test_fewest_calls_and_least_time(
     calls = {"rm": unlinked(ENTRIES, 10), "find": unlinked(ENTRIES, 500)}
     judgement = verdict(FEWEST_IS_FASTEST, results_of(seconds, calls))
     assert judgement.verdict is expected
-    assert "rm makes the fewest, 1,010" in judgement.here
+    assert "rm makes the fewest calls, 1,010" in judgement.here
 
 
 @pytest.mark.parametrize(

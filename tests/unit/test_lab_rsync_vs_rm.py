@@ -72,12 +72,12 @@ def test_each_way_has_trees_of_each_size(scale: Scale, sizes: tuple[int, ...]) -
 
 HOLDS = (
     "Both use mmap",
-    "rm and rsync unlink alike",
+    "rm and rsync unlink equally often",
     "rsync reads the directory in",
-    "rm -rf * asks",
+    "rm -rf * reads",
     "rm -rf of the directory itself",
     "rsync makes more system calls",
-    "The time in all its calls",
+    "The summed time of all calls",
     "rsync works with three processes",
 )
 DOES_NOT = (
@@ -99,12 +99,12 @@ def test_the_texts_own_counts_bear_it_out() -> None:
     ("beginning", "key", "name", "count"),
     [
         ("Both use mmap", RM, "mmap", CallCount(0)),
-        ("rm and rsync unlink alike", RSYNC, "unlink", CallCount(0)),
+        ("rm and rsync unlink equally often", RSYNC, "unlink", CallCount(0)),
         ("rsync reads the directory in", RSYNC, "getdents64", CallCount(14)),
-        ("rm -rf * asks", RM, "newfstatat", CallCount(2)),
+        ("rm -rf * reads", RM, "newfstatat", CallCount(2)),
         ("rm -rf of the directory itself", TREE, "newfstatat", CallCount(MANY + 7)),
         ("rsync makes more system calls", RM, "brk", CallCount(400)),
-        ("The time in all its calls", RSYNC, "wait4", CallCount(9, 5, 0.001)),
+        ("The summed time of all calls", RSYNC, "wait4", CallCount(9, 5, 0.001)),
         ("rsync works with three processes", RSYNC, "clone", CallCount(0)),
     ],
 )
@@ -168,5 +168,5 @@ def test_one_processor_or_counts_without_times_leave_claims_untested() -> None:
     alone = results_of(seconds={RSYNC: FAST, RSYNC_PINNED: SLOW}, processors=1)
     assert claim("rsync is faster when").judged(alone).verdict is Verdict.UNTESTED
     counts = {RM: {"unlinkat": CallCount(MANY)}, RSYNC: {"unlink": CallCount(MANY)}}
-    untimed = claim("The time in all its calls").judged(results_of(counts))
+    untimed = claim("The summed time of all calls").judged(results_of(counts))
     assert untimed.verdict is Verdict.UNTESTED

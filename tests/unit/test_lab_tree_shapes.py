@@ -133,9 +133,9 @@ def _rm_counted(**changes: int) -> dict[str, dict[str, int]]:
     ("claim", "changes"),
     [
         ("one unlinkat for each name", {"unlinkat": 10_002}),
-        ("no call for each name", {"newfstatat": 10_001}),
-        ("names and the size of the buffer", {"getdents64": 80}),
-        ("asks for memory again and again", {"brk": 3}),
+        ("no other call per name", {"newfstatat": 10_001}),
+        ("names and the buffer size", {"getdents64": 80}),
+        ("allocates memory repeatedly", {"brk": 3}),
     ],
 )
 def test_claims_on_calls(claim: str, changes: dict[str, int]) -> None:
@@ -146,7 +146,9 @@ def test_claims_on_calls(claim: str, changes: dict[str, int]) -> None:
     assert _judged(claim, _results({}))[0] is Verdict.UNTESTED
 
 
-@pytest.mark.parametrize(("tool", "claim"), [("rm", "It holds the names"), ("busybox", "name by")])
+@pytest.mark.parametrize(
+    ("tool", "claim"), [("rm", "It keeps the names"), ("busybox", "each name as it reads it")]
+)
 @pytest.mark.parametrize("held_bytes", [0, 288])
 def test_claims_on_memory_for_names(tool: str, claim: str, held_bytes: int) -> None:
     names = ("growing-1", "growing-2", "growing-3", "flat")
@@ -186,7 +188,7 @@ def test_the_claim_on_the_chain_says_who_deleted_it() -> None:
 def test_the_claim_on_the_kernels_time(system_s: float, verdict: Verdict | None) -> None:
     run = _run(user_s=0.1, system_s=system_s)
     results = _results({"wide-rm-tmpfs": run, "flat-rm-tmpfs": run})
-    assert _judged("kernel's", results)[0] is (verdict or Verdict.UNTESTED)
+    assert _judged("in the kernel", results)[0] is (verdict or Verdict.UNTESTED)
 
 
 @pytest.mark.parametrize(("flat_s", "verdict"), [(1.1, Verdict.HOLDS), (9.0, Verdict.DOES_NOT)])

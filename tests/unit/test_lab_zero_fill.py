@@ -16,16 +16,16 @@ WRITERS = ("head", "dd-4m", "dd-one-block")
 OTHERS = ("truncate", "fallocate")
 WAYS = (*WRITERS, *OTHERS)
 TOOLS = {name: f"/usr/bin/{name}" for name in EXPERIMENT.tools}
-SAME = "head and dd take the same time, once sync counts as well."
-LONG_BEFORE = "Most of the time is writing back: without sync the commands end long before."
+SAME = "head and dd take the same time when sync is included."
+LONG_BEFORE = "Most of the time is write-back: without sync the commands end much earlier."
 DD_WAITS = "Without sync head seems faster, since dd waits for the disk and head does not."
 BLOCKS = "The size of dd's blocks does not matter."
 PIECES = "head writes in pieces of 8 KiB or 4 KiB."
 ALLOCATED = "Files that head and dd write occupy all their blocks."
 TRUNCATE = "truncate makes a sparse file."
 FALLOCATE = "fallocate makes a sparse file, too."
-ZEROS = "Reading what truncate and fallocate have made gives zeros."
-AT_ONCE = "truncate and fallocate are done long before any file is written."
+ZEROS = "Reading a file made by truncate or fallocate returns zeros."
+AT_ONCE = "truncate and fallocate finish long before any file could be written."
 
 
 def trials(scale: Scale, *, without: str = "") -> tuple[Trial, ...]:

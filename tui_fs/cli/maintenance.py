@@ -245,7 +245,7 @@ def _warn(prospect: Prospect) -> None:
     unseen = prospect.occupants.unseen
     if unseen:
         processes = counted(unseen, "process", "processes")
-        note(f"tui-fs: {processes} could not be looked into, and may stand in it.")
+        note(f"tui-fs: {processes} could not be inspected and may have it as current directory.")
     for missing in missing_figures({Figure.PROCESSES}):
         note(f"tui-fs: {missing.sentence}")
 

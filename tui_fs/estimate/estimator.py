@@ -151,8 +151,8 @@ def _estimate(
 
 def _calls_basis(strategy: Strategy, work: Work, versions: Mapping[str, str]) -> str:
     if is_measured(strategy, versions) or work.survey.matched is not None:
-        return "what was measured with the installed versions"
-    return "what was measured with other versions of the tools: opens may be off"
+        return "measurements with the installed versions"
+    return "measurements with other versions of the tools: the number of opens may differ"
 
 
 def is_measured(strategy: Strategy, versions: Mapping[str, str]) -> bool:

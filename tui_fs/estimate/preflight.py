@@ -83,8 +83,8 @@ def _add_memory(
     if room is None or peak_bytes * 2 <= room.bytes_left:
         return
     text = (
-        f"{strategy} needs about {bytes_iec(peak_bytes)} of memory, and "
-        f"{bytes_iec(room.bytes_left)} are left of {room.limited_by}"
+        f"{strategy} needs about {bytes_iec(peak_bytes)} of memory, but only "
+        f"{bytes_iec(room.bytes_left)} of {room.limited_by} are free"
     )
     (hindrances if peak_bytes > room.bytes_left else notes).append(text)
 
@@ -100,7 +100,7 @@ def _add_remains(hindrances: list[str], notes: list[str], survey: Survey) -> Non
     is_nothing_deleted = locked_roots == roots and is_all_at_top
     if is_nothing_deleted:
         targets = "the target is" if len(roots) == 1 else "the targets are"
-        hindrances.append(f"{targets} {' and '.join(locks)}: nothing at all can be deleted")
+        hindrances.append(f"{targets} {' and '.join(locks)}: nothing can be deleted")
     notes += dict.fromkeys(
         finding.remains
         for finding in survey.findings
@@ -109,4 +109,4 @@ def _add_remains(hindrances: list[str], notes: list[str], survey: Survey) -> Non
     if survey.unreadable:
         number = survey.unreadable
         where = "a directory" if number == 1 else f"{number:,} directories"
-        notes.append(f"{where} could not be read to the end: entries not read are not counted")
+        notes.append(f"{where} could not be read completely: unread entries are not counted")

@@ -81,34 +81,34 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
     is_safe = estimate.race_safe
     if totals.allocated_bytes > (1 << 20) * max(1, totals.entries):
         return (
-            f"Few large files: freeing their blocks takes most of the time, and {best} asks for "
-            "nothing else."
+            f"Few large files: freeing their blocks takes most of the time, and {best} makes no "
+            "other calls."
         )
     if totals.entries < _FEW:
         safe = f", and no other user can redirect {best} outside" if is_safe else ""
-        return f"So few entries take no time by any strategy{safe}."
+        return f"With so few entries every strategy is instant{safe}."
     if survey.max_path_bytes >= PATH_MAX_BYTES and is_by_descriptor:
         return (
-            f"Paths of up to {count(survey.max_path_bytes)} bytes: {best} goes down step by step, "
-            "so that none is too long."
+            f"Paths of up to {count(survey.max_path_bytes)} bytes: {best} descends one level at "
+            "a time, so no path is too long for it."
         )
     if survey.writable_by_others and is_by_descriptor:
         where = counted(survey.writable_by_others, "directory", "directories")
         return f"Other users can write in {where}, but cannot redirect {best} outside the tree."
     if largest > FTS_SORTED_ABOVE and 2 * largest >= totals.entries:
         if kind in _SORTED_ON and is_by_descriptor:
-            how = f"{best} removes its names in the order of inodes, which spares the disk"
+            how = f"{best} removes its names in inode order, which saves disk seeks"
         else:
-            how = "all the time goes into removing its names one by one, by any strategy"
+            how = "every strategy spends its time removing the names one by one"
         return f"One directory of {count(largest)} entries on {kind}: {how}."
     if totals.directories and totals.entries < 3 * totals.directories:
         return (
-            f"Nearly as many directories as files: {best} opens, reads and removes each once, "
-            "and no strategy needs less."
+            f"Nearly as many directories as files: {best} opens, reads and removes each "
+            "directory once; no strategy can do less."
         )
     return (
-        "Removing the names is nearly all of the work, and the same by any strategy: "
-        f"{best} adds the least{', and no other user can redirect it outside' if is_safe else ''}."
+        f"Removing the names is nearly all of the work and the same for every strategy; {best} "
+        f"adds the least{', and no other user can redirect it outside' if is_safe else ''}."
     )
 
 
@@ -120,11 +120,11 @@ def _why_not(estimate: Estimate, best: Estimate | None) -> str:
     if best is None:
         return ""
     if STRATEGIES[name].has_threads and not estimate.measured_at:
-        return "What several threads gain was not measured on this file system."
+        return "The gain of several threads was not measured on this file system."
     words = STRATEGIES[name].trade_off
     ratio = estimate.seconds / best.seconds if best.seconds else 1.0
     if ratio * _MUCH_SLOWER <= 1.0:
-        return f"Perhaps {ratio:.1f} times the time of {best.strategy}, but {words}."
+        return f"Possibly {ratio:.1f} times the time of {best.strategy}, but {words}."
     if ratio >= _MUCH_SLOWER:
         return f"About {ratio:.1f} times the time of {best.strategy}: {words}."
     return f"Not faster than {best.strategy}: {words}."

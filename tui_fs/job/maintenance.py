@@ -611,4 +611,4 @@ def _occupied_place(record: AsideRecord) -> Refused:
     with contextlib.suppress(OSError):
         if stat.S_ISDIR(os.lstat(path).st_mode):
             advice = f"If it is empty: {shell_quoted(('rmdir', path))}; else r{advice[1:]}"
-    return Refused(f"Something else stands at {shown} by now.", advice, rule="in-the-way")
+    return Refused(f"There is something else at {shown}.", advice, rule="in-the-way")

@@ -93,7 +93,7 @@ class Scratch:
         finally:
             os.close(above_fd)
         if not protects_new_entries(os.fstat(self._above), os.geteuid(), self._above):
-            raise Refused(f"Others could exchange what is made in {shown}.", rule="races")
+            raise Refused(f"Other users could replace directories made in {shown}.", rule="races")
         if (inode_flags(self._above) or 0) & (APPEND_ONLY | IMMUTABLE):
             raise Refused(f"What is made in {shown} could not be removed again.")
         path = PathStr(os.path.join(above, self._name))
@@ -106,7 +106,7 @@ class Scratch:
             status = os.fstat(self.descriptor)
             is_own = status.st_uid == os.geteuid() and status.st_mode & 0o777 == 0o700
             if not is_own or status.st_dev != device or os.listdir(self.descriptor):
-                raise Refused(f"A directory made in {shown} is not this user's alone.")
+                raise Refused(f"A directory made in {shown} is not private to you.")
             birth_ns = statx(self.descriptor).birth_ns
             _write(self._lock, replace(made, inode=status.st_ino, birth_ns=birth_ns))
         except BaseException:  # a signal, too
@@ -154,7 +154,7 @@ def _begun(record: _Record) -> tuple[str, int]:
     """Write the record of a new directory; return its path and its locked descriptor."""
     place = _records()
     if not made_private(place):
-        raise Refused(f"{displayable(place)} is not this user's alone.")
+        raise Refused(f"{displayable(place)} is not private to you.")
     path = os.path.join(place, f"{os.path.basename(record.path).removeprefix(PREFIX)}.json")
     lock = os.open(path, _NEW, 0o600)
     try:

@@ -24,7 +24,9 @@ def compare_times(results: Results, fast: str, slow: str) -> Judgement:
     spans = [_middle(results.values(key)) for key in (fast, slow)]
     here = _times(results, fast, slow, "of the time")
     if spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]:
-        return Judgement(Verdict.UNTESTED, here, "The runs overlap: it may be noise.")
+        return Judgement(
+            Verdict.UNTESTED, here, "The ranges of the runs overlap: the difference may be noise."
+        )
     return judged(spans[0][1] < spans[1][0], here)
 
 

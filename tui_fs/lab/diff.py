@@ -49,7 +49,7 @@ def compared(first: Results, second: Results) -> tuple[StepPair, ...]:
     if first.began.experiment != second.began.experiment:
         raise BadInput(
             f"One is a run of {first.began.experiment}, the other of {second.began.experiment}.",
-            "Runs of the same experiment can be compared.",
+            "Compare two runs of the same experiment.",
         )
     pairs = []
     for key, measured in first.measured.items():

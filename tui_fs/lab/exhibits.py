@@ -173,9 +173,9 @@ _MIN_LINE_SHARE = 0.01
 _LINE_NUMBER = re.compile(r":(\d+)\)$")
 _LOG_FROM_RATIO = 50.0
 _CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "its errors")
-_AT_PUBLISHED_SCALE = "This is a small run; published figures may be of larger trees."
+_AT_PUBLISHED_SCALE = "This is a small run; the published figures may come from larger trees."
 _COUNTED_BY = {
-    TraceSource.PERF: "Counted by perf, which knows some calls only; install bpftrace for all.",
+    TraceSource.PERF: "Counted by perf, which covers some calls only; bpftrace covers all.",
     TraceSource.BPF: "Counted by bpf.",
     TraceSource.STRACE: "Counted by strace.",
     TraceSource.OUTPUT: "Counted from what the tool printed.",
@@ -374,7 +374,7 @@ class _Run:
 
     def _runs_remark(self, keys: Iterable[str]) -> list[str]:
         most = max((len(step.runs) for step in self.steps(keys)), default=0)
-        return [f"Medians of up to {most} runs (least–most)."] if most > 1 else []
+        return [f"Medians of up to {most} runs (minimum–maximum)."] if most > 1 else []
 
     def _shares_remark(self, keys: Iterable[str]) -> list[str]:
         return [

@@ -15,8 +15,8 @@ from tui_fs.survey.runner import SurveyRunner
 
 _MIN_RUNS = 3
 _NEVER_MEASURED = (
-    "what deleting costs on this file system was never measured; tui-fs estimate measures it "
-    "beside a large tree"
+    "the cost of deleting on this file system was never measured; tui-fs estimate measures it "
+    "for a large tree"
 )
 
 
@@ -59,7 +59,7 @@ def refine_estimates(
                 took = f"took {results.median(key):.2f} s and not {estimate.seconds:.2f} s"
                 refined.append(f"{key} {took}")
     notes = [
-        f"Nothing was learnt of {' and '.join(names)}: {reason}."
+        f"Estimates are not refined from {' and '.join(names)}: {reason}."
         for reason, names in unrefined.items()
     ]
     if refined:
@@ -78,10 +78,10 @@ def _refine(filesystem: FileSystem, results: Results, key: str, estimate: Estima
     if not estimate.measured_at:
         return _NEVER_MEASURED
     if results.median(key) < SHORTEST_TELLING_S:
-        return f"less than {SHORTEST_TELLING_S:g} s tells more of a start than of entries"
+        return f"under {SHORTEST_TELLING_S:g} s, too short to learn from (start-up dominates)"
     try:
         return refine(filesystem, estimate, results.median(key))
     except TuiFsError as error:
         return error.sentence.rstrip(".")
     except OSError as error:
-        return f"it cannot be kept: {error.strerror}"
+        return f"it cannot be saved: {error.strerror}"

@@ -131,32 +131,32 @@ def refuse_without_room(needs: Needs, directory: str) -> None:
     filesystem, shown = file_system_of(directory), displayable(directory)
     advice = "Name a directory with more room (--dir), or choose the smaller scale."
     if filesystem.is_read_only:
-        raise Refused(f"Nothing can be made in {shown}: it is read-only.", rule="room")
+        raise Refused(f"{shown} is on a read-only file system.", rule="room")
     available, total = filesystem.available_bytes, filesystem.total_bytes
     if available is None:
         raise Refused(f"The file system of {shown} does not report its free space.", rule="room")
     left = _above_margin(available, total)
     if needs.disk_bytes > left:
         raise Refused(
-            f"This needs up to {bytes_iec(needs.disk_bytes)} of disk, and "
-            f"{bytes_iec(left)} can be used in {shown}.",
+            f"This needs up to {bytes_iec(needs.disk_bytes)} of disk space, and only "
+            f"{bytes_iec(left)} are available in {shown}.",
             advice,
             rule="room",
         )
     inodes = filesystem.free_inodes
     if inodes is not None and needs.disk_inodes > _above_margin(inodes, filesystem.total_inodes):
         raise Refused(
-            f"This makes {counted(needs.disk_inodes, 'inode', 'inodes')}, and {shown} has too few "
-            f"left ({inodes:,}).",
+            f"This creates {counted(needs.disk_inodes, 'inode', 'inodes')}, and {shown} has too "
+            f"few left ({inodes:,}).",
             advice,
             rule="room",
         )
     memory = memory_room()
     if memory is not None and needs.memory_bytes > memory.bytes_left:
         raise Refused(
-            f"This needs {bytes_iec(needs.memory_bytes)} of memory, and "
-            f"{bytes_iec(memory.bytes_left)} are left of {memory.limited_by}.",
-            "Choose the smaller scale, or end other programs first.",
+            f"This needs {bytes_iec(needs.memory_bytes)} of memory, and only "
+            f"{bytes_iec(memory.bytes_left)} of {memory.limited_by} are free.",
+            "Choose the smaller scale, or stop other programs first.",
             rule="room",
         )
 
@@ -273,7 +273,7 @@ class Places:
         needed = self._needed[place]
         obstacle = place_obstacle(place)
         if obstacle:
-            raise Missing(f"No {place.value} can be made here: {obstacle}.")
+            raise Missing(f"No {place.value} file system can be created here: {obstacle}.")
         if place is Place.TMPFS and _mount_obstacle():
             return self._make_in_shared_memory(needed)
         if place is not Place.HERE:
@@ -301,7 +301,7 @@ class Places:
         try:
             if not os.path.samestat(os.fstat(above), os.fstat(self._scratch.descriptor)):
                 shown = displayable(self._scratch.path)
-                raise TuiFsError(f"Something else stands at {shown} by now.")
+                raise TuiFsError(f"{shown} was replaced meanwhile.")
             os.mkdir(place.value, 0o700, dir_fd=above)
         finally:
             os.close(above)
@@ -345,7 +345,7 @@ def place_obstacle(place: Place) -> str:
     if place is Place.TMPFS:
         is_tmpfs = os.path.isdir(SHARED_MEMORY) and file_system_of(SHARED_MEMORY).kind == "tmpfs"
         is_usable = is_tmpfs and os.access(SHARED_MEMORY, os.W_OK | os.X_OK)
-        return "" if is_usable else f"{obstacle}, and {SHARED_MEMORY} is no tmpfs to write to"
+        return "" if is_usable else f"{obstacle}, and {SHARED_MEMORY} is not a writable tmpfs"
     if obstacle:
         return obstacle
     for name in (f"mkfs.{place.value}", "mount"):
@@ -408,9 +408,9 @@ def _run(place: Place, tool: str, *arguments: str) -> None:
     )
     if ended.returncode != 0:
         lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-        message = harmless(lines[0])[:_MAX_MESSAGE] if lines else "it does not say why"
+        message = harmless(lines[0])[:_MAX_MESSAGE] if lines else "without a reason"
         name = os.path.basename(tool)
-        raise TuiFsError(f"No {place.value} could be made: {name} failed: {message}")
+        raise TuiFsError(f"No {place.value} file system could be created: {name} failed: {message}")
 
 
 def _unmount_or_detach(path: str) -> None:

@@ -100,7 +100,7 @@ def _facts(results: Results, run_id: str) -> str:
 def _ending(results: Results) -> str:
     ended = results.ended
     if ended is None:
-        return '<p class="warning">This run has no end: it is still running, or was killed.</p>'
+        return '<p class="warning">This run has no end: it is still running or was killed.</p>'
     if ended.ending is Ending.DONE:
         return ""
     reason = f": {text(ended.why)}" if ended.why else ""
@@ -163,7 +163,7 @@ def _bars(bars: Bars) -> str:
     axis = bars_axis(values + published, is_log=bars.is_log)
     caption = [f"Bars are medians of {bars.unit}{', logarithmic' if axis.is_log else ''}"]
     if any(bar.most > bar.least for bar in bars.bars):
-        caption.append("whiskers reach from the least to the most")
+        caption.append("whiskers reach from minimum to maximum")
     if published:
         caption.append("diamonds are published figures")
     rows = "".join(_bar(bar, axis) for bar in bars.bars)
@@ -187,7 +187,7 @@ def _bar(bar: Bar, axis: Axis) -> str:
 
 def _curves(curves: Curves) -> str:
     has_spread = any(point.most > point.least for line in curves.lines for point in line.points)
-    spread = "; upright lines reach from the least to the most" if has_spread else ""
+    spread = "; vertical lines reach from minimum to maximum" if has_spread else ""
     names = "".join(
         f'<li class="s{index % _SERIES_COLOURS}">{_MARKS[index % len(_MARKS)]} '
         f"<span>{text(line.name)}</span></li>"

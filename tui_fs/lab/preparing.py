@@ -75,7 +75,7 @@ def prepare(
         Refused: there is no room, or other users could replace the scratch directory.
     """
     if target and not experiment.takes_target:
-        raise BadInput(f"{experiment.name} takes no directory of one's own.")
+        raise BadInput(f"{experiment.name} takes no directory from you.")
     place = _working_directory(directory)
     installed = _installed(experiment.tools)
     paths = {name: path for name, (path, _) in installed.items()}
@@ -89,7 +89,7 @@ def prepare(
     kind = file_system_of(place).kind
     plans = tuple(plan for trial in trials for plan in _plans(trial, tools, kind))
     if all(plan.why_not for plan in plans):
-        raise Missing(f"{experiment.name} cannot be done here: {plans[0].why_not}.")
+        raise Missing(f"{experiment.name} cannot run here: {plans[0].why_not}.")
     machine = _machine({name: version for name, (_, version) in installed.items()})
     nothing = Needs(0, 0, 0)
     prepared = Prepared(experiment, scale, place, target, trials, tools, plans, machine, nothing)
@@ -169,7 +169,7 @@ def _plans(trial: Trial, tools: Mapping[str, str], kind: str) -> Iterator[StepPl
         reason = _obstacle(step, trial, tools)
         yield _plan(step, trial, tools, kind, blocked or reason)
         if not trial.is_reading:
-            blocked = blocked or (reason and f"a step before it is left out: {reason}")
+            blocked = blocked or (reason and f"an earlier step was skipped: {reason}")
 
 
 def _plan(step: Step, trial: Trial, tools: Mapping[str, str], kind: str, why_not: str) -> StepPlan:
@@ -208,7 +208,7 @@ def _working_directory(directory: str | None) -> PathStr:
         place = os.path.join(cache_directory(), "lab")
         try:
             if not made_private(place):
-                raise Refused(f"{displayable(place)} is not this user's alone.")
+                raise Refused(f"{displayable(place)} is not private to you.")
             return _checked(resolve(place))
         except OSError as error:
             raise _unusable(place, error) from error
@@ -218,12 +218,12 @@ def _working_directory(directory: str | None) -> PathStr:
     except OSError as error:
         raise _unusable(directory, error) from error
     if not os.access(place, os.W_OK | os.X_OK):
-        raise BadInput(f"Nothing can be made in {displayable(place)}: permission denied.")
+        raise BadInput(f"Permission to write in {displayable(place)} is denied.")
     uid = os.geteuid()
     if replaceable_part(place, uid) is not None or not protects_new_entries(status, uid, place):
         raise Refused(
-            f"Others could exchange what is made in {displayable(place)}.",
-            "Choose a directory that is this user's alone.",
+            f"Other users could replace directories made in {displayable(place)}.",
+            "Choose a directory that only you can write to.",
             rule="races",
         )
     return _checked(place)
@@ -239,9 +239,9 @@ def _checked(place: PathStr) -> PathStr:
     mount = foreign_mount_on_way(place, read_mounts())
     if mount is not None:
         raise Refused(
-            f"Others could exchange what is made in {displayable(place)}: owners and modes at "
-            f"{displayable(mount.mount_point)} ({displayable(mount.filesystem)}) do not say who "
-            "may write.",
+            f"Other users could replace directories made in {displayable(place)}: owners and "
+            f"modes at {displayable(mount.mount_point)} ({displayable(mount.filesystem)}) do not "
+            "show who may write.",
             "Choose a directory on a local file system: --dir DIRECTORY.",
             rule="races",
         )

@@ -117,7 +117,7 @@ class LabRun:
             if isinstance(event, RunEnded):
                 return
         log = displayable(os.path.join(self.folder, LOG))
-        raise TuiFsError("The process of the experiment has died.", f"{log} says more.")
+        raise TuiFsError("The experiment's process ended unexpectedly.", f"See {log}.")
 
     def cancel(self) -> None:
         """Cancel the run; its last event comes when everything it made is removed."""
@@ -200,7 +200,7 @@ def run(prepared: Prepared, folder: str) -> Ending:
         ending, reason = Ending.FAILED, str(error)
     except Exception as error:  # noqa: BLE001  a defect ends as a failed run, and is in the log
         traceback.print_exc()
-        ending, reason = Ending.FAILED, f"tui-fs has a defect here: {error!r}. The log has more."
+        ending, reason = Ending.FAILED, f"This is a defect in tui-fs: {error!r}. See the log."
     emit(RunEnded(ending, time.monotonic() - began_s, reason, runner.files()))
     emit.close()
     return ending

@@ -73,7 +73,7 @@ def profile_itself(seconds: int, is_wanted: Callable[[], bool]) -> Profile:
     """
     program = py_spy_path()
     if program is None:
-        raise Missing("py-spy is not installed.", "It comes with tui-fs: install tui-fs anew.")
+        raise Missing("py-spy is not installed.", "It is installed with tui-fs: reinstall tui-fs.")
     folder = _new_folder()
     path = os.path.join(folder, "tui-fs.raw")
     try:
@@ -83,7 +83,7 @@ def profile_itself(seconds: int, is_wanted: Callable[[], bool]) -> Profile:
     except (OSError, TuiFsError) as error:
         _remove_folder(folder)
         if isinstance(error, OSError):
-            raise TuiFsError(f"The profile cannot be kept: {error.strerror}.") from error
+            raise TuiFsError(f"The profile cannot be saved: {error.strerror}.") from error
         raise
 
 
@@ -98,12 +98,12 @@ def not_permitted(message: str, scope_path: str = PTRACE_SCOPE) -> TuiFsError:
             scope = int(file.read())
     except (OSError, ValueError):
         scope = 0  # a kernel without Yama
-    advice = "Start tui-fs as root to look at it; in a container, with the capability SYS_PTRACE."
+    advice = "Start tui-fs as root to profile it; in a container, with the capability SYS_PTRACE."
     if scope:
         advice += f" Or let root set kernel.yama.ptrace_scope, which is {scope}, to 0."
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     answer = harmless(lines[0].removeprefix("Error: ").rstrip(".")) if lines else "no reason"
-    return TuiFsError(f"py-spy may not look at tui-fs: {answer}.", advice)
+    return TuiFsError(f"py-spy may not profile tui-fs: {answer}.", advice)
 
 
 def _record(program: str, seconds: int, path: str, is_wanted: Callable[[], bool]) -> None:
@@ -120,7 +120,7 @@ def _record(program: str, seconds: int, path: str, is_wanted: Callable[[], bool]
         )
         message = _wait_for(process, time.monotonic() + seconds + _START_AND_WRITE_S, is_wanted)
     if process.returncode and _NOTHING_SEEN in message.lower():
-        raise TuiFsError(f"tui-fs did nothing at all in these {seconds} seconds.")
+        raise TuiFsError(f"tui-fs was idle for all {seconds} seconds.")
     if process.returncode or not os.path.exists(path):
         raise not_permitted(message)
 
@@ -178,7 +178,7 @@ def _new_folder() -> str:
     folder = os.path.join(lab, "self-profiles", name)
     try:
         if not made_private(lab):
-            raise TuiFsError(f"{displayable(lab)} is not this user's alone.")
+            raise TuiFsError(f"{displayable(lab)} is not private to you.")
         os.makedirs(folder, mode=0o700)
     except OSError as error:
         raise TuiFsError(f"{displayable(lab)} cannot be made: {error.strerror}.") from error

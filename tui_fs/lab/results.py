@@ -195,7 +195,7 @@ def event_from_json(value: Json) -> LabEvent:
     """Return the event; BadInput if it is none."""
     kind = _EVENTS.get(value.get("event", "")) if isinstance(value, dict) else None
     if kind is None:
-        raise BadInput("This is no event of a lab run.")
+        raise BadInput("This is not an event of a lab run.")
     return decode(kind, value)
 
 
@@ -316,7 +316,7 @@ class Results:
         """Return the file that a step has left."""
         state = self._of(key).left
         if state is None:
-            raise NotMeasured(self._reason(key, "its file was not looked at"))
+            raise NotMeasured(self._reason(key, "its file was not examined"))
         return state
 
     def has(self, key: str) -> bool:
@@ -327,7 +327,7 @@ class Results:
         """Return a measure of each run of a step; NotMeasured if there is none."""
         values = self._of(key).values(measure)
         if not values:
-            raise NotMeasured(self._reason(key, f"no {measure} of it were measured"))
+            raise NotMeasured(self._reason(key, f"its {measure} were not measured"))
         return values
 
     def _of(self, key: str) -> Measured:

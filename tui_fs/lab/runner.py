@@ -207,7 +207,7 @@ class ExperimentRunner:
             elif failure:
                 self._note_uncounted(step, failure)
             else:
-                self._unusable[kind] = f"{kind} has seen nothing of it."
+                self._unusable[kind] = f"{kind} recorded nothing."
                 self._note_uncounted(step, self._unusable[kind])
             return not failure
         self._note_uncounted(

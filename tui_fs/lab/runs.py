@@ -55,7 +55,7 @@ def new_folder(experiment: str) -> str:
     """
     place = _place()
     if not made_private(place):
-        raise Refused(f"{displayable(place)} is not this user's alone.")
+        raise Refused(f"{displayable(place)} is not private to you.")
     began = time.strftime("%Y%m%d-%H%M%S")
     number = 1
     while True:
@@ -104,7 +104,7 @@ def load(folder: str) -> Results:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > _LONGEST_BYTES:
-                raise BadInput(f"{displayable(path)} is no record of a run.")
+                raise BadInput(f"{displayable(path)} is not a record of a run.")
             content = file.read()
     except OSError as error:
         raise BadInput(f"{displayable(path)} cannot be read: {error.strerror}.") from error
@@ -114,7 +114,7 @@ def load(folder: str) -> Results:
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{displayable(path)} is damaged: {error}.") from error
     if results.began.scale not in list(Scale):
-        raise BadInput(f"{displayable(path)} is of a scale that nobody knows.")
+        raise BadInput(f"{displayable(path)} has an unknown scale.")
     return results
 
 

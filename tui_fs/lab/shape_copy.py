@@ -132,7 +132,7 @@ def copy_shape(target: str, *, is_sized: bool = False, max_entries: int = MAX_EN
     """
     try:
         if not stat.S_ISDIR(os.lstat(target).st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, "it is no directory")
+            raise NotADirectoryError(errno.ENOTDIR, "it is not a directory")
         runner = SurveyRunner((target,), checks_surroundings=False)
         *_, survey = runner.run()
     except OSError as error:

@@ -196,13 +196,13 @@ def _decode_dataclass(kind: type, value: Json, where: str) -> Any:
 
 def _number(value: float, where: str) -> float:
     if not -LARGEST_NUMBER < value < LARGEST_NUMBER:  # also rejects NaN
-        raise BadInput(f"{where} is no number that can be.")
+        raise BadInput(f"{where} is not a valid number.")
     return value
 
 
 def _text(value: str, where: str) -> str:
     if not is_encodable(value):
-        raise BadInput(f"{where} holds half a character.")
+        raise BadInput(f"{where} contains an unpaired surrogate.")
     return value
 
 

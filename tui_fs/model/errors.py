@@ -113,8 +113,8 @@ _MEANINGS = {
     errno.ENOTCONN: "the program that serves this FUSE file system has ended: unmount it with "
     "umount -l, and mount it again",
     errno.EIO: "the disk or its file system failed: check the kernel log (dmesg)",
-    errno.ENOTEMPTY: "the directory was not empty: an entry in it was left, or another process "
-    "refilled it",
+    errno.ENOTEMPTY: "the directory is not empty: an entry in it remains, or another process "
+    "added one",
     errno.ENAMETOOLONG: "the path is longer than this tool can use (4,096 bytes)",
     errno.ENOSPC: "no space left, even to record the deletion: delete or truncate a large file "
     "first",
@@ -122,12 +122,12 @@ _MEANINGS = {
     "quota raised, or truncate a large file first",
     errno.ENOENT: "already gone: another process removed it",
     errno.EXDEV: "on another file system or in another subvolume, which is not entered",
-    errno.ESTALE: "it was moved or deleted meanwhile, or its server does not know it any more",
+    errno.ESTALE: "it was moved or deleted meanwhile, or its server no longer knows it",
     errno.ETIMEDOUT: "the server does not answer: check the connection to it",
     errno.EHOSTDOWN: "the server does not answer: check the connection to it",
-    errno.ELOOP: "a symbolic link stands where a directory was",
-    errno.ENOTDIR: "something that is not a directory stands where a directory was",
-    0: "the tool gave no reason that can be recognised",
+    errno.ELOOP: "a symbolic link replaced the directory",
+    errno.ENOTDIR: "something that is not a directory replaced the directory",
+    0: "the tool gave no recognizable reason",
 }
 
 

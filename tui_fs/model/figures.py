@@ -30,7 +30,7 @@ class MissingFigure:
     @property
     def sentence(self) -> str:
         """Return the figure and the reason as a sentence."""
-        return f"Not known: {self.figure} ({self.reason})."
+        return f"Unknown: {self.figure} ({self.reason})."
 
 
 FOR_SURVEY = frozenset({Figure.PROCESSES, Figure.SWAP})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tui_fs.model.units import bytes_iec
 
-LOWER_LAYER_WORDS = "files of a lower layer free nothing"
+LOWER_LAYER_WORDS = "files in a lower layer free no space"
 _WORTH_TELLING_BYTES = 1 << 20
 
 
@@ -91,7 +91,7 @@ def freed_in_words(
     if metadata_bytes_max > worth_telling:
         is_range = True
         words = bytes_iec(most_bytes + metadata_bytes_max)
-        reasons.append("metadata comes back by chunks")
+        reasons.append("metadata is freed in chunks")
     if is_range:
         words = f"{bytes_iec(least_bytes)} to {words}"
     return f"{words} ({'; '.join(reasons)})" if reasons else words

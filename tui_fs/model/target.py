@@ -65,7 +65,7 @@ def check_paths(paths: Sequence[str]) -> None:
     if not paths:
         raise BadInput("No target is named.")
     if not all(path.startswith("/") for path in paths):
-        raise BadInput("A target is not named by an absolute path.")
+        raise BadInput("The path of a target is not absolute.")
 
 
 def common_directory(paths: Sequence[str]) -> PathStr:

@@ -18,7 +18,10 @@ class DoctorScreen(BaseScreen):
     """Tools, sources of counts, privileges."""
 
     KEYS: ClassVar = (("↑↓", "scroll"), ("esc", "back"))
-    EXPLANATION = "Which tools are installed, who may count system calls here, and what would help."
+    EXPLANATION = (
+        "Which tools are installed, which system call counters work here, and how to "
+        "enable the others."
+    )
 
     BINDINGS = [
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),

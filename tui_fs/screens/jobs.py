@@ -37,9 +37,9 @@ class JobsScreen(BaseScreen):
 
     KEYS: ClassVar = (("enter", "open"), ("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
-        "Every job of yours. A job runs by itself; enter shows it at work, or its report when "
-        "it has ended. Died means that its supervisor was killed or the machine went down. "
-        "Elsewhere means that another host with the same home directory made the job."
+        "All your jobs. A job runs in its own processes; enter shows its progress, or its "
+        "report when it has ended. Died: its supervisor was killed, or the machine went down. "
+        "Elsewhere: the job belongs to another host that shares this home directory."
     )
 
     BINDINGS = [Binding("escape,q,left,h,J", "app.pop_screen", tooltip="Go back")]

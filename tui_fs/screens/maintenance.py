@@ -65,13 +65,13 @@ class MaintenanceScreen(BaseScreen):
     KEYS: ClassVar = (("enter", "do it…"), ("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
         "An emptied directory of an ext4 file system stays as large as it was, and slow; "
-        "recreate puts a new one in its place, with the same owner, mode, access list and times. "
-        "Set aside renames a full directory within its own parent, which takes no time: the "
-        "service can go on at once, the deletion can wait and go gently, and until it begins "
-        "the directory can be put back. Nothing is done before you have confirmed it."
+        "recreate puts a new one in its place, with the same owner, mode, access list and "
+        "times. Set aside renames a full directory within its parent, which takes no time: the "
+        "service continues immediately, you delete the renamed directory later, and until then "
+        "you can put it back. Nothing changes before you confirm."
     )
 
-    BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back; nothing is done")]
+    BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back; nothing changes")]
 
     def __init__(self, path: str, settings: Settings) -> None:
         super().__init__(settings)
@@ -178,26 +178,34 @@ def _recreate(path: str) -> _Action:
     size = bytes_iec(prospect.index_bytes)
     impossible = ""
     if prospect.occupants.found:
-        impossible = f"{_occupant_words(prospect.occupants)} in it and would stay in the old one."
+        impossible = (
+            f"{_occupant_words(prospect.occupants)} its current directory here and "
+            "would remain in the old directory."
+        )
 
-    meaning = f"make the emptied directory anew; it takes {size} now"
+    meaning = f"replace the emptied directory, which takes {size}, by a new one"
     lines: tuple[str, ...] = (
         displayable(path),
         "Owner, mode, access list, attributes and times are kept.",
     )
     lines += _unseen(prospect.occupants)
     act = partial(_act_on, prospect, "recreate")
-    consequence = "The empty directory is exchanged for a new one in one step."
+    consequence = "The new directory replaces the empty one in one step."
     return _Action(_RECREATE, "recreate", meaning, impossible, lines, consequence, act)
 
 
 def _asides(path: str) -> tuple[_Action, ...]:
     variants = (
-        (_ASIDE, "set aside", "rename it aside at once; whoever needs it makes it anew", ()),
+        (
+            _ASIDE,
+            "set aside",
+            ("rename it now; the service creates a new directory when it needs one"),
+            (),
+        ),
         (
             _TWIN,
             "set aside, twin",
-            "the same, and an empty one takes its place at once",
+            "the same, and an empty directory replaces it immediately",
             _WITH_TWIN,
         ),
     )
@@ -209,7 +217,9 @@ def _asides(path: str) -> tuple[_Action, ...]:
         )
     lines = [displayable(path)]
     if prospect.occupants.found:
-        lines.append(f"{_occupant_words(prospect.occupants)} in it and will go with it.")
+        lines.append(
+            f"{_occupant_words(prospect.occupants)} its current directory here and moves with it."
+        )
     lines += _unseen(prospect.occupants)
     consequence = "Nothing is deleted; it can be put back until its deletion begins."
     return tuple(
@@ -234,16 +244,16 @@ def _undo(record: AsideRecord, standing: AsideState | None) -> _Action | None:
         case AsideState.ASIDE:
             meaning = f"{displayable(record.aside)} as {name}"
             lines = (f"from {displayable(record.aside)}", f"to {shown}")
-            consequence = "An empty directory that took its place is removed; a full one is not."
+            consequence = "An empty directory in its place is removed; a full one is not."
             return _Action(_BACK + record.id, "put back", meaning, "", lines, consequence, act)
         case AsideState.INTERRUPTED:
             meaning = f"an earlier {record.action} was interrupted: {shown}"
             lines = (shown, f"with what is left in {displayable(record.aside)}")
-            consequence = "What is left over moves into the directory; nothing of it is lost."
+            consequence = "The remaining entries move into the directory; none is lost."
             return _Action(_BACK + record.id, "put in order", meaning, "", lines, consequence, act)
         case AsideState.ELSEWHERE:
             meaning = f"{shown}, on host {displayable(record.host.name)}"
-            impossible = f"This is a directory of host {displayable(record.host.name)}."
+            impossible = f"This directory belongs to host {displayable(record.host.name)}."
             return _Action(_BACK + record.id, "put back", meaning, impossible, (), "", act)
         case _:
             return None
@@ -261,7 +271,7 @@ def _unseen(occupants: OpenUsers) -> tuple[str, ...]:
     if not occupants.unseen:
         return hidden
     processes = counted(occupants.unseen, "process", "processes")
-    return (f"{processes} could not be looked into, and may stand in it.", *hidden)
+    return (f"{processes} could not be inspected and may have it as current directory.", *hidden)
 
 
 def _occupant_words(occupants: OpenUsers) -> str:

@@ -76,21 +76,25 @@ class OptionsDialog(ModalScreen[Choices | None]):
         with Vertical(classes="box form") as box:
             box.border_title = "options"
             box.border_subtitle = "enter accepts · tab next · esc back"
-            yield _Box("keep the directory itself, only empty it", options.keep_root, id="keep")
             yield _Box(
-                "gentle: wait while others wait for the disk", options.pace.gentle, id="gentle"
+                "keep the directory itself; delete only its contents", options.keep_root, id="keep"
+            )
+            yield _Box(
+                "gentle: pause while other processes wait for the disk",
+                options.pace.gentle,
+                id="gentle",
             )
             yield from _number("names per rm (xargs)", "batch", options.batch_size, _MAX_BATCH)
             yield from _number(
-                "rm processes at once (xargs)", "processes", options.processes, _MAX_PROCESSES
+                "parallel rm processes (xargs)", "processes", options.processes, _MAX_PROCESSES
             )
             pace = options.pace
             yield from _number("niceness, 0 to 19", "nice", pace.nice, 19, minimum=0)
-            label = "entries a second at most, 0: any"
+            label = "maximum of entries per second, 0: no limit"
             yield from _number(label, "rate", pace.rate_per_s, MOST_PER_S, minimum=0)
-            label = "threads (parallel), 0: any"
+            label = "threads (parallel), 0: automatic"
             yield from _number(label, "threads", pace.threads, MOST_THREADS, minimum=0)
-            yield Label("who counts the system calls")
+            yield Label("system call counter")
             offered = trace is not None and trace.value in dict(_SOURCES).values()
             source = trace.value if trace is not None and offered else "auto"
             yield Select(_SOURCES, value=source, allow_blank=False, id="source")

@@ -123,7 +123,7 @@ def rows_of(prediction: Forecast) -> list[BarRow]:
 
 def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
     if not estimate.feasible:
-        cells = (str(estimate.strategy), "–", "–", "–", "–", "cannot run: see below")
+        cells = (str(estimate.strategy), "–", "–", "–", "–", "cannot run, see below")
         return BarRow(estimate.strategy, cells, tone="muted")
     safe = " · ".join(
         word
@@ -163,7 +163,7 @@ def about_command(estimate: Estimate, prediction: Forecast) -> Text:
         text.append(f"{estimate.advice}\n")
     if estimate.feasible and estimate.memory_reason:
         text.append(f"memory: {estimate.memory_reason}\n", "dim")
-    text.append(f"time rests on {estimate.rests_on}", "dim")
+    text.append(f"time based on {estimate.rests_on}", "dim")
     for figure in prediction.missing_figures:
         text.append(f"\n{figure.sentence}", "dim")
     return text
@@ -236,10 +236,10 @@ def confirmation(
         lines.append(Text(f"{kept} kept, empty"))
     if reason is not None:
         label = "the word" if word_to_type(paths) == PLAIN_WORD else "its name"
-        lines.append(Text(f"Type {label} because {reason}."))
+        lines.append(Text(f"Type {label}, because {reason}."))
     if _is_long(paths):
         lines.append(Text(f"It is in {displayable(os.path.dirname(paths[0]))}"))
-    return lines, "What is deleted cannot be brought back."
+    return lines, "A deletion cannot be undone."
 
 
 def _is_long(paths: Sequence[str]) -> bool:
@@ -287,9 +287,9 @@ class PreviewScreen(BaseScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "What is in the directories and what deleting it would cost with each strategy. Times are "
-        "ranges; see below the table what they rest on. Races: safe even if somebody hostile "
-        "writes in the tree meanwhile. Mounts: stops at other file systems. Enter asks for "
+        "The content of the directories, and the cost of deleting it with each strategy. Times "
+        "are ranges; the line below the table names their source. Races: safe even while a "
+        "hostile user writes in the tree. Mounts: stops at other file systems. Enter asks for "
         "confirmation; nothing is deleted before that."
     )
 
@@ -347,7 +347,10 @@ class PreviewScreen(BaseScreen):
         self.set_timer(_PATIENCE_S, self._show_no_answer)
         if self._died is not None and self._died.options.filters.active:
             error = BadInput(
-                "This job took only what matched, and that is not counted here.",
+                (
+                    "This job deleted only entries that match its filters, and these are not "
+                    "counted here."
+                ),
                 f"tui-fs resume {self._died.job_id} continues it.",
             )
             self._refuse(error)
@@ -361,7 +364,7 @@ class PreviewScreen(BaseScreen):
 
     def _show_no_answer(self) -> None:
         if self._survey is None and not self._is_refused:
-            about = "The file system has not answered yet. Nothing was touched; esc goes back."
+            about = "The file system has not answered yet. Nothing was deleted; esc goes back."
             self.query_one("#about", Static).update(Text(about, style="bold"))
 
     @work(thread=True, exclusive=True, group="check")
@@ -429,7 +432,7 @@ class PreviewScreen(BaseScreen):
         if not needs_measuring(self._paths[0], survey.totals.entries):
             return
         if self.settings.read_only:
-            self._note = "--read-only writes nothing"
+            self._note = "--read-only allows no writes"
         else:
             self._note = "it is being measured…"
             self._predict(survey)
@@ -481,7 +484,7 @@ class PreviewScreen(BaseScreen):
         about.add_class("refused")
         rows = self.query_one(BarTable)
         rows.set_rows(())
-        rows.empty_text = "nothing was touched; esc goes back"
+        rows.empty_text = "nothing was deleted; esc goes back"
 
     def _show(self) -> None:
         survey, prediction = self._survey, self._forecast
@@ -558,11 +561,11 @@ class PreviewScreen(BaseScreen):
         if not is_shown or targets is not self._targets or choices is not self._choices:
             return  # the user has moved on
         if not survey.finished:
-            reason = "it has not been counted to the end"
+            reason = "counting is not complete"
         lines, consequence = confirmation(self._paths, survey, estimate, options, reason)
         word = word_to_type(self._paths) if reason is not None else None
         label = "Empty it" if options.keep_root else "Delete"
-        dialog = ConfirmDialog("Delete for ever?", lines, consequence, word, yes_label=label)
+        dialog = ConfirmDialog("Delete permanently?", lines, consequence, word, yes_label=label)
         name_typed = word is not None
 
         def answered(yes: bool | None) -> None:
@@ -599,7 +602,7 @@ class PreviewScreen(BaseScreen):
 
     def _watch(self, app: App[None], folder: JobFolder | None) -> None:
         if folder is None:
-            app.notify("Left before the job began: nothing was deleted.", markup=False)
+            app.notify("You left before the job began: nothing was deleted.", markup=False)
         elif self.is_attached and self.is_current:
             app.switch_screen(RunScreen(folder, self.settings))
         else:
@@ -633,8 +636,8 @@ class CallsScreen(BaseScreen):
 
     KEYS: ClassVar = (("esc", "back"),)
     EXPLANATION = (
-        "How often each system call is expected, all processes of the strategy together. "
-        "Calls of the programs' start, of memory and closes are one line: about how many."
+        "The expected number of each system call, summed over all processes of the strategy. "
+        "Calls for program start-up, memory and closing files share one approximate line."
     )
 
     BINDINGS = [Binding("escape,q,c,left,h", "app.pop_screen", tooltip="Go back")]

@@ -32,9 +32,9 @@ _GROUP = "profile"
 def begin_profile(app: App[None], settings: Settings) -> None:
     """Profile this program for ten seconds in the background, then show the result."""
     if any(worker.group == _GROUP and not worker.is_finished for worker in app.workers):
-        app.notify("tui-fs is being looked at already.")
+        app.notify("tui-fs is being profiled already.")
         return
-    app.notify(f"Looking where the next {SECONDS} seconds of tui-fs go: carry on.")
+    app.notify(f"Profiling tui-fs for {SECONDS} seconds; continue your work.")
     app.run_worker(partial(_profile_and_show, app, settings), group=_GROUP, thread=True)
 
 
@@ -54,9 +54,9 @@ class ProfileScreen(BaseScreen):
 
     KEYS: ClassVar = (("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
-        "Where tui-fs itself has spent ten seconds, as py-spy has seen it a hundred times a "
-        "second. Total is a function with all that it calls, itself without. Time in which it "
-        "waited is left out. The file holds the same for other programs."
+        "Where tui-fs itself spent ten seconds, sampled by py-spy a hundred times a second. "
+        "Total: a function with all functions it calls; itself: the function alone. Waiting "
+        "time is left out. The file contains the same samples for other programs."
     )
 
     BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back")]
@@ -67,7 +67,7 @@ class ProfileScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list and the path of the files."""
-        yield BarTable(_COLUMNS, empty_text="tui-fs did nothing but wait", id="flames")
+        yield BarTable(_COLUMNS, empty_text="tui-fs only waited", id="flames")
         kept = f"raw stacks, for speedscope too: {displayable(self._profile.folder)}"
         yield Static(muted(kept), id="kept")
 

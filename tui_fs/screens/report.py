@@ -31,9 +31,9 @@ _LABEL_CELLS = 13
 _PATHS_SHOWN = 3
 _HEADLINES = {
     "done": "DONE",
-    "partial": "PARTIAL: not everything is gone",
+    "partial": "PARTIAL: not everything was deleted",
     "cancelled": "CANCELLED",
-    "refused": "REFUSED: nothing was touched",
+    "refused": "REFUSED: nothing was deleted",
     "died": "DIED: the job ended without a report",
 }
 
@@ -161,7 +161,7 @@ def _time(report: dict[str, Any]) -> str:
     if report["paused_s"]:
         words[0] += f" and {duration(report['paused_s'])} paused"
     if report["held_back_s"]:
-        words[0] += f", {duration(report['held_back_s'])} of it held back"
+        words[0] += f", {duration(report['held_back_s'])} of it throttled"
     low, high = report["predicted"]["seconds_low"], report["predicted"]["seconds_high"]
     if low is not None:
         words.append(f"predicted {duration_span(low, high)}")
@@ -206,15 +206,15 @@ class ReportScreen(BaseScreen):
 
     KEYS: ClassVar = (("↑↓", "scroll"), ("e", "errors"), ("J", "jobs"), ("esc", "back"))
     EXPLANATION = (
-        "How the job ended: what is gone, what is not and why, how long it took beside the "
-        "prediction, the space that came back, and every system call. Counts called exact were "
-        "counted by the kernel; by difference means survey before minus survey after. "
-        "Calls of the programs' start, of memory and closes are one line."
+        "How the job ended: what was deleted, what was not and why, the time compared with the "
+        "prediction, the freed space, and every system call. Exact counts come from the kernel; "
+        "counts by difference are the survey before minus the survey after. Calls for program "
+        "start-up, memory and closing files share one line."
     )
 
     BINDINGS = [
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
-        Binding("r", "resume", tooltip="Go on with what a job left that died (asks first)"),
+        Binding("r", "resume", tooltip="Resume a job that died (asks first)"),
         Binding("e", "errors", tooltip="Show what could not be deleted"),
         *SCROLL_BINDINGS,
         *PAGE_BINDINGS,
@@ -255,7 +255,7 @@ class ReportScreen(BaseScreen):
         self._snapshot, self._died = snapshot, died
         if died is not None and read_only_reason(by_option=self.settings.read_only) is None:
             self.query_one(Footer).keys = (
-                ("r", "go on with the rest…"),
+                ("r", "resume…"),
                 *self.KEYS,
                 ("?", "help"),
             )
@@ -276,7 +276,7 @@ class ReportScreen(BaseScreen):
     def action_resume(self) -> None:
         """Preview the rest of a dead job, with its strategy and options."""
         if self._died is None:
-            self.notify("Only a job that died can be taken up again.", markup=False)
+            self.notify("Only a job that died can be resumed.", markup=False)
         elif (reason := read_only_reason(by_option=self.settings.read_only)) is not None:
             self.notify(f"Deleting is switched off: {reason}.", markup=False)
         else:
@@ -291,7 +291,7 @@ class ErrorsScreen(BaseScreen):
     """The failures of a job so far, grouped by meaning."""
 
     KEYS: ClassVar = (("↑↓", "scroll"), ("esc", "back"))
-    EXPLANATION = "Entries that could not be deleted, by what was tried and why it failed."
+    EXPLANATION = "Entries that could not be deleted, grouped by the failed call and the error."
 
     BINDINGS = [
         Binding("escape,q,e,left,h", "app.pop_screen", tooltip="Go back"),
@@ -306,7 +306,7 @@ class ErrorsScreen(BaseScreen):
         """Lay out one paragraph for each group."""
         with VerticalScroll(id="body"):
             if not self._snapshot.failures and not self._snapshot.tool_lines:
-                yield Static(muted("Nothing has failed."))
+                yield Static(muted("No failures."))
             for group in self._snapshot.failures:
                 text = Text(f"{count(group.number)} × {group.operation}: ", style="bold")
                 text.append(f"{meaning(group.error)}\n", "not bold")

@@ -56,7 +56,7 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
 def throttle_label(throttled: Throttled) -> str:
     """Return why a gentle job waits."""
     share = f"{throttled.pressure_percent:.0f} % of the time"
-    return f"others wait for the {throttled.resource}, {share}"
+    return f"other processes wait for the {throttled.resource}, {share}"
 
 
 def pace_words(pace: Pace) -> str:
@@ -234,18 +234,24 @@ class RunScreen(BaseScreen):
         ("q", "leave (job continues)"),
     )
     EXPLANATION = (
-        "A job at work. It runs in a process of its own: leave this screen, quit, or lose the "
-        "connection, and it continues; J lists all jobs. The table counts every system call of "
-        "the strategy's processes beside what was predicted; its title says who counts. "
-        "Calls of the programs' start, of memory and closes are one line."
+        "The progress of a job. The job runs in its own process and continues when you leave "
+        "this screen, quit or lose the connection; J lists all jobs. The table compares every "
+        "system call of the strategy's processes with the prediction; its title names the "
+        "counter. Calls for program start-up, memory and closing files share one line."
     )
 
     BINDINGS = [
-        Binding("p", "pause", tooltip="Stop the strategy's processes, or let them go on"),
-        Binding("g", "gentle", tooltip="Hold the job back while others wait, or no longer"),
-        Binding("n", "nicer", tooltip="Rank the tools lower: half, idle, then normal again"),
+        Binding("p", "pause", tooltip="Pause or resume the strategy's processes"),
+        Binding(
+            "g",
+            "gentle",
+            tooltip="Pause the job while other processes wait for the disk, or stop doing so",
+        ),
+        Binding(
+            "n", "nicer", tooltip="Lower the priority of the tools: half, idle, then normal again"
+        ),
         Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4 …, then automatic"),
-        Binding("c", "cancel", tooltip="End the job for good (asks first)"),
+        Binding("c", "cancel", tooltip="Cancel the job; it cannot be resumed (asks first)"),
         Binding("e", "errors", tooltip="Show what could not be deleted"),
         Binding("q,escape", "leave", tooltip="Leave; the job continues"),
     ]
@@ -290,7 +296,9 @@ class RunScreen(BaseScreen):
             self.post_message(Failed(error))
         except OSError as error:
             sentence = f"The journal of job {self._folder.job_id} cannot be read: {error.strerror}."
-            self.post_message(Failed(JobFailed(sentence, "The job continues without being shown.")))
+            self.post_message(
+                Failed(JobFailed(sentence, "The job continues, but its progress cannot be shown."))
+            )
 
     def on_screen_resume(self) -> None:
         """Show the report if the job ended behind another screen."""
@@ -356,11 +364,11 @@ class RunScreen(BaseScreen):
         """Ask, then cancel."""
         dialog = ConfirmDialog(
             "Cancel this job?",
-            ["What has been deleted so far stays deleted; the rest stays."],
+            ["Entries already deleted stay deleted; the others remain."],
             "The job cannot be resumed afterwards; p pauses it instead.",
             None,
             yes_label="Cancel the job",
-            no_label="No, let it run",
+            no_label="No, keep it running",
         )
         self.app.push_screen(dialog, self._cancel_confirmed)
 

@@ -57,16 +57,16 @@ class Selection:
             return ""
         above = self.around(path)
         if above is not None:
-            return f"{displayable(above)} is marked, and this lies inside it."
+            return f"{displayable(above)} is marked, and this directory is inside it."
         inside = [mark for mark in self if is_within(mark, path)]
         if len(self) - len(inside) >= MOST_TARGETS:
-            return f"{MOST_TARGETS:,} are marked; that is as many as one job takes."
+            return f"{MOST_TARGETS:,} are marked, the maximum for one job."
         for mark in inside:
             del self._sizes[mark]
         self._sizes[path] = size
         if not inside:
             return ""
-        return f"It holds {counted(len(inside), 'marked directory', 'marked directories')}: " + (
+        return f"It contains {counted(len(inside), 'marked directory', 'marked directories')}: " + (
             "that mark is replaced by this one."
             if len(inside) == 1
             else "those marks are replaced by this one."
@@ -135,7 +135,7 @@ def marks_line(
     if marks:
         line.append(f"* {marks.in_words()}", "bold")
         is_inside = path != "" and any(is_within(path, mark) for mark in marks)
-        line.append(" · this lies in a marked one" if is_inside else "", "bold")
+        line.append(" · inside a marked directory" if is_inside else "", "bold")
         line.append(f" · {hint}", "dim")
     if search:
         line.append("   " if marks else "")

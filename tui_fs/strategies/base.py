@@ -214,8 +214,8 @@ def path_limit(name: str, longest_bytes: int) -> tuple[str, ...]:
     if longest_bytes < PATH_MAX_BYTES:
         return ()
     return (
-        f"{name} works by path and stops at {PATH_MAX_BYTES:,} bytes; "
-        f"the longest here has {longest_bytes:,}",
+        f"{name} works by path, and paths end at {PATH_MAX_BYTES:,} bytes; the longest here has "
+        f"{longest_bytes:,}",
     )
 
 

@@ -39,7 +39,7 @@ class Find(Strategy):
     gnu_tools = ("find",)
     measured_with = {"find": "find (GNU findutils) 4.9"}
     memory_reason = FTS_MEMORY
-    trade_off = "it removes the same names by the same calls; it is there for filters"
+    trade_off = "same names, same calls; useful with filters"
     rank = 2
     cost = CostRelation(0.0015, 1.0, (0.9, 1.3), (0.9, 2.5))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=True)

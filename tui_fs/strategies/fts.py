@@ -10,7 +10,7 @@ FTS_SORTED_ABOVE = 10_000
 """fts sorts the names of larger directories by inode
 (FTS_INODE_SORT_DIR_ENTRIES_THRESHOLD)."""
 
-FTS_MEMORY = "up to 100,000 names of a directory are held at a time"
+FTS_MEMORY = "keeps up to 100,000 names of a directory in memory"
 
 COMMAND_BYTES = 131_072
 """xargs and find -exec + fill a command line up to this (findutils, lib/buildcmd.c: 128 KiB)."""

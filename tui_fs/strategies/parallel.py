@@ -76,8 +76,8 @@ class Parallel(Strategy):
     name = StrategyName("parallel")
     tools = (ENGINE, "rmdir")
     measured_with = {ENGINE: f"{ENGINE} 0.1"}
-    memory_reason = "its threads hold up to 32 MiB of names at a time"
-    trade_off = "what several threads gain differs from one file system to the next"
+    memory_reason = "its threads keep up to 32 MiB of names in memory"
+    trade_off = "the gain of several threads depends on the file system"
     rank = 3
     has_threads = True
     cost = CostRelation(0.002, 1.0, (0.1, 1.0), (0.1, 1.0))

@@ -79,7 +79,7 @@ class Rm(Strategy):
     gnu_tools = ("rm", "find")
     measured_with = {"rm": "rm (GNU coreutils) 9.1", "find": "find (GNU findutils) 4.9"}
     memory_reason = FTS_MEMORY
-    trade_off = "it removes the same names, one after the other"
+    trade_off = "it removes the same names one by one"
     rank = 1
     cost = CostRelation(0.001, 1.0, (1.0, 1.0), (1.0, 1.0))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=False)

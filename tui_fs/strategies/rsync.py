@@ -79,10 +79,10 @@ class Rsync(Strategy):
     tools = ("rsync", "rmdir")
     measured_with = {"rsync": "rsync  version 3.5"}
     own_processes = 3
-    memory_reason = "names of a directory are held, and until the end all removed paths"
+    memory_reason = "keeps the names of a directory in memory, and all removed paths until the end"
     trade_off = (
-        "it keeps lists in memory, asks for the status of every file, and then removes one "
-        "after the other as rm does"
+        "it builds lists in memory, checks the status of every file, and then removes the files "
+        "one by one as rm does"
     )
     rank = 5
     cost = CostRelation(0.01, 1.15, (1.1, 1.6), (1.1, 2.5))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RECORD_FORMAT = 4
 """The version of docs/record-format.md that `records` describes."""
 
-_REINSTALL = "Install tui-fs again, so that both are of one version."
+_REINSTALL = "Reinstall tui-fs, so that both have the same version."
 _MAX_ERROR_BYTES = 300
 _EXIT_TIMEOUT_S = 0.5
 """Time for the process to exit after it has closed its output."""
@@ -118,7 +118,7 @@ class EngineScan:
         self._has_header = True
 
     def _other_format(self) -> TuiFsError:
-        sentence = f"The engine {displayable(self._program)} is not the one that tui-fs needs."
+        sentence = f"The engine {displayable(self._program)} has a different version from tui-fs."
         return TuiFsError(sentence, _REINSTALL)
 
     def _died(self) -> TuiFsError:

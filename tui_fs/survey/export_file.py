@@ -85,7 +85,7 @@ def _name(place: int, partial: str, name: str, path: str, overwrites: bool) -> N
             os.link(partial, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
             return
         except FileExistsError as error:
-            raise BadInput(f"{displayable(path)} has appeared meanwhile.", "Try again.") from error
+            raise BadInput(f"{displayable(path)} was created meanwhile.", "Try again.") from error
         except OSError as error:
             if error.errno not in _WITHOUT_LINKS:
                 raise
@@ -94,4 +94,4 @@ def _name(place: int, partial: str, name: str, path: str, overwrites: bool) -> N
 
 
 def _reason(error: OSError | ValueError) -> str:
-    return os.strerror(error.errno or 0) if isinstance(error, OSError) else "it is no path"
+    return os.strerror(error.errno or 0) if isinstance(error, OSError) else "it is not a path"

@@ -494,7 +494,7 @@ class NcduFile:
         for unsupported in _UNSUPPORTED_FORMATS:
             if magic.startswith(unsupported.magic):
                 raise BadInput(
-                    f"{self.shown} is {unsupported.description}, which is not read.",
+                    f"{self.shown} is {unsupported.description}, which cannot be imported.",
                     f"Convert it: {unsupported.convert.format(shell_quoted((path,)))}",
                 )
 
@@ -665,7 +665,7 @@ class NcduReader:
                 f"{self._shown} is not in the export format of ncdu.",
                 "ncdu -o FILE and tui-fs survey --export write it.",
             ) from error
-        damage = "breaks off, or is damaged," if self._is_at_end else "is damaged"
+        damage = "is incomplete or damaged" if self._is_at_end else "is damaged"
         raise BadInput(
             f"{self._shown} {damage} at byte {self.offset:,}.", "Export it again."
         ) from error

@@ -190,7 +190,7 @@ def _exclusive_measurement() -> Iterator[None]:
     """Lock out other measurements of this user; Refused if one is running."""
     state = state_directory()
     if not made_private(os.path.join(state, "calibrations")):
-        raise Refused(f"{displayable(state)} is not this user's alone.")
+        raise Refused(f"{displayable(state)} is not private to you.")
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     lock = os.open(os.path.join(state, "measuring"), flags, 0o600)
     try:

@@ -135,7 +135,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
     """
     factor = took_s * predicted.learned_factor / predicted.seconds
     if not 1 / FACTOR_BELIEVED <= factor <= FACTOR_BELIEVED:
-        return "it is too far off to be a matter of prices"
+        return "it deviates too much to be a calibration error"
     if not filesystem.identity:
         return "the file system does not answer"
     with _exclusive_access():
@@ -143,7 +143,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
         if own is None:
             return "what deleting costs there was never measured"
         if own.measured_at != predicted.measured_at:
-            return "it was predicted by other prices"
+            return "it was predicted with other unit costs"
         strategy = predicted.strategy
         refined = own.experience.get(strategy, LearnedFactor()).refined(factor)
         experience = {**own.experience, strategy: refined}
@@ -156,7 +156,7 @@ def _exclusive_access() -> Iterator[None]:
     """Lock the stored calibrations against other processes."""
     place = _place()
     if not made_private(place):
-        raise TuiFsError(f"{displayable(place)} is not this user's alone.")
+        raise TuiFsError(f"{displayable(place)} is not private to you.")
     directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)

@@ -58,7 +58,10 @@ def _shell_for_each(results: Results) -> Judgement:
     return judged(
         started >= 2 * files,
         f"{started:,} programs started for {files:,} files, find among them",
-        "find forks and becomes the program itself; a shell would be one more program each time.",
+        (
+            "find forks and executes the program itself; a shell would be an additional program "
+            "each time."
+        ),
     )
 
 
@@ -68,8 +71,8 @@ def _path_searched(results: Results) -> Judgement:
     return judged(
         failed > 0 and failed % files == 0 and by_path == 0,
         f"{failed:,} execve failed for {files:,} files, {by_path:,} with an absolute path",
-        f"{failed // files:,} directories of PATH come before that of file here, "
-        "in the text it was one.",
+        f"{failed // files:,} directories of PATH precede the directory of file here; in the "
+        "published run it was one.",
     )
 
 
@@ -83,7 +86,9 @@ def _one_for_a_batch(results: Results) -> Judgement:
             started = results.successes(key, "execve")
             holds = holds and started == expected
             parts.append(f"{started:,} in batches of {batch:,.0f}, {expected:,} expected")
-    return judged(holds, "; ".join(parts), "No shell is around the commands here: one less.")
+    return judged(
+        holds, "; ".join(parts), "Here no shell surrounds the commands: one program less."
+    )
 
 
 def _mostly_waiting(results: Results) -> Judgement:
@@ -92,7 +97,10 @@ def _mostly_waiting(results: Results) -> Judgement:
     return judged(
         all(max(each.values()) == each.get("wait4") for each in seconds),
         f"{waits[0]:.1f} % one by one, {waits[1]:.1f} % in batches",
-        "It is no work: what find and xargs wait for is done, and counted, in other processes.",
+        (
+            "Waiting is not work: find and xargs wait for processes whose calls are counted "
+            "separately."
+        ),
     )
 
 
@@ -123,7 +131,7 @@ CLAIMS = (
     Claim(
         "-exec … ; takes about a hundred times as long as xargs.",
         "84.764 s against 0.860 s for 200,000 files: 99 times",
-        time_ratio("exec-name", "xargs", *_NEARLY_100, reason="It is what a start of file costs."),
+        time_ratio("exec-name", "xargs", *_NEARLY_100, reason="The cost of starting file."),
     ),
     Claim(
         "-exec … + is as fast as xargs.",
@@ -133,18 +141,18 @@ CLAIMS = (
             "xargs",
             1 / _SAME_FACTOR,
             _SAME_FACTOR,
-            reason="find goes on while xargs waits for the program; with + it waits itself.",
+            reason="find continues while xargs waits for the program; with + find itself waits.",
         ),
     ),
     Claim(
-        "It is not the caches: a second pass takes as long.",
+        "Caches are not the cause: a second pass takes as long.",
         "84.764 s, then 85.722 s",
         time_ratio("exec-name-again", "exec-name", 1 / _SAME_FACTOR),
     ),
-    Claim("-exec … ; starts a shell for each file.", "said, not counted", _shell_for_each),
+    Claim("-exec … ; starts a shell for each file.", "stated, not measured", _shell_for_each),
     Claim(
-        "A program given by its name is searched for in PATH for each file, and fails in "
-        "every directory before its own.",
+        "A program given by name is searched for in PATH for each file; execve fails in every "
+        "directory before its own.",
         "400,001 execve for 200,000 files, 200,000 of them failed",
         _path_searched,
     ),
@@ -154,7 +162,7 @@ CLAIMS = (
         _one_for_a_batch,
     ),
     Claim(
-        "No call takes as much time as wait4, the waiting for what was started.",
+        "No call takes as much time as wait4, waiting for the started processes.",
         "wait4: 96.80 % one by one, 99.55 % in batches",
         _mostly_waiting,
     ),
@@ -163,19 +171,21 @@ CLAIMS = (
         "15,811,808 for 200,000 files, 79 each; 24,910 for 10,000 in batches, 2.5 each",
         _calls_for_a_file,
     ),
-    Claim("A few files are no trouble for -exec … ;.", "just fine", _few_are_fine),
+    Claim("For a few files, -exec … ; is fast enough.", "just fine", _few_are_fine),
     Claim(
-        "With rm it is the same as with file.",
-        "taken for granted; file spares making the files anew",
-        time_ratio("rm-each", "rm-xargs", _TENFOLD, reason="Deleting takes its time both ways."),
+        "rm behaves like file.",
+        "assumed; with file the files need not be created again",
+        time_ratio(
+            "rm-each", "rm-xargs", _TENFOLD, reason="Deleting itself takes time either way."
+        ),
     ),
     Claim(
-        "xargs takes every word of a name with spaces for a file.",
+        "xargs treats every word of a name with spaces as a file.",
         "four errors for one such name",
         _leaves("spaces-left", SPACED_FILES),
     ),
     Claim(
-        "With -print0 and xargs -0 names with spaces are no trouble.",
+        "With -print0 and xargs -0, names with spaces work.",
         "both files were found",
         _leaves("spaces-print0-left", 0),
     ),
@@ -244,7 +254,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
         # First: if file is not installed, the runner leaves out the rest.
         _step("exec-path", "-exec /…/file {} ;", by_path["each"], counting=calls, share=share),
         _step("exec-name", "-exec file {} ;", by_name["each"], counting=times, share=share),
-        _step("exec-name-again", "-exec file {} ;, once more", by_name["each"], share=share),
+        _step("exec-name-again", "-exec file {} ;, second pass", by_name["each"], share=share),
         *(_batched(batch, counted, share) for batch in on_part),
     )
     of_whole = (
@@ -316,7 +326,7 @@ def _filtering(rounds: int) -> tuple[Trial, ...]:
             (
                 _step(f"grow-{key}", "make some logs large", grow),
                 _step(f"logs-{key}", f"large logs: {_RM_TITLES[key]}", commands),
-                _step(f"logs-{key}-left", f"what {key} left of the logs", _LEFT),
+                _step(f"logs-{key}-left", f"logs that {key} left", _LEFT),
             ),
             tree=tree,
             rounds=rounds,
@@ -332,9 +342,9 @@ _SPACED = (
         ((_ALL_FILES, ("xargs", _RM)),),
         expects=frozenset({_XARGS_FAILED}),
     ),
-    _step("spaces-left", "what is left of names with spaces", _LEFT),
+    _step("spaces-left", "remaining names with spaces", _LEFT),
     _step("spaces-print0", "-print0 | xargs -0 rm", _PRINT0),
-    _step("spaces-print0-left", "what is left after -print0", _LEFT),
+    _step("spaces-print0-left", "remaining names after -print0", _LEFT),
 )
 
 
@@ -345,8 +355,8 @@ def _views(results: Results) -> tuple[View, ...]:
     return (
         TableView("file on every file", (*of_file, "batches"), (*times, Measure.CALLS)),
         CurveView("Names in a batch", curve, Measure.SECONDS, "names that xargs gives to one file"),
-        CallsView("One by one, and in batches", ("exec-name", "batches", "exec-path")),
-        BarsView("The same with rm", _keys(results, "rm-"), Measure.SECONDS),
+        CallsView("One by one and in batches", ("exec-name", "batches", "exec-path")),
+        BarsView("With rm", _keys(results, "rm-"), Measure.SECONDS),
         TableView("A few large logs among small ones", _keys(results, "logs-"), times),
         TableView("Names with spaces", _keys(results, "spaces"), (Measure.SECONDS,)),
     )
@@ -372,7 +382,7 @@ def _published(key: str, *seconds: float) -> tuple[Published, ...]:
 EXPERIMENT = Experiment(
     name="exec-vs-xargs",
     title="find -exec against xargs",
-    question="What does a process for every file cost, and what do batches save?",
+    question="What does one process per file cost, and how much do batches save?",
     source="“No arguments here – use xargs for file management performance”, a blog post by Jared, "
     "a database administrator; undated",
     needs=("file, rm, find and xargs", "root and bpftrace for the time in each system call"),

@@ -42,7 +42,7 @@ _COMMANDS: dict[str, tuple[str, tuple[Pipeline, ...]]] = {
         "copy in, and write back",
         ((("rsync", "-a", "{tree}/", "{empty}/"),), (("sync", "-f", "{empty}"),)),
     ),
-    "resync": ("copy again: nothing is new", ((("rsync", "-a", "{tree}/", "{empty}/"),),)),
+    "resync": ("copy again, with nothing new", ((("rsync", "-a", "{tree}/", "{empty}/"),),)),
     "find": ("count all entries", ((("find", "{empty}"), ("wc", "-l")),)),
     "find-again": ("count them again", ((("find", "{empty}"), ("wc", "-l")),)),
     "backups": (
@@ -94,7 +94,11 @@ def _gains_more_by_name(results: Results) -> Judgement:
     )
     holds = by_name > 1 and by_name >= _MUCH_MORE * plain
     reason = (
-        "" if holds else "This tree is new and small; the text's had 15,000,000 files, and years."
+        ""
+        if holds
+        else (
+            "This tree is new and small; the published one had 15,000,000 files and was years old."
+        )
     )
     return judged(
         holds,
@@ -194,7 +198,7 @@ EXPERIMENT = Experiment(
     name="ext4-vs-xfs",
     title="ext4, XFS and btrfs with many small files",
     question="Is XFS faster than ext4 at copying, searching and deleting many files? (Here the "
-    "copy is made within one file system, of at most 200,000 files; it lies in an image file on "
+    "copy is within one file system, of at most 200,000 files, in an image file on "
     "this machine's disk. Compare the ratios, not the seconds.)",
     source="Popstas, notes on Linux, 1 December 2017",
     needs=("root", "mkfs.ext4 and mkfs.xfs; mkfs.btrfs for btrfs", "rsync"),
@@ -208,7 +212,7 @@ EXPERIMENT = Experiment(
             _xfs_is_faster("copy"),
         ),
         Claim(
-            "XFS is faster when they are copied again and nothing is new.",
+            "XFS is faster when they are copied again with nothing new.",
             "0.74 of ext4's time: 4:12 min, 5:40 min",
             _xfs_is_faster("resync"),
         ),
@@ -233,7 +237,7 @@ EXPERIMENT = Experiment(
             _xfs_is_faster("backups"),
         ),
         Claim(
-            "By name the gain is far greater than at a search for all entries.",
+            "The gain is far greater when searching by name than when listing all entries.",
             "About 15 times as fast, where 2 was expected",
             _gains_more_by_name,
         ),
@@ -243,7 +247,7 @@ EXPERIMENT = Experiment(
             _xfs_is_faster("rm"),
         ),
         Claim(
-            "The same number of entries is found on each file system.",
+            "Each file system lists the same number of entries.",
             "1,185,847 on ext4 and on XFS",
             _finds_the_same,
         ),

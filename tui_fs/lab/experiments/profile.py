@@ -91,8 +91,8 @@ def _views(results: Results) -> tuple[View, ...]:
     return (
         FlameView("Where the time goes in shutil.rmtree", RAW_FILE),
         FlameView("The same with the C functions, which name the system calls", NATIVE_FILE),
-        TableView("Alone, and with py-spy looking", KEYS, measures),
-        BarsView("What the look costs", KEYS, Measure.SECONDS),
+        TableView("Alone and while profiled by py-spy", KEYS, measures),
+        BarsView("The cost of profiling", KEYS, Measure.SECONDS),
         CallsView("System calls of shutil.rmtree", (ALONE,)),
     )
 
@@ -104,39 +104,39 @@ EXPERIMENT = Experiment(
     trials=_trials,
     tools=("python", "py-spy"),
     needs=(
-        "py-spy, which comes with tui-fs, and the right to look at a process that one has started "
-        "oneself: root has it, others where kernel.yama.ptrace_scope is 0 or 1",
+        "py-spy, which is installed with tui-fs, and permission to trace a child process: root, "
+        "or any user if kernel.yama.ptrace_scope is 0 or 1",
     ),
     claims=(
         Claim(
-            "Python is not what takes the processor's time: most of it passes in the kernel.",
+            "Most of the processor time is spent in the kernel, not in Python.",
             "",
             _is_in_the_kernel,
         ),
         Claim(
-            "An entry costs one system call, the one that removes it; opening and reading "
-            "directories adds less than a fifth.",
+            "An entry costs one system call, its removal; opening and reading directories add "
+            "less than a fifth.",
             "",
             _is_one_call_each,
         ),
         Claim(
-            "To be looked at takes less than twice the time.",
+            "Profiling less than doubles the time.",
             "",
             time_ratio(
                 RAW,
                 ALONE,
                 at_most=2.0,
-                reason="The start of py-spy and writing its file are among that.",
+                reason="This includes starting py-spy and writing its file.",
             ),
         ),
         Claim(
-            "To see the C functions, too, takes twice that time or more.",
+            "Including the C functions takes at least twice that time.",
             "",
             time_ratio(
                 NATIVE,
                 RAW,
                 at_least=2.0,
-                reason="py-spy unwinds the stack of C functions while the process stands still.",
+                reason="py-spy stops the process while it unwinds the stack of C functions.",
             ),
         ),
     ),

@@ -86,8 +86,8 @@ def _fewest_calls_are_fastest(results: Results) -> Judgement:
     fewest, *_ = _at_least_two(results, Measure.CALLS)
     fastest, *_ = _at_least_two(results, Measure.SECONDS)
     here = (
-        f"{fewest} makes the fewest, {results.total_calls(fewest):,}; "
-        f"{fastest} is the fastest, {results.median(fastest):.2f} s"
+        f"{fewest} makes the fewest calls, {results.total_calls(fewest):,}; {fastest} is the "
+        f"fastest, {results.median(fastest):.2f} s"
     )
     if fewest == fastest:
         return judged(True, here)
@@ -140,7 +140,7 @@ def _views(results: Results) -> tuple[View, ...]:
 EXPERIMENT = Experiment(
     name="race-your-strategies",
     title="A race of your strategies",
-    question="Which way of deleting is the fastest for a tree like yours?",
+    question="Which strategy is the fastest for a tree like yours?",
     trials=_trials,
     tools=tuple(sorted({tool for strategy in STRATEGIES.values() for tool in strategy.tools})),
     claims=(
@@ -150,13 +150,21 @@ EXPERIMENT = Experiment(
             faster(Rsync.name, Rm.name),
         ),
         Claim(
-            "One rm is faster than find and xargs, which start many.",
+            "A single rm is faster than find and xargs, which start many.",
             "",
             faster(Rm.name, Xargs.name),
         ),
-        Claim("What makes the fewest system calls is the fastest.", "", _fewest_calls_are_fastest),
-        Claim("Each removes every entry by a call of its own.", "", _each_entry_is_removed),
-        Claim("The slowest takes less than twice the time of the fastest.", "", _are_alike),
+        Claim(
+            "The strategy with the fewest system calls is the fastest.",
+            "",
+            _fewest_calls_are_fastest,
+        ),
+        Claim(
+            "Every strategy makes one call for each entry it removes.", "", _each_entry_is_removed
+        ),
+        Claim(
+            "The slowest strategy takes less than twice the time of the fastest.", "", _are_alike
+        ),
     ),
     views=_views,
     takes_target=True,

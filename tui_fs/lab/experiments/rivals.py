@@ -184,7 +184,7 @@ def _finishes_the_chain(results: Results) -> Judgement:
     chains = [key for key in chains if key in results.measured]
     done = [key for key in chains if results.has(key)]
     if not done:
-        raise NotMeasured("the engine has deleted no chain")
+        raise NotMeasured("the engine did not delete a chain")
     others = [
         tool
         for tool in _DELETING
@@ -197,7 +197,7 @@ def _finishes_the_chain(results: Results) -> Judgement:
 def _counts_faster(results: Results) -> Judgement:
     known = [tool for tool in _FASTEST_OF if results.has(_counting_key(tool))]
     if not known:
-        raise NotMeasured("no other tool that counts was measured")
+        raise NotMeasured("no other counting tool was measured")
     fastest = min(known, key=lambda tool: results.median(_counting_key(tool)))
     ratio = _ratio(results, _counting_key(OURS), _counting_key(fastest))
     return judged(ratio <= _OF_COUNTERS, f"{ratio:.2f} of {fastest}")
@@ -211,34 +211,34 @@ def _counts_in_little_memory(results: Results) -> Judgement:
 _LARGE = ((Place.EXT4, _MANY), (Place.EXT4, _SMALL), (Place.TMPFS, _MANY), (Place.TMPFS, _SMALL))
 _CLAIMS = (
     Claim(
-        "In trees of many directories, on ext4 and tmpfs, the engine takes little more than half "
-        "of rm's time",
+        "In trees of many directories, on ext4 and tmpfs, the engine takes little more than "
+        "half the time of rm",
         f"at most {_OF_MANY}",
         _at_most(dict.fromkeys(_LARGE, _OF_MANY), RM),
     ),
     Claim(
-        "In one large directory on ext4 and tmpfs two threads win as well",
+        "In one large directory on ext4 and tmpfs, two threads are faster, too",
         f"at most {_OF_FLAT} of rm",
         _at_most({(Place.EXT4, _FLAT): _OF_FLAT, (Place.TMPFS, _FLAT): _OF_FLAT}, RM),
     ),
     Claim(
-        "Nowhere is it slower than rm",
+        "It is never slower than rm on any file system",
         f"at most {_AT_MOST} of rm on every file system and shape",
         _at_most(_all_at(_AT_MOST), RM),
     ),
     Claim(
-        "And nowhere slower than rmz",
+        "It is never slower than rmz",
         f"at most {_OF_RMZ} of rmz",
         _at_most(_all_at(_OF_RMZ), RMZ),
     ),
-    Claim("It deletes a deep chain, which some others cannot", "on all", _finishes_the_chain),
+    Claim("It deletes a deep chain, which some other tools cannot", "on all", _finishes_the_chain),
     Claim(
-        "With sizes it counts in about half of the time of the fastest of du, ncdu, gdu and dua",
+        "It counts with sizes in about half the time of the fastest of du, ncdu, gdu and dua",
         f"at most {_OF_COUNTERS}",
         _counts_faster,
     ),
     Claim(
-        "It counts in little memory",
+        "It needs little memory to count",
         f"at most {bytes_iec(_COUNTING_BYTES)}",
         _counts_in_little_memory,
     ),
@@ -282,7 +282,7 @@ def _views(results: Results) -> tuple[View, ...]:
 EXPERIMENT = Experiment(
     name="rivals",
     title="The engine and its rivals",
-    question="How long do others take to delete and to count the same trees?",
+    question="How long do other tools take to delete and to count the same trees?",
     trials=_trials,
     tools=tuple(
         sorted(
@@ -291,7 +291,7 @@ EXPERIMENT = Experiment(
         )
     ),
     needs=(
-        "the native engine, and root for the file systems that are made",
+        "the native engine, and root to create file systems",
         "find, busybox, uutils (coreutils), perl, rsync, rmz, du, ncdu, gdu, dua: each only to "
         "compare with",
     ),

@@ -106,7 +106,10 @@ def _mmap_replaces_reading(results: Results) -> Judgement:
     return judged(
         reads < directory_reads(MANY, _PREFIX),
         f"{reads:,} getdents64; {few:,} mmap for {FEW:,} files, {many:,} for {MANY:,}",
-        "Names come by getdents64. The mmap load libraries and get memory for the list.",
+        (
+            "getdents64 reads the names. The mmap calls load libraries and allocate memory for the "
+            "list."
+        ),
     )
 
 
@@ -130,8 +133,8 @@ def _reads_by_buffer(results: Results) -> Judgement:
         for files, number in expected.items()
     )
     reason = (
-        f"Names fill buffers of {GETDENTS_BUFFER_BYTES:,} bytes, and one more call finds the end; "
-        "the empty directory takes two."
+        f"Names fill buffers of {GETDENTS_BUFFER_BYTES:,} bytes; one more call finds the end, "
+        "and the empty directory takes two."
     )
     return judged(reads == expected, here, reason)
 
@@ -141,7 +144,7 @@ def _rm_makes_fewer_calls(results: Results) -> Judgement:
     return judged(
         rm < rsync,
         f"rm {rm:,}, rsync {rsync:,}",
-        "Two for each file. What it takes to start changes with the tools and the C library.",
+        "Two for each file. The calls for start-up depend on the tools and the C library.",
     )
 
 
@@ -153,7 +156,7 @@ def _waiting_adds_up(results: Results) -> Judgement:
     return judged(
         rsync_s > rm_s and waiting_s > rsync_s / 2,
         f"rm {times[0]}, rsync {times[1]}, {times[2]} of them in calls that wait",
-        "While one process waits, another one's calls are counted for the same moment.",
+        "While one process waits, the calls of another process count at the same time.",
     )
 
 
@@ -255,32 +258,32 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             "rsync deletes without an unlink for every file.",
-            "passed on from page to page; refuted by 10,000 unlink for 10,000 files",
+            "repeated on many pages; refuted by 10,000 unlink calls for 10,000 files",
             _for_each(
                 _RSYNC,
                 _UNLINK_CALLS,
-                "A name leaves its directory by unlink or unlinkat only.",
+                "Only unlink and unlinkat remove a name from a directory.",
                 expected=False,
             ),
         ),
         Claim(
             "rsync deletes without an lstat for every file.",
-            "passed on from page to page; refuted by 10,004 lstat for 10,000 files",
+            "repeated on many pages; refuted by 10,004 lstat calls for 10,000 files",
             _for_each(
                 _RSYNC,
                 _STATUS_CALLS,
-                "A newer C library calls newfstatat where a program says lstat.",
+                "A newer C library implements lstat by newfstatat.",
                 expected=False,
             ),
         ),
         Claim(
             "rsync maps the directory's contents into memory instead of reading them.",
-            "passed on from page to page; no explanation was found for it",
+            "repeated on many pages; no explanation was found",
             _mmap_replaces_reading,
         ),
-        Claim("Both use mmap, so it sets neither apart.", "rm 8 mmap, rsync 41", _both_map),
+        Claim("Both use mmap, so mmap makes no difference.", "rm 8 mmap, rsync 41", _both_map),
         Claim(
-            "rm and rsync unlink alike: once for each file.",
+            "rm and rsync unlink equally often: once for each file.",
             "10,000 unlinkat, 10,000 unlink",
             _unlink_each,
         ),
@@ -290,17 +293,17 @@ EXPERIMENT = Experiment(
             _reads_by_buffer,
         ),
         Claim(
-            "rm -rf * asks for the status of every file.",
+            "rm -rf * reads the status of every file.",
             "10,000 newfstatat for 10,000 files",
-            _for_each(_ALL, _STATUS_CALLS, "rm asks what each of its arguments is."),
+            _for_each(_ALL, _STATUS_CALLS, "rm checks the kind of each argument."),
         ),
         Claim(
-            "rm -rf of the directory itself asks for no file's status.",
-            "not in the text, which counts rm -rf * only",
+            "rm -rf of the directory itself reads the status of no file.",
+            "not in the text, which counts only rm -rf *",
             _for_each(
                 _TREE,
                 _STATUS_CALLS,
-                "Reading a directory tells the kind of each entry; rm needs no more.",
+                "Reading a directory returns the kind of each entry, which is enough for rm.",
                 expected=False,
             ),
         ),
@@ -310,7 +313,7 @@ EXPERIMENT = Experiment(
             _rm_makes_fewer_calls,
         ),
         Claim(
-            "The time in all its calls makes rsync look slower, since waiting is added, too.",
+            "The summed time of all calls makes rsync look slower, because it includes waiting.",
             "rm 0.201 s, rsync 0.626 s, 0.386 s of them in wait4",
             _waiting_adds_up,
         ),

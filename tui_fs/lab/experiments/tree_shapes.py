@@ -131,7 +131,7 @@ def _reads_by_buffer(results: Results) -> Judgement:
         expected = expected_reads(shape, results.plan(key).entries)
         holds = holds and abs(made - expected) <= max(2, expected // 100)
         parts.append(f"{shape}: {count(made)}, expected {count(expected)}")
-    reason = "Today 32 KiB are read at once, and each directory that holds something once more."
+    reason = "Today each read returns 32 KiB, and each directory with entries is read once more."
     return judged(holds, "; ".join(parts), reason)
 
 
@@ -160,7 +160,7 @@ def _keeps_names(results: Results) -> Judgement:
 def _keeps_all_names(results: Results) -> Judgement:
     less, more = (key_of(growing(number), RM, Place.TMPFS) for number in (SIZES - 2, SIZES - 1))
     if results.plan(more).entries <= FTS_ENTRIES_AT_ONCE:
-        raise NotMeasured(f"That shows above {count(FTS_ENTRIES_AT_ONCE)} names in one directory")
+        raise NotMeasured(f"Visible only above {count(FTS_ENTRIES_AT_ONCE)} names in one directory")
     sizes = [results.plan(key).entries - 1 for key in (less, more)]
     peaks = [results.median(key, Measure.PEAK_MEMORY_BYTES) for key in (less, more)]
     parts = [
@@ -168,13 +168,13 @@ def _keeps_all_names(results: Results) -> Judgement:
         for peak, size in zip(peaks, sizes, strict=True)
     ]
     holds = peaks[1] / peaks[0] >= sizes[1] / sizes[0] / 2
-    reason = f"fts reads at most {count(FTS_ENTRIES_AT_ONCE)} names at a time by now."
+    reason = f"Today fts reads at most {count(FTS_ENTRIES_AT_ONCE)} names at a time."
     return judged(holds, "; ".join(parts), "" if holds else reason)
 
 
 def _one_by_one(results: Results) -> Judgement:
     name_bytes = _bytes_per_name(results, BUSYBOX)
-    reason = "busybox rm stands for the old one: it deletes each name when it has read it, too."
+    reason = "busybox rm represents the old rm: it also deletes each name as soon as it is read."
     return judged(
         name_bytes < _MIN_NAME_BYTES, f"{name_bytes:.0f} bytes for each further name", reason
     )
@@ -193,7 +193,7 @@ def _chain_goes(results: Results) -> Judgement:
         results.median(key_of(CHAIN, RM, Place.TMPFS))  # NotMeasured with the reason
     words = [f"Deleted by {', '.join(did)}" if did else "", f"not by {', '.join(did_not)}"]
     here = "; ".join(words if did_not else words[:1])
-    reason = "What names each entry by its whole path fails at 4,096 bytes." if did_not else ""
+    reason = "Tools that use the whole path of each entry fail at 4,096 bytes." if did_not else ""
     return judged(TITLES[RM] not in did_not, here, reason)
 
 
@@ -205,7 +205,7 @@ def _in_the_kernel(results: Results) -> Judgement:
             results.median(key, measure) for measure in (Measure.USER_S, Measure.SYSTEM_S)
         )
         if user_s + system_s <= 0:
-            raise NotMeasured("It took too little time")
+            raise NotMeasured("The time was too short")
         share = system_s / (user_s + system_s)
         holds = holds and share >= _MOST_SHARE
         parts.append(f"{shape}: {100 * share:.0f} %")
@@ -236,43 +236,43 @@ def _cost_stays(results: Results) -> Judgement:
             f"{results.plan(keys[0]).place}: {costs[0]:.2f} µs of {small} files, "
             f"{costs[-1]:.2f} µs of {large}"
         )
-    return judged(holds, "; ".join(parts), "Small trees carry the start of the program, too.")
+    return judged(holds, "; ".join(parts), "In small trees the start of the program counts, too.")
 
 
 CLAIMS = (
     Claim(
         "rm makes one unlinkat for each name, and none fails.",
-        "1,001,001 for as many names; the old one 1,001,002, and one failed",
+        "1,001,001 for as many names; the old rm 1,001,002, of which one failed",
         _one_unlink_each,
     ),
     Claim(
-        "Beside reading and asking for memory it makes no call for each name.",
+        "Apart from reading and allocating memory, it makes no other call per name.",
         "40 others for 1,000,000 names",
         _nothing_else,
     ),
     Claim(
-        "How often it reads follows from the names and the size of the buffer.",
+        "The number of reads follows from the names and the buffer size.",
         "7,007 getdents64 for 1,001 directories (4 KiB at once), 976 for 1,000,000 names "
         "in one (32 KiB)",
         _reads_by_buffer,
     ),
     Claim(
-        "For a large directory rm asks for memory again and again.",
+        "For a large directory rm allocates memory repeatedly.",
         "1,306 and 2,134 brk for 1,000,000 names; the old one 3",
         _asks_for_memory,
     ),
     Claim(
-        "It holds the names that it has read, and needs memory for each.",
+        "It keeps the names it has read, which takes memory for each.",
         "70,489 page faults for 1,000,000 names; the old one 174",
         _keeps_names,
     ),
     Claim(
-        "It holds all names of a directory, however many.",
+        "It keeps all names of a directory in memory, however many there are.",
         "43,130 and 70,489 page faults for 1,000,000 names",
         _keeps_all_names,
     ),
     Claim(
-        "An rm that deletes name by name needs no memory for them.",
+        "An rm that deletes each name as it reads it needs no memory for names.",
         "164 to 174 page faults for 1,000,000 names",
         _one_by_one,
     ),
@@ -282,12 +282,12 @@ CLAIMS = (
         _chain_goes,
     ),
     Claim(
-        "Nearly all the time is the kernel's.",
+        "Nearly all the time is spent in the kernel.",
         "3.17 of 3.55 s in one directory, 2.75 of 3.04 s in many",
         _in_the_kernel,
     ),
     Claim(
-        "A name costs as much of a processor's time in one large directory as in small ones.",
+        "A name costs the same processor time in one large directory as in small ones.",
         "3.55 s and 3.04 s for 1,000,000 files",
         _shape_matters_little,
     ),
@@ -429,8 +429,8 @@ _CALLS = {
 EXPERIMENT = Experiment(
     name="tree-shapes",
     title="Wide, deep and flat trees, and every rm",
-    question="What does the shape of a tree cost, and what does rm pay for reading a directory "
-    "before it deletes?",
+    question="How does the shape of a tree change the cost, and what does rm pay for reading a "
+    "directory before deleting?",
     source="Jim Meyering, notes on rm with fts for GNU coreutils, 2009",
     needs=(
         "rm and find",

@@ -79,7 +79,7 @@ def _steps(method: str, scale: Scale, setting: Setting) -> tuple[Step, ...]:
     synced = (command, (("sync", _FILE),))
     read = step(
         f"{method}-read",
-        f"read what {name} made",
+        f"read the file made by {name}",
         ((("cmp", "-n", str(size_bytes), _FILE, "/dev/zero"),),),
         expects=frozenset({0, 1}),  # 1: cmp reports a byte that is not zero
     )
@@ -88,9 +88,9 @@ def _steps(method: str, scale: Scale, setting: Setting) -> tuple[Step, ...]:
     return (
         step(f"{method}-synced", f"{name}, then sync", synced, leaves=_FILE),
         *((read,) if is_read else ()),
-        step(f"{method}-delete", f"delete what {name} made", delete),
+        step(f"{method}-delete", f"delete the file made by {name}", delete),
         step(method, f"{name}, no sync", (command,), counting=counting),
-        step(f"{method}-delete-unsynced", f"delete what {name} made, no sync", delete),
+        step(f"{method}-delete-unsynced", f"delete the file made by {name}, no sync", delete),
     )
 
 
@@ -103,7 +103,7 @@ def _alike(methods: Iterable[str]) -> Judge:
         spans = [results.span(key) for key in keys]
         is_close = max(medians) <= min(medians) * (1 + _NOISE)
         is_overlapping = max(least for least, _ in spans) <= min(most for _, most in spans)
-        reason = "" if is_close or not is_overlapping else "The runs of one way differ as much."
+        reason = "" if is_close or not is_overlapping else "The runs of one method differ as much."
         return judged(is_close or is_overlapping, _times(results, keys), reason)
 
     return judge
@@ -114,7 +114,7 @@ def _ends_long_before(results: Results) -> Judgement:
     here = f"With sync {min(factors):.1f} to {max(factors):.1f} times as long"
     if min(factors) >= _LONG_BEFORE:
         return judged(True, here)
-    return judged(False, here, "Here sync takes no longer than the writing before it.")
+    return judged(False, here, "Here sync takes no longer than writing.")
 
 
 def _dd_waits(results: Results) -> Judgement:
@@ -143,7 +143,7 @@ def _is_allocated(results: Results) -> Judgement:
     states = [results.left(f"{key}-synced") for key in _WRITTEN]
     holds = all(state.allocated_bytes >= state.apparent_bytes for state in states)
     here = "; ".join(_allocation(results, key) for key in _WRITTEN)
-    reason = "" if holds else "This file system compresses zeros or leaves them out."
+    reason = "" if holds else "This file system compresses zeros or does not store them."
     return judged(holds, here, reason)
 
 
@@ -151,7 +151,7 @@ def _is_sparse(method: str) -> Judge:
     def judge(results: Results) -> Judgement:
         state = results.left(f"{method}-synced")
         is_sparse = state.allocated_bytes < state.apparent_bytes
-        reason = "" if is_sparse else "All its blocks are reserved; what they hold counts as zeros."
+        reason = "" if is_sparse else "All its blocks are reserved; their contents read as zeros."
         return judged(is_sparse, _allocation(results, method), reason)
 
     return judge
@@ -168,7 +168,7 @@ def _reads_zeros(results: Results) -> Judgement:
     differences = []
     for key in _UNWRITTEN:
         if not results.has(f"{key}-read"):
-            raise NotMeasured(f"what {key} made was not read; it takes cmp, of diffutils")
+            raise NotMeasured(f"the file made by {key} was not read; this needs cmp (diffutils)")
         differences += [run.output for run in results.measured[f"{key}-read"].runs if run.output]
         size_bytes = results.left(f"{key}-synced").apparent_bytes
         if size_bytes != results.left("head-synced").apparent_bytes:
@@ -182,7 +182,7 @@ def _takes_no_time(results: Results) -> Judgement:
     fastest = min(results.median(f"{key}-synced") for key in _WRITTEN)
     holds = slowest * _LONG_BEFORE <= fastest
     size = bytes_iec(results.left("head-synced").apparent_bytes)
-    reason = "" if holds else f"Writing takes little here, either: it is {size} only."
+    reason = "" if holds else f"Writing is fast here, too: only {size}."
     return judged(holds, _times(results, keys), reason)
 
 
@@ -202,7 +202,7 @@ def _views(results: Results) -> tuple[View, ...]:
     return (
         TableView("Making the file", both, times),
         BarsView("Making the file with sync", synced, Measure.SECONDS),
-        TableView("What results", synced, sizes),
+        TableView("The resulting files", synced, sizes),
         TableView("Reading it", tuple(f"{method}-read" for method in _UNWRITTEN), times),
         TableView("Deleting it", deleted, times),
         CallsView("System calls, without sync", tuple(_WRITTEN)),
@@ -229,7 +229,7 @@ _PUBLISHED = (
         )
     ),
     *(
-        Published(method, Measure.SECONDS, seconds, f"dd's own word; {_NOTE}")
+        Published(method, Measure.SECONDS, seconds, f"reported by dd; {_NOTE}")
         for method, seconds in _DD_REPORTED_S.items()
     ),
 )
@@ -238,8 +238,9 @@ _PUBLISHED = (
 EXPERIMENT = Experiment(
     name="zero-fill",
     title="A file of zeros: head, dd, truncate, fallocate",
-    question="Which way is the fastest to make a file of zeros, what does it really occupy, and "
-    "what does deleting it cost? (sync is of that file alone, not of the whole machine.)",
+    question="Which way of making a file of zeros is the fastest, how much space does the file "
+    "occupy, and what does deleting it cost? (sync applies to that file only, not to "
+    "the whole machine.)",
     source="moffumoffu (Hatena Blog), on dd and head, April 2017",
     needs=("cmp, dd, fallocate, head, sync and truncate",),
     trials=_trials,
@@ -247,18 +248,18 @@ EXPERIMENT = Experiment(
     published=_PUBLISHED,
     claims=(
         Claim(
-            "head and dd take the same time, once sync counts as well.",
+            "head and dd take the same time when sync is included.",
             "5.736 s, 6.139 s and 5.760 s",
             _alike(_WRITTEN),
         ),
         Claim(
-            "Most of the time is writing back: without sync the commands end long before.",
+            "Most of the time is write-back: without sync the commands end much earlier.",
             "dd itself says 0.873 s and 0.653 s, with sync 6.139 s and 5.760 s",
             _ends_long_before,
         ),
         Claim(
             "Without sync head seems faster, since dd waits for the disk and head does not.",
-            "head leaves the writing back to the system, dd does it itself",
+            "head leaves write-back to the system; dd does it itself",
             _dd_waits,
         ),
         Claim(
@@ -273,7 +274,7 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             "Files that head and dd write occupy all their blocks.",
-            "head and dd make files that are really there",
+            "head and dd make files with allocated blocks",
             _is_allocated,
         ),
         Claim(
@@ -287,12 +288,12 @@ EXPERIMENT = Experiment(
             _is_sparse("fallocate"),
         ),
         Claim(
-            "Reading what truncate and fallocate have made gives zeros.",
+            "Reading a file made by truncate or fallocate returns zeros.",
             "read() gives 0 by specification",
             _reads_zeros,
         ),
         Claim(
-            "truncate and fallocate are done long before any file is written.",
+            "truncate and fallocate finish long before any file could be written.",
             "0.011 s and 0.013 s, head and dd 5.736 s to 6.139 s",
             _takes_no_time,
         ),

@@ -96,8 +96,8 @@ def finding_line(survey: Survey, path: str, highlighted: str | None) -> Text:
         finding = _gravest([f for f in findings if f.severity is not Severity.INFO], path)
     if finding is None:
         if not survey.finished:
-            return muted("nothing unusual so far")
-        return muted("nothing unusual here" + ("; tab: findings elsewhere" if findings else ""))
+            return muted("no findings so far")
+        return muted("no findings here" + ("; tab: findings elsewhere" if findings else ""))
     place = "here" if finding.path == path else shown_below(finding.path, path)
     text = Text(f"{SEVERITY_SIGNS[finding.severity]} {place}: ", style="bold")
     text.append(finding.meaning, "not bold")

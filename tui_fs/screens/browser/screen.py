@@ -83,31 +83,33 @@ class BrowserScreen(BaseScreen):
     """
 
     EXPLANATION = (
-        "Each line is an entry of the directory named at the top, with everything below it "
-        "counted. Numbers marked ~ still grow; ? was not counted. Symbolic links are shown, "
-        "never followed. Oldest and newest tell how long ago the oldest and the newest file "
-        "below were last written. Marks stay wherever you go. d shows what deleting the marked "
-        "directories, or else the highlighted one, would cost; nothing is deleted before you "
-        "have confirmed it there."
+        "Each line is an entry of the directory named at the top; its numbers include "
+        "everything below it. Numbers marked ~ are still growing; ? was not counted. Symbolic "
+        "links are shown but never followed. Oldest and newest: how long ago the oldest and the "
+        "newest file below were last modified. Marks remain when you change to another "
+        "directory. d shows what deleting the marked directories, or else the highlighted one, "
+        "would cost; nothing is deleted before you have confirmed it there."
     )
 
     BINDINGS = [
         Binding("u", "unmark_all", tooltip="Remove all marks"),
-        Binding("N", "mark_named", tooltip="Mark all directories named as the highlighted one"),
+        Binding(
+            "N", "mark_named", tooltip="Mark all directories with the name of the highlighted one"
+        ),
         Binding("left,h,backspace", "up", tooltip="Open the directory above"),
         Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
-        Binding("a", "maintenance", tooltip="Set aside, or recreate an emptied directory"),
+        Binding("a", "maintenance", tooltip="Set a directory aside, or recreate an emptied one"),
         Binding("s", "sort", tooltip="Sort: entries, inodes, allocated, oldest, newest, name"),
-        Binding("S", "reverse", tooltip="Sort the other way round"),
+        Binding("S", "reverse", tooltip="Reverse the order"),
         # With priority, so that the characters typed right after it reach the field.
         Binding("slash", "search", tooltip="Show only names that contain a text", priority=True),
         Binding("t", "ranking", tooltip="Rank all directories of the tree"),
-        Binding("tab", "findings", tooltip="Show what is unusual here"),
-        Binding("p", "pause", tooltip="Pause counting, or go on"),
+        Binding("tab", "findings", tooltip="List all findings"),
+        Binding("p", "pause", tooltip="Pause or resume counting"),
         Binding("r", "recount", tooltip="Count again"),
         Binding("o", "path", tooltip="Type a path (tab completes)", priority=True),
         Binding("escape", "clear_search", tooltip="End the search", show=False),
-        Binding("q", "app.quit", tooltip="Quit; running jobs go on"),
+        Binding("q", "app.quit", tooltip="Quit; running jobs continue"),
     ]
 
     def __init__(self, path: str, settings: Settings, imported: str | None = None) -> None:
@@ -187,7 +189,7 @@ class BrowserScreen(BaseScreen):
             parent, name = os.path.split(path)
             self.open_directory(parent, came_from=name)
         else:
-            self.notify(f"{displayable(path)} is not in what was counted.", markup=False)
+            self.notify(f"{displayable(path)} is outside the surveyed tree.", markup=False)
 
     def _survey(self, root: str, sought: str | None = None) -> None:
         self.root = root
@@ -394,7 +396,7 @@ class BrowserScreen(BaseScreen):
         """Open the parent directory, with the cursor on the previous one."""
         parent, name = os.path.split(self.path)
         if self.imported is not None and self.path == self.root:
-            self.notify("This is the top of what was imported.", markup=False)
+            self.notify("This is the top directory of the import.", markup=False)
         elif name:
             self.open_directory(parent, came_from=name)
 
@@ -416,7 +418,7 @@ class BrowserScreen(BaseScreen):
     def action_pause(self) -> None:
         """Pause counting, or resume it."""
         if not self.client.is_counting:
-            self.notify("Everything is counted.", markup=False)
+            self.notify("Counting is complete.", markup=False)
             return
         self.client.toggle_pause()
         self.refresh_rows()
@@ -444,7 +446,7 @@ class BrowserScreen(BaseScreen):
     def action_path(self) -> None:
         """Open the path field."""
         if self.imported is not None:
-            self.notify("Only what was imported can be looked at here.", markup=False)
+            self.notify("Only the imported directories can be shown here.", markup=False)
         else:
             self.query_one(Prompts).ask_for_path(self.path)
 
@@ -502,7 +504,7 @@ class BrowserScreen(BaseScreen):
         """Query the survey for all directories with the highlighted name, to mark them."""
         child = self._highlighted_directory()
         if child is None:
-            self.notify("Put the cursor on a directory whose name is meant.", markup=False)
+            self.notify("Move to a directory first.", markup=False)
         elif self.marks.refusal:
             self.notify(self.marks.refusal, markup=False)
         else:
@@ -512,12 +514,15 @@ class BrowserScreen(BaseScreen):
         """Mark the directories with the requested name, and report their number."""
         number = len(update.paths_named)
         marked = self.marks.add_all(update.paths_named, _size_of_named(update))
-        words = "directory is" if marked == 1 else "directories are"
-        report = f"{marked:,} {words} marked that are called {displayable(str(update.named))}."
+        directories, are = ("directory", "is") if marked == 1 else ("directories", "are")
+        name = displayable(str(update.named))
+        report = f"{marked:,} {directories} named {name} {are} marked."
         if number > marked:
-            report += f" {number - marked:,} more lie in marked ones or would be too many."
+            report += (
+                f" {number - marked:,} more skipped (inside a marked directory, or over the limit)."
+            )
         elif not update.survey.finished:
-            report += " Counting may find more."
+            report += " Counting is not complete and may find more."
         self.app.notify(report, markup=False)
         self.refresh_rows()
 
@@ -540,7 +545,7 @@ class BrowserScreen(BaseScreen):
         """Show the maintenance of the highlighted directory."""
         child = self._highlighted_directory()
         if self.imported is not None or child is None:
-            self.notify("Highlight a directory of this machine.", markup=False)
+            self.notify("Move to a directory of this machine first.", markup=False)
             return
         self._maintenance = MaintenanceScreen(self._path_of(child), self.settings)
         self.app.push_screen(self._maintenance)

@@ -173,9 +173,9 @@ class FindingsScreen(SideScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "What the survey noticed: where it is, why it matters, and what to do about it. "
-        "!! is critical, ! a warning, i for information. Enter shows the place in the browser. "
-        "A group is many directories of one name; space marks all of them."
+        "Findings of the survey: where, why it matters, and what to do. !! is critical, ! a "
+        "warning, i for information. Enter shows the place in the browser. A group is many "
+        "directories with the same name; space marks all of them."
     )
 
     BINDINGS = [Binding("tab", "app.pop_screen", tooltip="Go back", show=False)]
@@ -202,9 +202,7 @@ class FindingsScreen(SideScreen):
             note.append(" ~ so far")
         self.show_place("", displayable(survey.path), note)
         rows = self.query_one(BarTable)
-        rows.empty_text = (
-            "nothing unusual was found" if survey.finished else "nothing unusual so far"
-        )
+        rows.empty_text = "no findings" if survey.finished else "no findings so far"
         rows.set_rows(finding_rows(survey.findings, survey.path))
         self._show_finding()
 
@@ -243,7 +241,8 @@ class FindingsScreen(SideScreen):
         name = group_name(finding, self.shown.survey.groups)
         if name is None:
             self.notify(
-                "Only a group (one name, many) is marked here; enter goes to the place.",
+                "Only a group (one name, many) can be marked here; enter shows the place in the "
+                "browser.",
                 markup=False,
             )
         elif self.marks.refusal:
@@ -257,7 +256,7 @@ _RANKING_TITLES = {
     Ranking.INODES: "most inodes first",
     Ranking.ALLOCATED: "most allocated bytes first",
     Ranking.OLDEST: "oldest entry first",
-    Ranking.NEWEST: "youngest entry first",
+    Ranking.NEWEST: "newest entry first",
 }
 _FIELDS: dict[Ranking, tuple[Ranking, Ranking]] = {
     Ranking.ENTRIES: (Ranking.ENTRIES, Ranking.ALLOCATED),
@@ -363,11 +362,10 @@ class RankingScreen(SideScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "All directories of the tree, wherever they are, ranked by what is in each of them "
-        "itself: what lies in its subdirectories does not count here. Entries are the names in "
-        "it; inodes count the names of one file once; oldest and newest tell how long ago its "
-        "oldest and its youngest entry were last written. Enter shows the directory in the "
-        "browser."
+        "All directories of the tree, ranked by their own entries; subdirectories are ranked "
+        "separately. Entries are the names in the directory; inodes count a file with several "
+        "names once; oldest and newest: how long ago the oldest and the newest entry were last "
+        "modified. Enter shows the directory in the browser."
     )
 
     BINDINGS = [
@@ -411,7 +409,7 @@ class RankingScreen(SideScreen):
         ranking = update.ranking if is_wanted else ()
         self.query_one("#totals", Static).update(self._about(len(ranking)))
         rows.set_columns(ranking_columns(self._by))
-        rows.empty_text = "no directory has entries with a date" if is_wanted else "reading…"
+        rows.empty_text = "no directory has entries with a known date" if is_wanted else "reading…"
         rows.set_rows(
             ranking_rows(ranking, self._by, survey.path, tuple(self.marks), time.time()),
             keep_cursor=self._has_moved,

@@ -135,7 +135,7 @@ def in_full(experiment: Experiment, judged: Judgements | None, target: str) -> G
     if experiment.takes_target:
         copies = "the shape of the directory it is opened from"
         if target:
-            copies = f"the shape of {displayable(target)}, which is only looked at"
+            copies = f"the shape of {displayable(target)}, which is only read"
     grid = Grid.grid(padding=(0, 2))
     for label, words in (
         ("needs", "; ".join(experiment.needs)),
@@ -179,10 +179,11 @@ class LabScreen(BaseScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "Published measurements of deleting and of files, to be repeated here. Small takes under "
-        "a minute, published has the size of the text. Holds, not and open tell how many of the "
-        "claims hold in the last run, do not, and cannot be tested here. A run works in a "
-        "directory of its own, says before what it needs, and clears away whatever happens."
+        "Published measurements of deleting and of file handling, to repeat on this machine. "
+        "Small takes under a minute; published has the size of the original text. Holds, not "
+        "and open: how many claims hold in the last run, do not hold, and cannot be tested "
+        "here. A run works in a private directory, shows its needs before it starts, and always "
+        "removes what it made."
     )
 
     BINDINGS = [
@@ -190,7 +191,7 @@ class LabScreen(BaseScreen):
         # With priority, because the list would open the row, which runs the experiment.
         Binding("o,right,l", "result", tooltip="Show the last result", priority=True),
         Binding("v", "runs", tooltip="List the older runs; compare two of them"),
-        Binding("escape", "refuse", tooltip="Do not run; go back"),
+        Binding("escape", "refuse", tooltip="Go back without running"),
         Binding("q,left,h", "app.pop_screen", tooltip="Go back"),
     ]
 
@@ -273,10 +274,10 @@ class LabScreen(BaseScreen):
         if chosen is None:
             return
         if chosen.takes_target and not self._target:
-            self._show_question(Text("Open it from the browser, in a directory of this machine."))
+            self._show_question(Text("Start it from the browser, in a directory of this machine."))
             return
         self._asked, self._is_ready = (chosen.name, Scale(scale)), False
-        self._show_question(Text(f"looking what {chosen.name} needs…", "dim"))
+        self._show_question(Text(f"checking the needs of {chosen.name}…", "dim"))
         self._prepare(chosen, Scale(scale))
 
     @work(thread=True, exclusive=True, group="prepare")
@@ -345,12 +346,12 @@ class LabRunsScreen(BaseScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "Every run of this experiment that is kept. Enter shows its result. Mark two with space, "
-        "and c sets them side by side. An unfinished run was killed, or is still at work."
+        "All stored runs of this experiment. Enter shows the result of one. Mark two with "
+        "space, and c compares them. An unfinished run was killed or is still running."
     )
 
     BINDINGS = [
-        Binding("c", "compare", tooltip="Set the two marked runs side by side"),
+        Binding("c", "compare", tooltip="Compare the two marked runs"),
         Binding("escape,q,left,h,v", "app.pop_screen", tooltip="Go back"),
     ]
 

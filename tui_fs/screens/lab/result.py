@@ -241,27 +241,29 @@ class LabResultScreen(BaseScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "What a run has shown. Every claim of the text stands beside what was published and what "
-        "was found here, with a verdict: it holds here, it does not, or it cannot be tested here "
-        "and why. Figures are medians, with the least and the most. The page of system calls "
-        "shows two steps side by side: < and > change the left one, [ and ] the right one. r "
-        "writes all of it as a page for the browser beside the run."
+        "The results of a run. Every claim of the text is listed with the published figure, the "
+        "figure measured here and a verdict: it holds here, does not hold, or cannot be tested "
+        "here and why. Figures are medians with minimum and maximum. The page of system calls "
+        "compares two steps: < and > change the left one, [ and ] the right one. r writes a "
+        "report (HTML) into the directory of the run."
     )
 
     BINDINGS = [
         Binding("escape,q", "app.pop_screen", tooltip="Go back"),
         Binding("right,l,tab", "turn(1)", tooltip="Next page"),
-        Binding("left,h,shift+tab", "turn(-1)", tooltip="Page before"),
+        Binding("left,h,shift+tab", "turn(-1)", tooltip="Previous page"),
         *(
             Binding(str(number), f"page({number})", tooltip=f"Page {number}", show=False)
             for number in range(1, _PAGES + 1)
         ),
         Binding("m", "machine", tooltip="Show machine, tools and commands"),
-        Binding("r", "report", tooltip="Write the report (HTML) beside the run"),
-        Binding("less_than_sign", "choose(0, -1)", tooltip="Calls: other table at the left"),
-        Binding("greater_than_sign", "choose(0, 1)", tooltip="Calls: next table at the left"),
-        Binding("left_square_bracket", "choose(1, -1)", tooltip="Calls: other table at the right"),
-        Binding("right_square_bracket", "choose(1, 1)", tooltip="Calls: next table at the right"),
+        Binding("r", "report", tooltip="Write the report (HTML) into the directory of the run"),
+        Binding("less_than_sign", "choose(0, -1)", tooltip="Calls: previous table on the left"),
+        Binding("greater_than_sign", "choose(0, 1)", tooltip="Calls: next table on the left"),
+        Binding(
+            "left_square_bracket", "choose(1, -1)", tooltip="Calls: previous table on the right"
+        ),
+        Binding("right_square_bracket", "choose(1, 1)", tooltip="Calls: next table on the right"),
         *SCROLL_BINDINGS,
         *PAGE_BINDINGS,
         Binding("g,home", "to_end(-1)", tooltip="Scroll to the beginning"),

@@ -101,15 +101,17 @@ class LabRunScreen(BaseScreen):
         target: the directory whose shape the run copies; empty for none.
     """
 
-    KEYS: ClassVar = (("c", "cancel…"), ("↑↓", "look at a step"))
+    KEYS: ClassVar = (("c", "cancel…"), ("↑↓", "show a step"))
     EXPLANATION = (
-        "An experiment at work. Every step is listed with the median of its runs so far, the "
-        "least and the most, and how many system calls it made; steps that cannot be done here "
-        "say why when they are highlighted. When all is done the result is shown. The run ends "
-        "with this screen: cancelling it, or leaving tui-fs, clears away all that it has made."
+        "The progress of an experiment. Every step is listed with the median, minimum and "
+        "maximum of its runs so far and its system calls; highlight a step that cannot run here "
+        "to see the reason. The result appears when all steps are done. The run ends with this "
+        "screen: cancelling it, or leaving tui-fs, removes everything it made."
     )
 
-    BINDINGS = [Binding("c,escape,q", "cancel", tooltip="End the run and clear away (asks first)")]
+    BINDINGS = [
+        Binding("c,escape,q", "cancel", tooltip="Cancel the run and remove its files (asks first)")
+    ]
 
     def __init__(
         self, experiment: Experiment, scale: Scale, target: str, settings: Settings
@@ -130,7 +132,7 @@ class LabRunScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out progress above the steps."""
         yield ProgressLine(id="progress")
-        yield Static(Text("looking at the machine…"), id="doing")
+        yield Static(Text("examining the machine…"), id="doing")
         yield StatsLine(id="figures")
         yield BarTable(STEP_COLUMNS, id="steps")
         yield Static(Text(""), id="step")
@@ -204,11 +206,11 @@ class LabRunScreen(BaseScreen):
             return
         dialog = ConfirmDialog(
             "Cancel this run?",
-            ["All that it has made is cleared away. The figures so far are kept."],
+            ["Everything it made is removed. The figures so far are kept."],
             "",
             None,
             yes_label="Cancel the run",
-            no_label="No, let it run",
+            no_label="No, keep it running",
         )
         self.app.push_screen(dialog, self._cancel_confirmed)
 
@@ -216,7 +218,7 @@ class LabRunScreen(BaseScreen):
         if yes:
             self._cancel()
             self.show_place("cancelling", self._experiment.name, f"{self._scale} scale")
-            self.query_one("#doing", Static).update(Text("clearing away…"))
+            self.query_one("#doing", Static).update(Text("removing its files…"))
 
     def _cancel(self) -> None:
         self._is_cancelled = True
@@ -246,7 +248,7 @@ class LabRunScreen(BaseScreen):
             return
         self.app.pop_screen()
         if ended is not None:
-            message = "Cancelled. All that the run had made is cleared away."
+            message = "Cancelled. Everything the run made was removed."
             self.app.notify(message, markup=False)
         else:
             self.app.notify(safe(over.reason), severity="warning", markup=False)

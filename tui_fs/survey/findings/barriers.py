@@ -165,8 +165,7 @@ UNREADABLE = flag_type(
     "unreadable",
     DirectoryFlag.UNREADABLE,
     Severity.WARNING,
-    "This directory could not be read, or not to its end; entries that were not read are not "
-    "counted.",
+    "This directory could not be read, or not completely; unread entries are not counted.",
     "Rescan it as its owner or as root.",
 )
 STICKY = flag_type(

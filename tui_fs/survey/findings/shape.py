@@ -216,7 +216,7 @@ def _detect_weird_names(evidence: Evidence) -> list[Finding]:
 
 WEIRD_NAMES = FindingType(
     FindingKind("weird-names"),
-    "weird names",
+    "unusual names",
     _detect_weird_names,
     unit="dirs",
     number_labels={f"directories_{word}": "directories" for _, _, word, _ in _ODD_NAMES},
@@ -234,9 +234,9 @@ def _group_findings(groups: Sequence[NamedGroup]) -> list[Finding]:
                 "entries": group.totals.entries,
                 "allocated_bytes": group.totals.allocated_bytes,
             },
-            f"{counted(group.directories, 'directory', 'directories')} called "
+            f"{counted(group.directories, 'directory', 'directories')} named "
             f"{displayable(group.name)}: {counted(group.totals.entries, 'entry', 'entries')}, "
-            f"{bytes_iec(group.totals.allocated_bytes)} together. This is the largest of them.",
+            f"{bytes_iec(group.totals.allocated_bytes)} in total. This is the largest.",
             "Mark all of them with N in the browser, and delete them in one job.",
         )
         for group in groups

@@ -52,8 +52,9 @@ def _detect_inodes_low(evidence: Evidence) -> list[Finding]:
             _severity(free, total, _INODES_CRITICAL_PERCENT),
             PathStr(evidence.paths[0]),
             {"free_inodes": free, "total_inodes": total},
-            f"Only {count(free)} of {count(total)} inodes of the file system are free. Without "
-            f"a free inode no file can be created, even with free space. Most are in {where}.",
+            f"Only {count(free)} of {count(total)} inodes of the file system are free. Without a "
+            "free inode no file can be created, even if there is free space. Most inodes are in "
+            f"{where}.",
             "Delete directories with many entries; their sizes do not matter here.",
         )
     ]
@@ -291,7 +292,7 @@ def _detect_shared_blocks(evidence: Evidence) -> list[Finding]:
             evidence.root,
             {"shared_bytes": space.shared_bytes, "examined_bytes": space.examined_bytes},
             f"Reflink copies or snapshots share {bytes_iec(space.shared_bytes)} of these files. "
-            f"That space is freed only when its last owner is deleted.{examined}",
+            f"That space is freed only when the last copy or snapshot is deleted.{examined}",
             "Find copies made with cp --reflink, and snapshots: "
             "btrfs subvolume list -s MOUNTPOINT.",
         )
