@@ -1,0 +1,1 @@
+"""The texts of the project: what they are, and words that must not occur in them."""
