@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from collections.abc import Iterable
 
 from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.calls import TraceSource
@@ -12,10 +13,16 @@ from tui_fs.model.paths import PathStr, displayable, is_encodable
 from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
 from tui_fs.model.target import Pin
 from tui_fs.model.units import parse_age, parse_size
-from tui_fs.strategies.registry import STRATEGIES, strategy_named
+from tui_fs.strategies.registry import STRATEGIES
+
+Group = argparse._ArgumentGroup
+"""A group of arguments under one heading of the help."""
 
 EXPORT_FORMATS = ("ncdu", "csv", "json")
 """The formats of an exported survey."""
+
+TRACE_SOURCES = ("auto", *(source for source in TraceSource if source is not TraceSource.OUTPUT))
+"""The values of --trace."""
 
 
 def options_of(parsed: argparse.Namespace) -> Options:
@@ -104,34 +111,44 @@ def age(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def _choice(text: str, noun: str, choices: Iterable[str]) -> str:
+    names = tuple(choices)
+    if text not in names:
+        listed = f"{', '.join(names[:-1])} or {names[-1]}"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {noun}; use {listed}")
+    return text
+
+
 def strategy(text: str) -> StrategyName:
     """Return a strategy."""
-    try:
-        return strategy_named(text).name
-    except BadInput as error:
-        names = ", ".join(STRATEGIES)
-        raise argparse.ArgumentTypeError(f"there is no {text!r}; there are {names}") from error
+    return StrategyName(_choice(text, "a strategy", STRATEGIES))
 
 
 def io_priority(text: str) -> IoPriority:
-    """Return a rank at the disk."""
-    try:
-        return IoPriority(text)
-    except ValueError as error:
-        names = ", ".join(IoPriority)
-        raise argparse.ArgumentTypeError(f"there is no {text!r}; there are {names}") from error
+    """Return an I/O priority."""
+    return IoPriority(_choice(text, "an I/O priority", IoPriority))
+
+
+def trace_source(text: str) -> str:
+    """Return the name of a call source, or auto."""
+    return _choice(text, "a source of system call counts", TRACE_SOURCES)
+
+
+def export_format(text: str) -> str:
+    """Return a format of an exported survey."""
+    return _choice(text, "an export format", EXPORT_FORMATS)
 
 
 def glob(text: str) -> str:
     """Return a shell pattern."""
     if not text:
-        raise argparse.ArgumentTypeError("an empty pattern matches nothing")
+        raise argparse.ArgumentTypeError("an empty pattern matches no name")
     if "\0" in text or not is_encodable(text):
-        raise argparse.ArgumentTypeError(f"no name can match {text!r}")
+        raise argparse.ArgumentTypeError(f"{text!r} cannot match any name")
     if "/" in text:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is compared with names, and no name has a slash; to delete a directory, "
-            "name it as a target"
+            f"{text!r} contains a slash, but the pattern is compared with names, not with paths; "
+            "to delete a directory, give it as PATH"
         )
     return text
 
@@ -144,29 +161,49 @@ def require_terminal() -> None:
         )
 
 
-def add_answers(parser: argparse.ArgumentParser) -> None:
+def add_confirmation_options(group: Group) -> None:
     """Add the options that answer the questions before a job starts."""
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument(
+    group.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    group.add_argument(
         "--confirm", metavar="NAME",
-        help="the directory's name, where a policy wants it typed; delete for several",
+        help="confirm by the name of the directory (the word 'delete' for several), where a "
+        "policy requires it to be typed",
     )  # fmt: skip
-    parser.add_argument("--detach", action="store_true", help="start the job and return")
 
 
-def add_strategy_options(parser: argparse.ArgumentParser) -> None:
+def add_detach_option(group: Group) -> None:
+    """Add the option that starts a job without following it."""
+    group.add_argument(
+        "--detach", action="store_true", help="start the job, print its id and return at once"
+    )
+
+
+def add_strategy_options(group: Group) -> None:
     """Add the strategy options, on which an estimate depends, too."""
-    parser.add_argument(
-        "--keep-root", action="store_true", help="empty the directories, but keep them"
+    group.add_argument(
+        "--keep-root",
+        action="store_true",
+        help="empty the directories but do not remove them",
     )
-    parser.add_argument(
-        "--batch-size", type=positive, default=1000, metavar="N", help="names per rm (xargs)"
-    )
-    parser.add_argument(
+    group.add_argument(
+        "--batch-size", type=positive, default=1000, metavar="N",
+        help="xargs: names passed to each rm (default: 1000)",
+    )  # fmt: skip
+    group.add_argument(
+        "--processes", type=positive, default=1, metavar="N",
+        help="xargs: rm processes at the same time (default: 1)",
+    )  # fmt: skip
+    group.add_argument(
         "--accept-races",
         action="store_true",
-        help="run xargs or rsync even where another user could redirect them",
+        help="run xargs or rsync although another user could redirect them outside PATH",
     )
-    parser.add_argument(
-        "--processes", type=positive, default=1, metavar="P", help="rm processes at once (xargs)"
-    )
+
+
+def add_output_options(parser: argparse.ArgumentParser, *, has_json: bool = True) -> Group:
+    """Add the group of the options that every command has, and return it."""
+    group = parser.add_argument_group("output")
+    group.add_argument("-h", "--help", action="help", help="show this help")
+    if has_json:
+        group.add_argument("--json", action="store_true", help="print JSON")
+    return group

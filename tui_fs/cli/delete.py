@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tui_fs.cli.arguments import (
-    add_answers,
+    add_confirmation_options,
+    add_detach_option,
+    add_output_options,
     add_strategy_options,
     age,
     glob,
@@ -19,6 +21,7 @@ from tui_fs.cli.arguments import (
     strategy,
     threads,
     trace_of,
+    trace_source,
 )
 from tui_fs.cli.command_process import set_left_running, watch_session
 from tui_fs.cli.counting import count_tree
@@ -38,7 +41,6 @@ from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate,
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.linux.logind import ends_at_logout
-from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.paths import displayable
@@ -55,45 +57,71 @@ _Started = tuple[Plan, JobFolder | None, Interrupts]
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
-    parser.description = "Delete directories in one job and follow it."
-    parser.add_argument("paths", metavar="PATH", nargs="+")
-    parser.add_argument(
-        "--strategy", required=True, type=strategy, metavar="S",
-        help=f"one of {', '.join(STRATEGIES)}",
-    )  # fmt: skip
-    add_answers(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show what would run, then stop")
-    parser.add_argument("--name", type=glob, metavar="GLOB", help="only entries whose name matches")
-    parser.add_argument("--min-size", type=size, metavar="SIZE", help="only files this large (10M)")
-    parser.add_argument(
-        "--older-than", type=age, metavar="AGE", help="only entries not modified for AGE (30d)"
+    parser.usage = "tui-fs delete PATH... --strategy STRATEGY [OPTION...]"
+    parser.description = (
+        "Delete directories in one job and follow it to its end. Ctrl-C cancels the job;\n"
+        "a lost connection does not."
     )
-    parser.add_argument(
-        "--trace", choices=["auto", *(s.value for s in TraceSource if s is not TraceSource.OUTPUT)],
-        default="auto", metavar="SOURCE",
-        help="who counts system calls: auto, perf, engine (parallel counts its own), bpf (5 to "
-        "10 %% slower), strace (5 to 7 times slower), off",
+    parser.epilog = "example:\n  tui-fs delete /var/cache/app --strategy parallel --gentle"
+    group = parser.add_argument_group(
+        "what is deleted (with --name, --min-size or --older-than, directories are kept)"
+    )
+    group.add_argument(
+        "paths", metavar="PATH", nargs="+",
+        help="a directory to delete, with everything in it",
     )  # fmt: skip
-    parser.add_argument("--nice", type=nice, default=0, metavar="N", help="0 to 19: how nice to be")
-    parser.add_argument(
-        "--ionice", type=io_priority, default=IoPriority.NORMAL, metavar="RANK",
-        help=f"one of {', '.join(IoPriority)}: the tools' rank at the disk",
+    group.add_argument(
+        "--name", type=glob, metavar="GLOB",
+        help="only entries whose name matches this shell pattern",
     )  # fmt: skip
-    parser.add_argument(
+    group.add_argument(
+        "--min-size", type=size, metavar="SIZE",
+        help="only regular files of at least this size, in bytes or as 10k, 1M, 2G (powers of "
+        "1024)",
+    )  # fmt: skip
+    group.add_argument(
+        "--older-than", type=age, metavar="AGE",
+        help="only entries not modified for this long: 90s, 15m, 12h, 30d, 2w",
+    )  # fmt: skip
+    group = parser.add_argument_group("strategy")
+    group.add_argument(
+        "--strategy", required=True, type=strategy, metavar="STRATEGY",
+        help=f"required: {', '.join(STRATEGIES)}",
+    )  # fmt: skip
+    add_strategy_options(group)
+    group = parser.add_argument_group("pace (tui-fs COMMAND JOB changes it later)")
+    group.add_argument(
         "--gentle",
         action="store_true",
-        help="hold the deletion back while others wait for the disk or the processors",
+        help="stop the tools while other processes wait for the disk or the processors",
     )
-    parser.add_argument(
-        "--rate", type=positive, default=0, metavar="N", help="delete at most N entries a second"
-    )
-    parser.add_argument(
-        "--threads", type=threads, default=0, metavar="N",
-        help="threads of parallel; 0, as without this: it finds out how many are faster",
+    group.add_argument(
+        "--rate", type=positive, default=0, metavar="N",
+        help="delete at most N entries per second (default: no limit)",
     )  # fmt: skip
-    add_strategy_options(parser)
+    group.add_argument(
+        "--nice", type=nice, default=0, metavar="N",
+        help="niceness of the tools, 0 to 19 (default: 0)",
+    )  # fmt: skip
+    group.add_argument(
+        "--ionice", type=io_priority, default=IoPriority.NORMAL, metavar="PRIORITY",
+        help="I/O priority of the tools: normal (default), low, idle",
+    )  # fmt: skip
+    group.add_argument(
+        "--threads", type=threads, default=0, metavar="N",
+        help="threads of parallel, 1 to 256 (default: 0, automatic)",
+    )  # fmt: skip
+    group = parser.add_argument_group("safety")
+    group.add_argument("--dry-run", action="store_true", help="show what would run; delete nothing")
+    add_confirmation_options(group)
+    group = add_output_options(parser)
+    add_detach_option(group)
+    group.add_argument(
+        "--trace", type=trace_source, default="auto", metavar="SOURCE",
+        help="what counts system calls: auto (default), perf, engine (only parallel), bpf (5 to "
+        "10 %% slower), strace (5 to 7 times slower), off",
+    )  # fmt: skip
     parser.set_defaults(run=run)
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(parsed: argparse.Namespace) -> int:

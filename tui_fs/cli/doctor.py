@@ -2,6 +2,7 @@
 
 import argparse
 
+from tui_fs.cli.arguments import add_output_options
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
 from tui_fs.job.doctor import Diagnosis, ToolState, diagnose
@@ -12,9 +13,14 @@ from tui_fs.strategies.registry import remedy
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
-    parser.description = "Tell what works here, and what would make the rest work."
+    parser.usage = "tui-fs doctor [--json]"
+    parser.description = (
+        "Report which tools, privileges and sources of system call counts work on this\n"
+        "machine, and how to enable the rest."
+    )
+    parser.epilog = "example:\n  tui-fs doctor"
+    add_output_options(parser)
     parser.set_defaults(run=run)
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(parsed: argparse.Namespace) -> int:

@@ -3,7 +3,12 @@
 import argparse
 from collections.abc import Sequence
 
-from tui_fs.cli.arguments import add_strategy_options, directory_argument, options_of
+from tui_fs.cli.arguments import (
+    add_output_options,
+    add_strategy_options,
+    directory_argument,
+    options_of,
+)
 from tui_fs.cli.command_process import give_up_when_stalled
 from tui_fs.cli.counting import count_tree
 from tui_fs.cli.exit_codes import DONE
@@ -50,27 +55,35 @@ def estimate_as_json(estimate: Estimate) -> dict[str, object]:
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
-    parser.description = "Predict what each strategy would cost."
-    parser.add_argument("paths", metavar="PATH", nargs="+")
-    parser.add_argument(
+    parser.usage = "tui-fs estimate PATH... [OPTION...]"
+    parser.description = (
+        "Count the entries of directories and predict what each strategy would cost to\n"
+        "delete them: time, system calls, memory and processes. The directories are not\n"
+        "changed."
+    )
+    parser.epilog = "example:\n  tui-fs estimate --quick /var/cache/app"
+    group = parser.add_argument_group("what is estimated")
+    group.add_argument("paths", metavar="PATH", nargs="+", help="a directory")
+    group.add_argument(
         "--quick",
         action="store_true",
-        help="sample for a second instead of counting: estimates with their ranges",
+        help="sample for one second instead of counting, and report 90 %% ranges",
     )
-    parser.add_argument(
+    group.add_argument(
         "--cold",
         action="store_true",
-        help="as if nothing of it were in memory; to measure that, root drops the caches "
-        "of the whole machine",
+        help="predict the times for a tree that is not in memory; to measure them, root drops "
+        "the caches of the whole machine",
     )
-    parser.add_argument(
+    group.add_argument(
         "--no-measuring",
         action="store_true",
-        help="use what is known: make no small trees beside PATH to measure with",
+        help="do not create and delete small trees beside PATH to measure the file system; use "
+        "the figures of earlier measurements",
     )
-    add_strategy_options(parser)
+    add_strategy_options(parser.add_argument_group("strategy"))
+    add_output_options(parser)
     parser.set_defaults(run=run)
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(parsed: argparse.Namespace) -> int:

@@ -2,7 +2,11 @@
 
 import argparse
 
-from tui_fs.cli.arguments import add_answers
+from tui_fs.cli.arguments import (
+    add_confirmation_options,
+    add_detach_option,
+    add_output_options,
+)
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
@@ -19,6 +23,20 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.target import in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, counted
 
+_DESCRIPTIONS = {
+    "pause": "Pause a job: its tools stop until tui-fs resume continues them.",
+    "resume": "Continue a paused job. For a job that died, start a new job with the same\n"
+    "strategy and options that deletes the rest.",
+    "cancel": "Cancel a job: its tools end, and the remaining entries are kept. Deleted\n"
+    "entries are not restored.",
+    "gentle": "Turn gentle mode of a job on or off. A gentle job stops its tools while other\n"
+    "processes wait for the disk or the processors.",
+    "rate": "Limit the number of entries that a job deletes per second.",
+    "nice": "Set the niceness of the tools of a job.",
+    "ionice": "Set the I/O priority of the tools of a job, if the I/O scheduler supports it.",
+    "threads": "Set the number of threads of a job with the strategy parallel.",
+}
+_EXAMPLES = {"gentle": "on", "rate": "500", "nice": "10", "ionice": "idle", "threads": "4"}
 _DONE_WORDS = {
     "pause": "is paused",
     "resume": "is resumed",
@@ -33,30 +51,45 @@ _DONE_WORDS = {
 
 def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     """Add the arguments of one of the commands about jobs."""
+    parser.usage = f"tui-fs {command} JOB [OPTION...]"
     if command == "jobs":
-        parser.description = "List the jobs, the newest first."
-        parser.add_argument(
+        parser.usage = "tui-fs jobs [OPTION...]"
+        parser.description = "List running and ended jobs, the newest first."
+        parser.epilog = "example:\n  tui-fs jobs"
+        parser.add_argument_group("what is removed").add_argument(
             "--prune",
             action="store_true",
-            help="remove ended jobs beyond the newest 500, older than 90 days, or beyond "
-            "256 MiB in total, and list what was removed; each job does the same at its end",
+            help="remove the records of ended jobs that are older than 90 days, not among the "
+            "newest 500, or beyond 256 MiB in total, and list them; every job does the same when "
+            "it ends",
         )
+        add_output_options(parser)
         parser.set_defaults(run=run_list, needs_proc=False)
-    elif command == "attach":
-        parser.description = "Follow a job to its end; Ctrl-C leaves it running."
-        parser.add_argument("job", metavar="JOB")
+        return
+    parser.add_argument_group("which job").add_argument(
+        "job", metavar="JOB", help="the id of the job; tui-fs jobs lists all"
+    )
+    parser.epilog = f"example:\n  tui-fs {command} 5be501"
+    if command == "attach":
+        parser.description = (
+            "Follow a job to its end and print its report. Ctrl-C stops following; the job\n"
+            "continues."
+        )
+        add_output_options(parser)
         parser.set_defaults(run=run_attach)
+        return
+    parser.description = _DESCRIPTIONS[command]
+    if COMMANDS[command]:
+        parser.usage = f"tui-fs {command} JOB VALUE"
+        parser.epilog += f" {_EXAMPLES[command]}"
+        group = parser.add_argument_group("new value")
+        group.add_argument("value", metavar="VALUE", help=COMMANDS[command])
+    if command == "resume":
+        add_confirmation_options(parser.add_argument_group("confirmation, for a dead job"))
+        add_detach_option(add_output_options(parser))
     else:
-        parser.description = f"Send {command} to a running job."
-        parser.add_argument("job", metavar="JOB")
-        if COMMANDS[command]:
-            parser.add_argument("value", metavar="VALUE", help=COMMANDS[command])
-        if command == "resume":
-            parser.description = "Let a paused job go on, or go on with what a dead job left."
-            add_answers(parser)
-        parser.set_defaults(run=run_control, command=command)
-    if command not in COMMANDS or command == "resume":
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        add_output_options(parser, has_json=False)
+    parser.set_defaults(run=run_control, command=command)
 
 
 def run_list(parsed: argparse.Namespace) -> int:

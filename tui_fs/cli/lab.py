@@ -11,7 +11,7 @@ from typing import assert_never
 
 import plotext  # type: ignore[import-untyped]
 
-from tui_fs.cli.arguments import directory_argument
+from tui_fs.cli.arguments import add_output_options, directory_argument
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, DONE, SOME_FAILED
 from tui_fs.cli.follow import Interrupts
 from tui_fs.cli.output import (
@@ -65,42 +65,77 @@ _SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "–"
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the commands of the lab and their arguments."""
-    parser.description = "Repeat published experiments on deleting, and look at old runs."
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    parser.usage = "tui-fs lab ACTION ..."
+    parser.description = (
+        "Repeat published experiments on deletion on this machine, and compare the\n"
+        "results with the published ones."
+    )
+    parser.epilog = (
+        "'tui-fs lab ACTION --help' describes an action.\n\nexample:\n  tui-fs lab run rsync-vs-rm"
+    )
+    actions = parser.add_subparsers(
+        title="actions", metavar="ACTION", required=True, prog=parser.prog
+    )
+    parser.add_argument_group("output").add_argument(
+        "-h", "--help", action="help", help="show this help"
+    )
 
     def add(
-        name: str, run: Callable[[argparse.Namespace], int], words: str
+        name: str, run: Callable[[argparse.Namespace], int], words: str, arguments: str = ""
     ) -> argparse.ArgumentParser:
         action = actions.add_parser(name, help=words, description=f"{words.capitalize()}.")
+        action.usage = f"tui-fs lab {name} {arguments}[OPTION...]"
         action.set_defaults(run=run)
-        action.add_argument("--json", action="store_true", help="print JSON")
         return action
 
-    add("list", run_list, "list the experiments")
-    run_parser = add("run", run_run, "run an experiment and show what it says")
-    run_parser.add_argument("name", metavar="NAME")
-    run_parser.add_argument(
-        "--scale", choices=("small", "published"), default="small",
-        help="small (under a minute) or published (as large as in the text)",
+    listing = add("list", run_list, "list the experiments")
+    listing.epilog = "example:\n  tui-fs lab list"
+    add_output_options(listing)
+
+    run_parser = add("run", run_run, "run an experiment and report its result", "NAME ")
+    run_parser.epilog = "example:\n  tui-fs lab run rsync-vs-rm --report result.html"
+    group = run_parser.add_argument_group("what is run")
+    group.add_argument("name", metavar="NAME", help="an experiment; tui-fs lab list shows all")
+    group.add_argument(
+        "--scale", choices=("small", "published"), default="small", metavar="SCALE",
+        help="small (under a minute) or published (as large as in the publication; default: small)",
     )  # fmt: skip
-    run_parser.add_argument(
-        "--dir", metavar="D", help="where its trees are made (else below the user's cache)"
-    )
-    run_parser.add_argument(
+    group.add_argument(
+        "--dir", metavar="DIRECTORY",
+        help="create the trees in a scratch directory below this one (default: the user's cache)",
+    )  # fmt: skip
+    group.add_argument(
         "--target", default="", metavar="PATH",
-        help="a directory whose shape is copied; it is only looked at",
+        help="a directory whose shape is copied; it is only read",
     )  # fmt: skip
     run_parser.add_argument("--max-rounds", type=int, choices=range(1, 12), help=argparse.SUPPRESS)
-    add("runs", run_runs, "list the runs that are kept, the newest first")
-    show = add("show", run_show, "show a run that is kept")
-    show.add_argument("kept", metavar="RUN", help="its name, or the beginning of it")
-    compare = add("compare", run_compare, "compare two runs of one experiment")
-    compare.add_argument("kept", metavar="RUN", nargs=2)
-    for action in (run_parser, show):
-        action.add_argument(
-            "--report", metavar="FILE", help="write a page (HTML) that needs no other file, too"
-        )
-        action.add_argument("--force", action="store_true", help="let --report replace a file")
+    _add_report_options(run_parser)
+
+    runs = add("runs", run_runs, "list the stored runs, the newest first")
+    runs.epilog = "example:\n  tui-fs lab runs"
+    add_output_options(runs)
+
+    show = add("show", run_show, "show a stored run", "RUN ")
+    show.epilog = "example:\n  tui-fs lab show rsync-vs-rm"
+    show.add_argument_group("which run").add_argument(
+        "kept", metavar="RUN", help="the name of a run or the beginning of it"
+    )
+    _add_report_options(show)
+
+    compare = add("compare", run_compare, "compare two runs of one experiment", "RUN RUN ")
+    compare.epilog = "example:\n  tui-fs lab runs          # shows the names of the runs"
+    compare.add_argument_group("which runs").add_argument(
+        "kept", metavar="RUN", nargs=2, help="the name of a run or the beginning of it"
+    )
+    add_output_options(compare)
+
+
+def _add_report_options(parser: argparse.ArgumentParser) -> None:
+    group = add_output_options(parser)
+    group.add_argument(
+        "--report", metavar="FILE", help="also write a self-contained HTML page to a new file"
+    )
+    group.add_argument("--force", action="store_true", help="let --report replace an existing file")
 
 
 def run_list(parsed: argparse.Namespace) -> int:
@@ -130,7 +165,7 @@ def run_run(parsed: argparse.Namespace) -> int:
     """Run an experiment to its end and print the result."""
     chosen = experiment(parsed.name)
     if parsed.target and not chosen.takes_target:
-        raise BadInput(f"{chosen.name} makes its own trees.", "Leave --target away.")
+        raise BadInput(f"{chosen.name} makes its own trees.", "Omit --target.")
     target = directory_argument(parsed.target) if parsed.target else ""
     directory = None if parsed.dir is None else directory_argument(parsed.dir)
     _check_report(parsed)
@@ -151,11 +186,11 @@ def run_run(parsed: argparse.Namespace) -> int:
     if parsed.report is not None:
         name = os.path.basename(lab.folder)
         again = shell_quoted(("tui-fs", "lab", "show", name, "--report", parsed.report))
-        note(f"tui-fs: no page was written; {again} does it.")
+        note(f"tui-fs: no page was written; to write it: {again}")
     if ended.ending is Ending.FAILED:
         note(f"tui-fs: the run failed: {safe(ended.why)}")
         return SOME_FAILED
-    note("tui-fs: the run was cancelled and cleared away.")
+    note("tui-fs: the run was cancelled, and its files were removed.")
     return interrupts.exit_code
 
 
@@ -277,7 +312,7 @@ def _check_report(parsed: argparse.Namespace) -> None:
     """Raise BadInput for an unusable report path before the run, not after it."""
     if parsed.report is None:
         if parsed.force:
-            raise BadInput("--force belongs to --report.", "Name a file to write.")
+            raise BadInput("--force is only allowed with --report FILE.")
         return
     refuse_taken(parsed.report, overwrites=parsed.force)
     directory = os.path.dirname(parsed.report) or "."

@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 
-from tui_fs.cli.arguments import pin, require_terminal
+from tui_fs.cli.arguments import add_output_options, pin, require_terminal
 from tui_fs.cli.command_process import set_left_running
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
@@ -50,32 +50,55 @@ _MEANINGS = {
 def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     """Add the arguments of one of the two commands."""
     if command == "recreate":
-        parser.description = "Give an emptied directory a new, small index."
-        parser.add_argument("path", metavar="PATH")
-        parser.add_argument("--yes", action="store_true", help="do not ask")
-        parser.add_argument(
+        parser.usage = "tui-fs recreate PATH [OPTION...]"
+        parser.description = (
+            "Replace an emptied directory by a new one with the same owner, mode and\n"
+            "attributes. A directory that once had many entries has a large index and stays\n"
+            "slow; the new one has a small index."
+        )
+        parser.epilog = "example:\n  tui-fs recreate /var/spool/queue"
+        group = parser.add_argument_group("what is replaced")
+        group.add_argument("path", metavar="PATH", help="an empty directory")
+        group = parser.add_argument_group("safety")
+        group.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+        group.add_argument(
             "--accept-occupants",
             action="store_true",
-            help="leave processes that stand in it in a directory that is gone",
+            help="proceed even if processes have it open or as their current directory; they "
+            "keep using the old, removed directory",
         )
         _add_pin(parser)
         parser.set_defaults(run=run_recreate)
     else:
-        parser.description = "Rename a directory aside at once, to be deleted later."
-        parser.add_argument("path", nargs="?", metavar="PATH")
-        parser.add_argument(
+        parser.usage = (
+            "tui-fs aside PATH [OPTION...]\n"
+            "       tui-fs aside --undo ID [OPTION...]\n"
+            "       tui-fs aside --list [--json]"
+        )
+        parser.description = (
+            "Rename a directory within its parent directory at once, to delete it later.\n"
+            "tui-fs prints the command that deletes it and the command that puts it back."
+        )
+        parser.epilog = "example:\n  tui-fs aside /var/cache/app --twin"
+        group = parser.add_argument_group("what is done")
+        group.add_argument("path", nargs="?", metavar="PATH", help="the directory to set aside")
+        group.add_argument(
             "--twin",
             action="store_true",
             help="put an empty directory with the same owner, mode and attributes in its place",
         )
-        parser.add_argument("--list", action="store_true", help="list what was put aside")
-        parser.add_argument(
-            "--undo", metavar="ID", help="put it back, or finish what was interrupted"
+        group.add_argument(
+            "--undo", metavar="ID",
+            help="put the directory back, or finish an interrupted aside or recreate",
+        )  # fmt: skip
+        group.add_argument(
+            "--list", action="store_true", help="list the directories that were set aside"
         )
-        parser.add_argument("--yes", action="store_true", help="do not ask")
+        group = parser.add_argument_group("safety")
+        group.add_argument("--yes", action="store_true", help="do not ask for confirmation")
         _add_pin(parser)
         parser.set_defaults(run=run_aside)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_output_options(parser)
 
 
 def _add_pin(parser: argparse.ArgumentParser) -> None:

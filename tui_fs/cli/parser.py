@@ -4,7 +4,8 @@ import argparse
 import gc
 import itertools
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
@@ -28,34 +29,82 @@ _MODULES = {
 """The module of each command."""
 
 _EPILOG = """commands:
-  survey PATH      what is in a directory
-  estimate PATH... what each strategy would cost
-  delete PATH...   delete directories in one job (asks first)
-  recreate PATH    give an emptied directory a new, small index
-  aside PATH       rename a directory aside at once, to be deleted later
-  jobs             what runs and what ran
-  attach JOB       follow a job again
-  pause, resume, cancel JOB
-  gentle, rate, nice, ionice, threads JOB VALUE    how fast it may go
-  lab ...          repeat published experiments on deleting
-  doctor           what works here, and what would make the rest work
+  survey PATH          count the entries of a directory and report problems
+  estimate PATH...     predict the cost of each strategy
+  delete PATH...       delete directories in one job (asks for confirmation)
+  recreate PATH        replace an emptied directory by a new, small one
+  aside PATH           rename a directory at once, to delete it later
+  jobs                 list running and ended jobs
+  attach JOB           follow a job to its end
+  pause JOB            pause a job
+  resume JOB           continue a paused job, or delete what a dead job left
+  cancel JOB           cancel a job
+  gentle JOB on|off    let a job yield to other processes
+  rate JOB N|off       limit a job to N entries per second
+  nice JOB N           change the niceness of a job
+  ionice JOB PRIORITY  change the I/O priority of a job
+  threads JOB N|auto   change the number of threads of a job
+  lab ACTION           repeat published experiments on deletion
+  doctor               report which tools and features work on this machine
 
-exit codes: 0 done, 1 some entries failed or the job's record is incomplete, 2 usage,
-3 refused by a safety rule, 4 a tool or privilege is missing, 5 the job died,
-130 or 143 cancelled
-'tui-fs COMMAND --help' tells more; a directory named like a command is ./COMMAND
-options are not abbreviated; paths that begin with - go after --, or are written ./-PATH"""
+exit codes: 0 done, 1 some entries failed or the job's record is incomplete,
+2 usage error, 3 refused by a safety rule, 4 a tool or privilege is missing,
+5 the job died, 130 or 143 cancelled, 141 standard output was closed
+
+'tui-fs COMMAND --help' describes a command. Write ./NAME for a directory named
+like a command. Options cannot be abbreviated. Write a path that begins with -
+after --, or as ./-NAME.
+
+example:
+  tui-fs delete /var/cache/app --strategy rm --dry-run"""
+
+_NEGATIVE_NUMBER = re.compile(r"-\d+(\.\d+)?")
+
+_ARGPARSE_WORDS = (
+    ("^the following arguments are required: (.*, .*)", r"\1 are missing"),
+    ("^the following arguments are required: (.*)", r"\1 is missing"),
+    (": expected one argument$", ": the value is missing"),
+    (r": invalid choice: (.+) \(choose from (.+)\)$", r": \1 is not one of \2"),
+)
+"""Patterns of argparse's sentences, and what is printed instead."""
 
 
 class _Parser(argparse.ArgumentParser):
     """Reports an error in one sentence; options are not abbreviated."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, **settings)
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, add_help=False, **settings)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._subparsers is None:
+            self._refuse_unknown_option(args)  # before a required argument is reported as missing
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            shown = displayable(unknown[0])
+            raise BadInput(f"Unexpected argument '{shown}'.", self._help_hint)
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
-        shown = harmless(message)
-        raise BadInput(f"{shown[:1].upper()}{shown[1:]}.", f"See {self.prog} --help.")
+        shown = harmless(message).removeprefix("argument ")
+        for pattern, words in _ARGPARSE_WORDS:
+            shown = re.sub(pattern, words, shown)
+        raise BadInput(f"{shown[:1].upper()}{shown[1:]}.", self._help_hint)
+
+    @property
+    def _help_hint(self) -> str:
+        return f"See {self.prog} --help."
+
+    def _refuse_unknown_option(self, arguments: Sequence[str]) -> None:
+        options = self._option_string_actions
+        for argument in itertools.takewhile(lambda argument: argument != "--", arguments):
+            name = argument.partition("=")[0]
+            is_option = name.startswith("-") and len(name) > 1 and " " not in argument
+            if not is_option or name in options or _NEGATIVE_NUMBER.fullmatch(argument):
+                continue
+            nearest = _nearest(name, options)
+            hint = f"Did you mean {nearest}?" if nearest else self._help_hint
+            raise BadInput(f"There is no option {displayable(name)}.", hint)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -67,6 +116,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.set_defaults(needs_proc=True)
         _load(_MODULES[command]).add_arguments(parser, command)
         return parser.parse_args(arguments[1:])
+    _refuse_misspelled_command(arguments)
     return _app_parser().parse_args(arguments)
 
 
@@ -101,14 +151,37 @@ def _refuse_ambiguous(arguments: Sequence[str]) -> None:
         )
 
 
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """Return the known word that resembles a misspelled one most; empty if none does."""
+    import difflib  # takes as long as the rest of this module, and is rarely needed
+
+    return next(iter(difflib.get_close_matches(word, known, n=1)), "")
+
+
+def _refuse_misspelled_command(arguments: Sequence[str]) -> None:
+    """Raise BadInput if the first argument is a word, and neither a command nor an entry.
+
+    With --import it may be a directory of the imported file.
+    """
+    is_import = any(argument.partition("=")[0] == "--import" for argument in arguments)
+    word = arguments[0] if arguments else ""
+    if is_import or not word.isprintable() or not word[:1].isalpha() or os.path.lexists(word):
+        return
+    if "/" not in word:
+        nearest = _nearest(word, _MODULES)
+        raise BadInput(
+            f"'{word}' is neither a command nor a directory.",
+            f"Did you mean tui-fs {nearest}?" if nearest else "See tui-fs --help.",
+        )
+
+
 def _app_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tui-fs",
-        usage="tui-fs [PATH] | tui-fs COMMAND ...",
-        description="Look into large directories and delete them well. Without a command: "
-        "the interactive screens, opened on PATH (else on the current directory).",
+        usage="tui-fs [OPTION...] [PATH] | tui-fs COMMAND ...",
+        description="Inspect large directories, compare the ways to delete them, and delete them.\n"
+        "Without a command, tui-fs opens its screens on PATH.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _load("start_app").add_arguments(parser)
     parser.set_defaults(needs_proc=True)

@@ -18,16 +18,24 @@ from tui_fs.survey.imported import root_of
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the screens."""
-    parser.add_argument("path", nargs="?", metavar="PATH")
-    parser.add_argument(
-        "--import", dest="imported", metavar="FILE",
-        help="look into a file that ncdu or 'survey --export' has written; nothing can be deleted",
+    group = parser.add_argument_group("screens")
+    group.add_argument(
+        "path", nargs="?", metavar="PATH",
+        help="the directory to open (default: the current directory)",
     )  # fmt: skip
-    parser.add_argument("--version", action="version", version=f"tui-fs {__version__}")
-    parser.add_argument(
-        "--slow-link", action="store_true", help="redraw once a second, for slow connections"
+    group.add_argument(
+        "--import", dest="imported", metavar="FILE",
+        help="browse an export of ncdu or tui-fs survey; nothing can be deleted",
+    )  # fmt: skip
+    group.add_argument("--read-only", action="store_true", help="do not allow any change")
+    group.add_argument(
+        "--slow-link", action="store_true",
+        help="redraw once per second instead of up to 4 times, for slow connections",
+    )  # fmt: skip
+    group.add_argument(
+        "--version", action="version", version=f"tui-fs {__version__}", help="print the version"
     )
-    parser.add_argument("--read-only", action="store_true", help="look only; deleting is off")
+    group.add_argument("-h", "--help", action="help", help="show this help")
     parser.set_defaults(run=run)
 
 

@@ -8,7 +8,13 @@ from collections.abc import Callable
 from typing import BinaryIO, cast
 
 from tui_fs import __version__
-from tui_fs.cli.arguments import EXPORT_FORMATS, directory_argument, natural
+from tui_fs.cli.arguments import (
+    EXPORT_FORMATS,
+    add_output_options,
+    directory_argument,
+    export_format,
+    natural,
+)
 from tui_fs.cli.counting import progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.output import SCHEMA, DataOutput, StatusLine, columns, note, print_json, print_text
@@ -167,37 +173,46 @@ _Result = tuple[Survey, Aggregator]
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
-    parser.description = "Count what is in a directory, or export it, or read an export."
-    parser.add_argument("path", nargs="?", metavar="PATH")
-    parser.add_argument(
-        "--top", type=natural, default=10, metavar="N", help="directories in each ranking"
+    parser.usage = "tui-fs survey PATH [OPTION...] | tui-fs survey --import FILE [OPTION...]"
+    parser.description = (
+        "Count the entries of a directory, rank its largest directories and report\n"
+        "problems. Nothing is changed."
     )
-    parser.add_argument(
+    parser.epilog = "example:\n  tui-fs survey /var --top 20"
+    group = parser.add_argument_group("what is counted")
+    group.add_argument("path", nargs="?", metavar="PATH", help="a directory")
+    group.add_argument(
         "--import", dest="imported", metavar="FILE",
-        help="read a file in ncdu's export format (also .gz) instead of a directory",
+        help="read an export of ncdu or tui-fs instead (.json or .json.gz)",
     )  # fmt: skip
-    parser.add_argument(
+    group = add_output_options(parser)
+    group.add_argument(
+        "--top", type=natural, default=10, metavar="N",
+        help="show N directories in each ranking (default: 10)",
+    )  # fmt: skip
+    group.add_argument(
         "--export", metavar="FILE",
         help="write the survey to a new file instead of showing it; - is standard output",
     )  # fmt: skip
-    parser.add_argument(
-        "--format", choices=EXPORT_FORMATS,
-        help="of --export: ncdu (every entry; what a name ending in .json means), csv (a line "
-        "for each directory; .csv), json (--json and every directory)",
+    group.add_argument(
+        "--format", type=export_format, metavar="FORMAT",
+        help="of the exported file: ncdu (every entry; default for .json), csv (a line for each "
+        "directory; default for .csv) or json (the fields of --json and every directory)",
     )  # fmt: skip
-    parser.add_argument("--force", action="store_true", help="let --export replace a file")
+    group.add_argument("--force", action="store_true", help="let --export replace an existing file")
     parser.set_defaults(run=run)
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Count a tree or read an exported one; print or export the result."""
-    if (parsed.path is None) == (parsed.imported is None):
-        raise BadInput("Name a directory, or a file with --import.", "See tui-fs survey --help.")
+    if parsed.path is None and parsed.imported is None:
+        raise BadInput("PATH is missing.", "See tui-fs survey --help.")
+    if parsed.path is not None and parsed.imported is not None:
+        raise BadInput("PATH and --import exclude each other.", "Use one of them.")
     if parsed.export is not None:
         return _export(parsed)
     if parsed.format is not None or parsed.force:
-        raise BadInput("--format and --force belong to --export.", "Name a file to write.")
+        raise BadInput("--format and --force are only allowed with --export FILE.")
     survey, collector = _counted(parsed)
     missing = missing_figures(FOR_SURVEY) if survey.backend != IMPORTED else ()
     if parsed.json:
@@ -210,7 +225,7 @@ def run(parsed: argparse.Namespace) -> int:
     listed = sum(finding.kind == LISTED_ONLY.kind for finding in survey.findings)
     if listed:
         names = counted(listed, "name is", "names are")
-        note(f"tui-fs: {names} listed but cannot be examined, and not counted.")
+        note(f"tui-fs: {names} listed but cannot be examined, and therefore not counted.")
     return _end(survey.unreadable, survey.backend) or (SOME_FAILED if listed else DONE)
 
 
@@ -224,16 +239,17 @@ def _counted(parsed: argparse.Namespace) -> tuple[Survey, Aggregator]:
 
 
 def _export(parsed: argparse.Namespace) -> int:
-    kind, path = _format_of(parsed), parsed.export
+    path = parsed.export
+    if path == _STANDARD_OUTPUT and parsed.json:
+        raise BadInput("--json and --export - both write to standard output.", "Use one of them.")
+    kind = _format_of(parsed)
     result: _Result | None = None
     if kind == "ncdu" and parsed.imported is not None:
-        raise BadInput("What is imported is in ncdu's format already.", "Copy the file.")
+        raise BadInput("The imported file is in ncdu's format already.", "Copy the file.")
     if path == _STANDARD_OUTPUT:
-        if parsed.json:
-            raise BadInput("--json and --export - both write to standard output.", "Choose one.")
         if kind == "ncdu" and sys.stdout.isatty():
             raise BadInput(
-                "ncdu's format has names as they are, and they could control this terminal.",
+                "ncdu's format contains unescaped names, which could control this terminal.",
                 "Redirect standard output to a file or a pipe.",
             )
         if kind != "ncdu":
@@ -261,7 +277,7 @@ def _format_of(parsed: argparse.Namespace) -> str:
         if parsed.export.endswith(ending):
             return kind
     raise BadInput(
-        f"The name {displayable(parsed.export)} does not tell the format.",
+        f"The format cannot be derived from the name {displayable(parsed.export)}.",
         f"Add --format {', '.join(EXPORT_FORMATS[:-1])} or {EXPORT_FORMATS[-1]}.",
     )
 

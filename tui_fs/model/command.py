@@ -12,9 +12,9 @@ COMMANDS = {
     "resume": "",
     "cancel": "",
     "gentle": "on or off",
-    "rate": f"1 to {MOST_PER_S:,} entries a second, or off",
+    "rate": f"1 to {MOST_PER_S:,} entries per second, or off",
     "nice": "0 to 19",
-    "ionice": ", ".join(IoPriority),
+    "ionice": "normal, low or idle",
     "threads": f"1 to {MOST_THREADS}, or auto",
 }
 """Each command with a description of its value; empty without a value."""
