@@ -71,8 +71,8 @@ def test_the_printed_command_deletes_it(cli: Cli, full: Path) -> None:
     (listed,) = cli.run("aside", "--list", "--json").expect(0).array()
     assert listed["state"] == "gone"
     order = ("aside", "--undo", record["id"], "--yes")
-    assert "Nothing is left" in refused(cli.run(*order))
-    assert "Nothing was put aside" in refused(cli.run(*order), 2)
+    assert "so nothing can be put back" in refused(cli.run(*order))
+    assert "There is no record" in refused(cli.run(*order), 2)
 
 
 @pytest.mark.parametrize("instead", ["file", "empty", "full", "link"])

@@ -49,39 +49,28 @@ def test_a_missing_tool_is_exit_4(cli: Cli, tmpfs: Path, path_without_rsync: str
     "arguments",
     (
         ("survey",),
-        ("survey", "--no-such-option", "x"),
         ("survey", "--top", "many", "x"),
         ("survey", "--top", "-1", "x"),
         ("survey", "no-such-path"),
-        ("survey", "x", "y"),
-        ("estimate",),
         ("estimate", "no-such-path"),
         ("delete", "--yes", "x"),
-        ("delete", "--strategy", "no-such-strategy", "--yes", "x"),
-        ("delete", "--strategy", "rm", "--yes"),
         ("delete", "--strategy", "rm", "--yes", "no-such-path"),
         ("delete", "--strategy", "xargs", "--batch-size", "0", "--yes", "x"),
         ("delete", "--strategy", "xargs", "--batch-size", "many", "--yes", "x"),
         ("delete", "--strategy", "xargs", "--processes", "0", "--yes", "x"),
         ("delete", "--strategy", "xargs", "--processes", "-1", "--yes", "x"),
-        ("delete", "--strategy", "rm", "--trace", "no-such-source", "--yes", "x"),
-        ("delete", "--strategy", "rm", "--nice", "20", "--yes", "x"),
         ("delete", "--strategy", "rm", "--nice", "-1", "--yes", "x"),
-        ("delete", "--strategy", "find", "--min-size", "banana", "--yes", "x"),
         ("delete", "--strategy", "find", "--min-size", "-1", "--yes", "x"),
         ("delete", "--strategy", "find", "--older-than", "banana", "--yes", "x"),
         ("delete", "--strategy", "find", "--older-than", "-3d", "--yes", "x"),
         ("attach",),
-        ("attach", "no-such-job"),
         ("attach", "../../etc"),
         ("attach", ""),
         ("attach", "."),
         ("pause", "no-such-job"),
         ("resume", "no-such-job"),
         ("cancel", "no-such-job"),
-        ("jobs", "extra"),
         ("doctor", "extra"),
-        ("--no-such-option",),
     ),
     ids=" ".join,
 )
@@ -90,6 +79,84 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
     before = manifest(tmpfs)
     finished = cli.run(*arguments, cwd=tmpfs).expect(2)
     finished.assert_one_sentence()
+    assert manifest(tmpfs) == before
+    assert cli.jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    (
+        (
+            "delte --strategy rm --yes x",
+            "'delte' is neither a command nor a directory. Did you mean tui-fs delete?",
+        ),
+        ("nonsense", "'nonsense' is neither a command nor a directory. See tui-fs --help."),
+        ("delete --strategi rm --yes x", "There is no option --strategi. Did you mean --strategy?"),
+        ("--no-such-option", "There is no option --no-such-option. See tui-fs --help."),
+        (
+            "delete --strategy rn --yes x",
+            "--strategy: 'rn' is not a strategy; use rm, find, xargs, rsync, rmtree or "
+            "parallel. See tui-fs delete --help.",
+        ),
+        (
+            "delete --strategy rm --nice 20 --yes x",
+            "--nice: '20' is not a number from 0 to 19. See tui-fs delete --help.",
+        ),
+        (
+            "delete --strategy rm --rate fast --yes x",
+            "--rate: 'fast' is not a number from 1 to 1,000,000. See tui-fs delete --help.",
+        ),
+        (
+            "delete --strategy rm --trace ptrace --yes x",
+            "--trace: 'ptrace' is not a source of system call counts; use auto, perf, "
+            "engine, bpf, strace or off. See tui-fs delete --help.",
+        ),
+        (
+            "delete --strategy find --min-size banana --yes x",
+            "--min-size: 'banana' is not a size; write for example 512, 10k, 1M or 2GiB. "
+            "See tui-fs delete --help.",
+        ),
+        ("delete --strategy rm --yes", "PATH is missing. See tui-fs delete --help."),
+        (
+            "delete --yes x --strategy",
+            "--strategy: the value is missing. See tui-fs delete --help.",
+        ),
+        (
+            "delete --strategy rm --name f0* --yes x",
+            "rm cannot delete this: rm cannot filter by name, size or age; find, xargs, "
+            "parallel can.",
+        ),
+        (
+            "delete --strategy rm --threads 2 --yes x",
+            "--threads works only with the strategy parallel, not with rm.",
+        ),
+        ("survey x --import y", "PATH and --import exclude each other. Use one of them."),
+        (
+            "survey x --export - --json",
+            "--json and --export - both write to standard output. Use one of them.",
+        ),
+        (
+            "survey --import x",
+            "x is a directory, not a file in ncdu's format. To count it: tui-fs survey x",
+        ),
+        ("estimate", "PATH is missing. See tui-fs estimate --help."),
+        ("attach 123abc", "There is no job '123abc'. tui-fs jobs lists all jobs."),
+        ("jobs extra", "Unexpected argument 'extra'. See tui-fs jobs --help."),
+        (
+            "lab lst",
+            "ACTION: 'lst' is not one of 'list', 'run', 'runs', 'show', 'compare'. See "
+            "tui-fs lab --help.",
+        ),
+    ),
+    ids=lambda value: value.partition(".")[0],
+)
+def test_a_usage_error_names_the_mistake_and_the_remedy(
+    cli: Cli, tmpfs: Path, arguments: str, sentence: str
+) -> None:
+    many_directories(tmpfs / "x", 1, 1)
+    before = manifest(tmpfs)
+    finished = cli.run(*arguments.split(), cwd=tmpfs).expect(2)
+    assert (finished.stdout, finished.stderr) == (b"", f"tui-fs: {sentence}\n")
     assert manifest(tmpfs) == before
     assert cli.jobs() == []
 

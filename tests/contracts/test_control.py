@@ -68,7 +68,7 @@ def test_a_rate_that_can_no_longer_be_enforced_ends_the_job(cli: Cli, crowded: P
     counting.kill()
     cli.wait_for_state(job, "cancelled")
     report = cli.run("attach", "--json", job).report()
-    assert "no rate can be kept" in report["explanation"]
+    assert "the rate limit cannot be enforced" in report["explanation"]
     # And what it did not count is not called exact
     left = len(os.listdir(target))
     assert left > 0

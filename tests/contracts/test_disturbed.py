@@ -140,7 +140,9 @@ def test_a_second_signal_leaves_a_job_that_does_not_end(cli: Cli, tmp_path: Path
         finally:
             os.kill(supervisor, signal.SIGCONT)
     assert foreground.returncode == 130
-    assert stderr.decode().endswith(f"job {job} has not ended yet; tui-fs attach {job}\n")
+    assert stderr.decode().endswith(
+        f"job {job} has not ended yet; to follow it: tui-fs attach {job}\n"
+    )
     cli.wait_for_state(job, "cancelled")
 
 
@@ -175,7 +177,7 @@ def test_output_that_takes_nothing_is_reported_with_what_becomes_of_the_job(
         )
     # A message says that the job continues; the exit code does not depend on it
     job = cli.only_job()
-    goes_on = f"tui-fs: job {job} continues; tui-fs attach {job}\n"
+    goes_on = f"tui-fs: job {job} continues; to follow it: tui-fs attach {job}\n"
     assert ended.stderr == goes_on + _OUTPUT_FULL
     assert ended.returncode == 141
     cli.wait_for_state(job, "done")
@@ -226,7 +228,8 @@ def test_a_report_that_cannot_be_printed_is_not_mistaken_for_a_failed_job(
             check=False,
         )
     job = cli.only_job()
-    assert ended.stderr == f"tui-fs: job {job} has ended: done; tui-fs attach {job}\n{_OUTPUT_FULL}"
+    note = f"tui-fs: job {job} has ended: done; to see its report: tui-fs attach {job}\n"
+    assert ended.stderr == f"{note}{_OUTPUT_FULL}"
     assert ended.returncode == 141
     assert not target.exists()
 

@@ -63,7 +63,7 @@ def test_a_subvolume_is_refused(cli: Cli, btrfs: Path, command: str) -> None:
     """The refusal of a btrfs subvolume calls it a subvolume."""
     make = ["btrfs", "-q", "subvolume", "create", str(btrfs / "spool")]
     subprocess.run(make, check=True, capture_output=True)
-    assert "is a subvolume" in refused(cli.run(command, btrfs / "spool", "--yes"))
+    assert "is a btrfs subvolume" in refused(cli.run(command, btrfs / "spool", "--yes"))
 
 
 def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_job_under_another_name_is_seen(cli: Cli, tmpfs: Path) -> None:
     finally:
         unmount_below(other)
 
-    assert f"Job {job} is at work" in refused(finished)
+    assert f"Job {job} is already working" in refused(finished)
     assert (tree / "inner").exists()
 
 
@@ -106,7 +106,7 @@ def test_a_begun_deletion_is_not_undone(cli: Cli, tmpfs: Path) -> None:
     job = start_slowly(cli, Path(record["aside"]))
 
     order = ("aside", "--undo", record["id"], "--yes")
-    assert f"Job {job} is at work" in refused(cli.run(*order))
+    assert f"Job {job} is already working" in refused(cli.run(*order))
     cancel(cli, job)
     assert f"deletion has begun: job {job}" in refused(cli.run(*order))
 
@@ -123,7 +123,7 @@ def test_a_directory_with_a_job_is_left_alone(cli: Cli, tmpfs: Path) -> None:
     finished = cli.run("aside", tree, "--yes")
 
     cancel(cli, job)
-    assert f"Job {job} is at work" in refused(finished)
+    assert f"Job {job} is already working" in refused(finished)
     assert os.listdir(tmpfs) == ["tree"]
 
 
@@ -146,7 +146,7 @@ def test_another_quota_project_is_named(cli: Cli, xfs: Path, command: tuple[str,
     subprocess.run([chattr, "-p", "7", spool], check=True)
     subprocess.run([chattr, "+P", "-p", "42", xfs], check=True)
     sentence = refused(cli.run(*command, spool, "--yes"))
-    assert "its quota project is not that of the directory that holds it" in sentence
+    assert "its quota project differs from that of its parent directory" in sentence
     assert "lsattr -pd" in sentence
     assert os.listdir(xfs) == ["spool"]
     subprocess.run([chattr, "+P", "-p", "42", spool], check=True)

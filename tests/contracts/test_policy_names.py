@@ -131,7 +131,7 @@ def test_a_protected_directory_is_known_in_any_spelling(cli: Cli, place: Path) -
     for spelling in (f"/{target}", f"{place}/db/../db//t/", f"/proc/self/root{target}"):
         finished = cli.delete(spelling, "rm").expect(3)
         finished.assert_one_sentence()
-        assert f"{target} lies in {place}/db, which must never be deleted" in finished.stderr
+        assert f"{target} is inside {place}/db, which must never be deleted" in finished.stderr
     assert manifest(target) == before
 
 

@@ -75,7 +75,7 @@ def test_subvolume_is_not_called_a_mount_point(cli: Cli, volume: Path, name: str
     target = volume.parent / name
     for finished in (cli.delete(target, "rm"), cli.run("aside", "--yes", target)):
         finished.expect(3).assert_one_sentence()
-        assert "is a subvolume of btrfs" in finished.stderr
+        assert "is a btrfs subvolume" in finished.stderr
         assert f"btrfs subvolume delete {target}" in finished.stderr
         assert "mount" not in finished.stderr.replace(str(target), "")
     assert (target / "target").is_dir()

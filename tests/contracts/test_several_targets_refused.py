@@ -90,7 +90,7 @@ def test_a_large_total_needs_a_word_that_is_no_name(cli: Cli, tmpfs: Path) -> No
     policy.parent.mkdir(parents=True)
     policy.write_text("type_name_above_entries = 100\n")
     targets = [tmpfs / "a", tmpfs / "b"]
-    assert "--confirm 'delete'" in delete(cli, "rm", targets).expect(3).stderr
+    assert "--confirm delete" in delete(cli, "rm", targets).expect(3).stderr
     delete(cli, "rm", targets, "--confirm", "a").expect(3)
     assert [entries_in(target) for target in targets] == [60, 60]
     # And with it deleted

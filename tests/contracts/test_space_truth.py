@@ -193,7 +193,7 @@ def test_the_reserve_of_a_full_file_system(small_ext4: Path) -> None:
     freed_bytes = os.statvfs(small_ext4).f_bfree * room.f_frsize - free_bytes
     assert (cause.kind, cause.bytes) == (DiscrepancyKind.RESERVED, freed_bytes)
     assert freed_bytes >= 8 * MIB
-    assert "others can use 0 B" in cause.sentence
+    assert "other users can use 0 B" in cause.sentence
 
 
 def test_others_that_write_meanwhile(ext4: Path) -> None:

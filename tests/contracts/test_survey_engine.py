@@ -50,10 +50,10 @@ def _printing(*messages: bytes) -> str:
         ("#!/bin/sh\nexit 3\n", "cannot count"),
         ("#!/bin/sh\necho 'tui-fs-engine: no such thing' >&2; exit 2\n", "count: no such thing"),
         ("#!/bin/sh\nprintf 'tui-fs-engine 9.9.9'\n", "cannot count"),
-        (_printing(bytes((RECORD_FORMAT + 1,))), "is not the one"),
-        (_printing(_MESSAGE, b"\x91\x90"), "is not the one"),
-        (_printing(_MESSAGE, b"no MessagePack"), "is not the one"),
-        (_printing(b""), "is not the one"),
+        (_printing(bytes((RECORD_FORMAT + 1,))), "does not match"),
+        (_printing(_MESSAGE, b"\x91\x90"), "does not match"),
+        (_printing(_MESSAGE, b"no MessagePack"), "does not match"),
+        (_printing(b""), "does not match"),
     ],
 )
 def test_an_engine_that_cannot_be_used_is_told(
@@ -73,7 +73,7 @@ def test_an_engine_killed_before_it_says_anything_may_be_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _install(tmp_path, monkeypatch, "#!/bin/sh\nkill -KILL $$\n")
-    with pytest.raises(TuiFsError, match="ended unexpectedly") as error:
+    with pytest.raises(TuiFsError, match="exited unexpectedly") as error:
         list(SurveyRunner([str(tmp_path)], backend="engine").run())
     assert error.value.advice == "Count again."
 
@@ -124,7 +124,7 @@ class TestEngine:
         running, pid = self._begun(many)
         os.kill(pid, signal.SIGKILL)
         seen: list[Survey] = []
-        with pytest.raises(TuiFsError, match="ended unexpectedly"):
+        with pytest.raises(TuiFsError, match="exited unexpectedly"):
             seen.extend(running)
         assert not any(survey.finished or survey.complete for survey in seen)
         assert pid not in children_of(os.getpid())

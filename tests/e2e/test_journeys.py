@@ -123,7 +123,7 @@ def test_a_refused_target_cannot_be_confirmed(open_on: Open) -> None:
     terminal.press("Enter")
     terminal.wait_until(lambda text: "─ search" not in text, "the end of the search")
     terminal.press("d")
-    terminal.wait_for("Refused: /etc is a directory the system itself needs.")
+    terminal.wait_for("Refused: /etc is a directory that the system needs.")
     terminal.press("Enter")
     terminal.wait_for("nothing was deleted")
     assert "for ever?" not in terminal.text()

@@ -386,7 +386,7 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
             "counted from the tool's own output.",
             (SourceState(TraceSource.PERF, False, "Kernel counters need root. Run with sudo."),),
         ),
-        privileges=Privileges(1000, False, "may delete what this user may"),
+        privileges=Privileges(1000, False, "kernel counters need root"),
         engine=EngineState(True, "tui-fs-engine 0.1.0, /usr/bin/tui-fs-engine"),
         terminal=Terminal("xterm", True, "utf-8"),
         jobs=PathStr("/home/me/.local/state/tui-fs/jobs"),

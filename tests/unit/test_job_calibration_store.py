@@ -98,8 +98,8 @@ def test_one_of_the_same_type_is_better_than_none() -> None:
     known = load_calibration(HERE)
     assert known.calibration == measured(age_s=5.0)
     assert (known.is_of_this, known.is_fresh) == (False, False)
-    assert known.rests_on("why").startswith("what was measured on another ext4 (2023-11-1")
-    assert known.rests_on("why").endswith(", not on this one: why")
+    assert known.rests_on("why").startswith("measurements of another ext4 (2023-11-1")
+    assert known.rests_on("why").endswith(", not of this one: why")
 
 
 def test_another_type_teaches_nothing() -> None:

@@ -203,7 +203,7 @@ def test_a_job_that_cannot_be_reached_is_not_said_to_have_ended(folder: JobFolde
         listening.bind(address)
         listening.listen(0)
         _connect(others.enter_context(socket.socket(socket.AF_UNIX)), folder)
-        with pytest.raises(JobFailed, match="cannot be told"):
+        with pytest.raises(JobFailed, match="cannot be reached"):
             send(folder, Command("pause"))
 
 

@@ -224,7 +224,7 @@ def test_guesses_are_for_the_rest_only() -> None:
 
 def test_what_could_not_be_seen_is_said() -> None:
     (cause,) = causes(0, GIB, held_after=OpenFileScan(unseen_processes=3))
-    assert "3 processes could not be looked into" in cause.advice
+    assert "3 processes could not be inspected" in cause.advice
     (cause,) = causes(0, GIB, held_after=OpenFileScan(complete=False))
     assert "in time" in cause.advice
 

@@ -79,7 +79,7 @@ ALL = removed(12, 2)
             "2 entries could not be deleted.",
         ),
         (LEFT, (failed(errno.ENOENT),), Outcome.PARTIAL, "4 entries are left."),
-        (UNCOUNTED, (), Outcome.PARTIAL, "what is left was not counted"),
+        (UNCOUNTED, (), Outcome.PARTIAL, "the remaining entries were not counted"),
         (LEFT, (CANCEL,), Outcome.CANCELLED, "Stopped before the end: asked by uid 0."),
         (LEFT, (CANCEL, failed(errno.EPERM)), Outcome.CANCELLED, "Stopped before the end"),
         (LEFT, (ended(-9),), Outcome.PARTIAL, "rm was ended by SIGKILL from outside."),

@@ -56,9 +56,7 @@ def test_what_is_gone_or_another_is_left_out_and_said(places: list[Path]) -> Non
     rest = remainder_of(died)
     assert [target.path for target in rest.targets] == [str(places[at]) for at in (0, 2, 4)]
     assert [target.pin for target in rest.targets] == [died.targets[at].pin for at in (0, 2, 4)]
-    assert (
-        rest.gone == f"2 of 5 directories are gone or another one by now: {places[1]}, {places[3]}."
-    )
+    assert rest.gone == f"2 of 5 directories were deleted or replaced: {places[1]}, {places[3]}."
 
 
 @pytest.mark.parametrize("apart_ns", [-(10**12), -1, 1, 10**12])

@@ -119,7 +119,7 @@ def test_other_tools_receive_no_commands(directory: int) -> None:
         pacing.step_begins()
         launcher.release()
         reason = pacing.change(Command("threads", "2"))
-        assert reason == "This strategy has no threads to set; parallel has."
+        assert reason == "Only the strategy parallel has a number of threads to set."
         assert pacing.pace == Pace()
         # And what it reads is empty, so that it ends
         assert launcher.ended().statuses == (0,)
@@ -141,7 +141,9 @@ def test_no_rate_is_promised_where_nothing_counts(directory: int) -> None:
             counts=False,
         )
         reason = pacing.change(Command("rate", "100"))
-        assert reason == "Nothing counts what this job removes, so it cannot keep to a rate."
+        assert (
+            reason == "This job has no count of its removed entries, so its rate cannot be limited."
+        )
         assert pacing.pace == Pace()
         assert pacing.change(Command("rate", "off")) is None
     finally:

@@ -106,7 +106,7 @@ def test_a_file_system_that_fails_is_not_taken_for_empty(
             os.close(target_fd)
     assert verification.left == (str(target),)
     assert verification.survivors is None
-    assert verification.note == "The directory cannot be looked at any more: Input/output error."
+    assert verification.note == "The directory can no longer be examined: Input/output error."
 
 
 @pytest.mark.parametrize(

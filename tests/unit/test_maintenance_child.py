@@ -54,7 +54,7 @@ def test_all_of_its_result_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
         "type": "recreate", "path": "/a", "index_bytes_before": 8192, "index_bytes_after": 4096,
         "moved_entries": 1, "kept": [{"name": "n\x1b", "kept_as": "m"}],
     }  # fmt: skip
-    stderr = b"tui-fs: 2 processes could not be looked into, and may stand in it.\n"
+    stderr = b"tui-fs: 2 processes could not be inspected and may use the directory.\n"
 
     def run(*_: object, **__: object) -> subprocess.CompletedProcess[bytes]:
         return subprocess.CompletedProcess([], 0, json.dumps(answer).encode(), stderr)
@@ -63,9 +63,9 @@ def test_all_of_its_result_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
     lines = run_maintenance("recreate", "--", "/a").splitlines()
 
-    assert "made anew" in lines[0]
+    assert "is recreated" in lines[0]
     assert lines[1:] == [
-        "1 entry made meanwhile: moved over.",
-        "n\\e was made twice; the other one is m.",
-        "2 processes could not be looked into, and may stand in it.",
+        "Created meanwhile and moved into it: 1 entry.",
+        "n\\e existed in both directories; one of them is now m.",
+        "2 processes could not be inspected and may use the directory.",
     ]

@@ -262,7 +262,7 @@ def test_finishing_refuses_a_strange_directory(here: Arena) -> None:
     room.chmod(0o700)
     (room / "twin" / "file").touch()
 
-    with pytest.raises(Refused, match="Other directories"):
+    with pytest.raises(Refused, match="The directories at these paths"):
         finish_staging_dir(here.entry(), here.entry(ROOM), (Pin(1, 1, 1),))
 
     assert (room / "twin" / "file").exists()
@@ -274,7 +274,7 @@ def test_a_room_of_others_is_not_entered(here: Arena) -> None:
     room.mkdir()
     room.chmod(0o777)
 
-    with pytest.raises(Refused, match="Another process just put another"):
+    with pytest.raises(Refused, match="Another process just replaced the new directory"):
         finish_staging_dir(here.entry(), here.entry(ROOM), ())
 
     assert room.exists()

@@ -84,7 +84,7 @@ def put_in_order() -> set[tuple[Action, AsideState | None]]:
     for record, standing in records()[0]:
         messages.add((record.action, standing))
         if standing is AsideState.GONE:
-            with pytest.raises(Refused, match="Nothing is left"):
+            with pytest.raises(Refused, match="so nothing can be put back"):
                 undo(record.id)
         else:
             undo(record.id)
@@ -163,10 +163,10 @@ def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
         was_killed = killed_before(step, put_back, spool if is_late and with_twin else None)
         came_late = {path.name for path in spool.parent.rglob(LATE)}
         if not was_killed:
-            with pytest.raises(BadInput, match="Nothing was put aside"):
+            with pytest.raises(BadInput, match="There is no record"):
                 find(done.record.id)
         elif (spool / LATE).exists() and spool.stat().st_ino != inode:
-            with pytest.raises(Refused, match="not empty"):
+            with pytest.raises(Refused, match="no longer empty"):
                 undo(done.record.id)
             (spool / LATE).rename(spool.parent / "saved")
             undo(done.record.id)

@@ -40,11 +40,13 @@ def test_a_new_directory_has_no_users(held: Path) -> None:
     assert ways(held) == set()
 
 
-@pytest.mark.parametrize("how", ["stands in it", "has it open", "watches it (inotify)"])
+@pytest.mark.parametrize(
+    "how", ["has it as its current directory", "has it open", "watches it (inotify)"]
+)
 def test_who_holds_it_is_found(held: Path, start_python: StartPython, how: str) -> None:
     """A process that has the directory as cwd, has it open or watches it is reported."""
-    code = {"stands in it": "", "has it open": _OPEN}.get(how, _WATCH)
-    pid = start_python(code, held, cwd=held if how == "stands in it" else None)
+    code = {"has it as its current directory": "", "has it open": _OPEN}.get(how, _WATCH)
+    pid = start_python(code, held, cwd=held if how == "has it as its current directory" else None)
     assert ways(held) == {(pid, how)}
     os.kill(pid, signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

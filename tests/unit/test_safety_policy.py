@@ -35,10 +35,10 @@ def test_read_only_forbids_and_names_who_says_so(tmp_path: Path) -> None:
     ("place", "word"),
     [
         ("a/b", "is"),
-        ("a", "lies in"),
-        (".", "lies in"),
-        ("a/b/c", "holds"),
-        ("a/b/not/there/yet", "holds"),
+        ("a", "is inside"),
+        (".", "is inside"),
+        ("a/b/c", "contains"),
+        ("a/b/not/there/yet", "contains"),
     ],
 )
 def test_at_in_or_above_a_place_that_stays_is_refused(
@@ -58,7 +58,7 @@ def test_beside_a_place_that_stays_is_permitted(tmp_path: Path, place: str) -> N
 
 
 def test_the_root_as_a_place_forbids_everything(tmp_path: Path) -> None:
-    assert "lies in" in refusal(never("/"), at(tmp_path / "target"))
+    assert "is inside" in refusal(never("/"), at(tmp_path / "target"))
 
 
 # What is allowed
@@ -81,7 +81,9 @@ def test_every_list_must_permit(tmp_path: Path) -> None:
 
 
 def test_an_empty_list_allows_nothing(tmp_path: Path) -> None:
-    assert "no directory at all" in refusal(read(tmp_path, "allowed = []"), at(tmp_path / "x"))
+    assert "deletion is allowed: none" in refusal(
+        read(tmp_path, "allowed = []"), at(tmp_path / "x")
+    )
 
 
 def test_never_is_stronger_than_allowed(tmp_path: Path) -> None:

@@ -24,12 +24,12 @@ __all__ = ["quiet_environment"]
 @pytest.mark.parametrize(
     ("place", "target", "word"),
     [
-        ("links/later", "links/later/below", "lies in"),
+        ("links/later", "links/later/below", "is inside"),
         ("links/later", "real/later", "is"),
-        ("links/later", "real/later/below", "lies in"),
-        ("links/db", "real", "holds"),
-        ("links/db", ".", "holds"),
-        ("away/db", "away", "holds"),
+        ("links/later", "real/later/below", "is inside"),
+        ("links/db", "real", "contains"),
+        ("links/db", ".", "contains"),
+        ("away/db", "away", "contains"),
     ],
 )
 def test_the_text_alone_is_enough(tmp_path: Path, place: str, target: str, word: str) -> None:
@@ -57,7 +57,7 @@ def test_a_place_that_is_not_there_behind_a_link_is_found(tmp_path: Path) -> Non
     at(tmp_path / "real")
     (tmp_path / "links").symlink_to(tmp_path / "real")
     policy = never(tmp_path / "links" / "later")
-    assert "holds" in refusal(policy, at(tmp_path / "real"))
+    assert "contains" in refusal(policy, at(tmp_path / "real"))
     assert "is" in refusal(policy, at(tmp_path / "real" / "later"))
 
 
@@ -77,7 +77,7 @@ def test_a_target_below_an_alias_of_the_place_is_refused(tmp_path: Path) -> None
     below = at(tmp_path / "db" / "below")
     (tmp_path / "alias").symlink_to(tmp_path / "db")
     asked = Target(PathStr(str(tmp_path / "alias" / "below")), below.pin)
-    assert "lies, under another name, in" in refusal(never(tmp_path / "db"), asked)
+    assert "is, under another name, inside" in refusal(never(tmp_path / "db"), asked)
 
 
 def test_a_place_that_cannot_be_examined_stops_everything(tmp_path: Path) -> None:

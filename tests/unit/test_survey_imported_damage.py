@@ -231,7 +231,7 @@ def test_no_path_that_the_file_names_is_touched(
 def test_the_survey_process_reports_a_damaged_file(tmp_path: Path) -> None:
     process = SurveyProcess([], imported=written(tmp_path, "hello"))
     try:
-        with pytest.raises(BadInput, match="not in the export format"):
+        with pytest.raises(BadInput, match="not an export of ncdu"):
             list(process.updates())
     finally:
         process.stop()

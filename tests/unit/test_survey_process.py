@@ -222,7 +222,7 @@ def test_a_walker_that_is_killed_is_an_error(begin: Callable[..., SurveyProcess]
     next(updates)
     os.kill(max(children_of(os.getpid()) - family), signal.SIGKILL)
     # Its reader learns that the counts are not complete
-    with pytest.raises(TuiFsError, match="ended unexpectedly"):
+    with pytest.raises(TuiFsError, match="exited unexpectedly"):
         list(updates)
 
 

@@ -114,7 +114,7 @@ def main(arguments: list[str]) -> int:
         if parsed.needs_proc and not os.path.exists(MOUNTINFO):
             raise Missing(
                 "/proc is not mounted; tui-fs reads mounts and processes from it.",
-                "mount -t proc proc /proc",
+                "Mount it: mount -t proc proc /proc.",
             )
         code: int = parsed.run(parsed)
     except TuiFsError as error:

@@ -57,18 +57,17 @@ _Started = tuple[Plan, JobFolder | None, Interrupts]
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
-    parser.usage = "tui-fs delete PATH... --strategy STRATEGY [OPTION...]"
+    parser.usage = "tui-fs delete PATH... --strategy NAME [OPTION...]"
     parser.description = (
-        "Delete directories in one job and follow it to its end. Ctrl-C cancels the job;\n"
+        "Delete directories in one job and follow it to its end. Ctrl-C cancels the job; "
         "a lost connection does not."
     )
     parser.epilog = "example:\n  tui-fs delete /var/cache/app --strategy parallel --gentle"
-    group = parser.add_argument_group(
-        "what is deleted (with --name, --min-size or --older-than, directories are kept)"
-    )
+    group = parser.add_argument_group("what is deleted")
     group.add_argument(
         "paths", metavar="PATH", nargs="+",
-        help="a directory to delete, with everything in it",
+        help="a directory to delete with everything in it; with --name, --min-size or "
+        "--older-than, directories are kept",
     )  # fmt: skip
     group.add_argument(
         "--name", type=glob, metavar="GLOB",
@@ -85,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     )  # fmt: skip
     group = parser.add_argument_group("strategy")
     group.add_argument(
-        "--strategy", required=True, type=strategy, metavar="STRATEGY",
+        "--strategy", required=True, type=strategy, metavar="NAME",
         help=f"required: {', '.join(STRATEGIES)}",
     )  # fmt: skip
     add_strategy_options(group)
@@ -139,7 +138,9 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     options, trace = options_of(parsed), trace_of(parsed)
     speaks = guarantees_of(parsed.strategy).speaks
     if parsed.threads and not speaks:
-        raise BadInput(f"{parsed.strategy} has no threads to set; parallel has.")
+        raise BadInput(
+            f"--threads works only with the strategy parallel, not with {parsed.strategy}."
+        )
     refuse_uncounted_rate(parsed.strategy, options, trace)
     open_source(trace, speaks=speaks)  # reports before the job starts that it is not available
     survey = count_tree([target.path for target in targets], options.filters)
@@ -200,7 +201,9 @@ def _follow(
             print_json({"schema": SCHEMA, "id": plan.job_id, **target_fields(plan.paths)})
         else:
             print_text(plan.job_id)
-            note(f"tui-fs: the job runs by itself; follow it with: tui-fs attach {plan.job_id}")
+            note(
+                f"tui-fs: the job runs in the background; to follow it: tui-fs attach {plan.job_id}"
+            )
         if (warning := ends_at_logout()) is not None:
             note(f"tui-fs: {warning}")
         return DONE

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
     parser.usage = "tui-fs doctor [--json]"
     parser.description = (
-        "Report which tools, privileges and sources of system call counts work on this\n"
+        "Report which tools, privileges and sources of system call counts work on this "
         "machine, and how to enable the rest."
     )
     parser.epilog = "example:\n  tui-fs doctor"
@@ -50,7 +50,7 @@ def _as_text(examination: Diagnosis) -> str:
     ]
     tracing, privileges = examination.tracing, examination.privileges
     lines = ["tools", columns(rows, frozenset()), "", "tracing"]
-    lines.append(f"picked  {tracing.source}: {tracing.note}")
+    lines.append(f"used by default: {tracing.source} ({tracing.note})")
     lines.append(
         columns(
             [
@@ -73,7 +73,7 @@ def _as_text(examination: Diagnosis) -> str:
         f"TERM={displayable(terminal.term) or 'not set'}, standard output is "
         f"{'a terminal' if terminal.is_terminal else 'not a terminal'}, {terminal.encoding}",
         "",
-        f"jobs are kept in {displayable(examination.jobs)}",
+        f"jobs are stored in {displayable(examination.jobs)}",
         examination.logout,
         f"policy: {examination.policy}",
         "",

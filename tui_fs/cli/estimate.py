@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
     parser.usage = "tui-fs estimate PATH... [OPTION...]"
     parser.description = (
-        "Count the entries of directories and predict what each strategy would cost to\n"
-        "delete them: time, system calls, memory and processes. The directories are not\n"
+        "Count the entries of directories and predict what each strategy would cost to "
+        "delete them: time, system calls, memory and processes. The directories are not "
         "changed."
     )
     parser.epilog = "example:\n  tui-fs estimate --quick /var/cache/app"
@@ -250,6 +250,6 @@ def estimates_as_text(predicted: Forecast, refused: str) -> str:
     lines.append("")
     for estimate in predicted.estimates:
         lines += [f"$ {line}" for line in command_lines(estimate.command)]
-    lines += ["", f"Times rest on {predicted.estimates[0].rests_on}."]
+    lines += ["", f"The times are based on {predicted.estimates[0].rests_on}."]
     lines += [figure.sentence for figure in predicted.missing_figures]
     return "\n".join(lines)

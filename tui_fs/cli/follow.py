@@ -109,11 +109,11 @@ def follow(
     try:
         is_over = _watch(view, folder, interrupts, as_json, interrupting_cancels)
     except OutputLost:
-        note(f"tui-fs: job {folder.job_id} continues; tui-fs attach {folder.job_id}")
+        note(f"tui-fs: job {folder.job_id} continues; to follow it: tui-fs attach {folder.job_id}")
         raise
     if not is_over:
-        stands = "has not ended yet" if interrupting_cancels else "continues"
-        note(f"tui-fs: job {folder.job_id} {stands}; tui-fs attach {folder.job_id}")
+        state = "has not ended yet" if interrupting_cancels else "continues"
+        note(f"tui-fs: job {folder.job_id} {state}; to follow it: tui-fs attach {folder.job_id}")
         return interrupts.exit_code
     report = view.report().to_json()
     try:
@@ -122,7 +122,10 @@ def follow(
         else:
             print_text(report_as_text(report))
     except OutputLost:
-        note(f"tui-fs: job {folder.job_id} has ended: {view.state}; tui-fs attach {folder.job_id}")
+        note(
+            f"tui-fs: job {folder.job_id} has ended: {view.state}; to see its report: "
+            f"tui-fs attach {folder.job_id}"
+        )
         raise
     if view.state is JobState.CANCELLED and interrupts.received is not None:
         return interrupts.exit_code
@@ -144,7 +147,7 @@ def _watch(
     set_wait_hint(
         "Ctrl-C cancels the job."
         if interrupting_cancels
-        else "Ctrl-C ends this; the job continues."
+        else "Ctrl-C stops following; the job continues."
     )
     interrupts.note_stops()
     line = StatusLine()

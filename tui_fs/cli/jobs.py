@@ -25,11 +25,11 @@ from tui_fs.model.units import bytes_iec, count, counted
 
 _DESCRIPTIONS = {
     "pause": "Pause a job: its tools stop until tui-fs resume continues them.",
-    "resume": "Continue a paused job. For a job that died, start a new job with the same\n"
+    "resume": "Continue a paused job. For a job that died, start a new job with the same "
     "strategy and options that deletes the rest.",
-    "cancel": "Cancel a job: its tools end, and the remaining entries are kept. Deleted\n"
+    "cancel": "Cancel a job: its tools end, and the remaining entries are kept. Deleted "
     "entries are not restored.",
-    "gentle": "Turn gentle mode of a job on or off. A gentle job stops its tools while other\n"
+    "gentle": "Turn gentle mode of a job on or off. A gentle job stops its tools while other "
     "processes wait for the disk or the processors.",
     "rate": "Limit the number of entries that a job deletes per second.",
     "nice": "Set the niceness of the tools of a job.",
@@ -41,11 +41,13 @@ _DONE_WORDS = {
     "pause": "is paused",
     "resume": "is resumed",
     "cancel": "is cancelled",
-    "gentle": "is gentle: {}",
-    "rate": "keeps to this rate: {}",
+    "gentle": "has gentle mode {}",
+    "rate": "is limited to {} entries per second",
+    "rate off": "has no rate limit",
     "nice": "has niceness {}",
-    "ionice": "has this rank at the disk: {}",
-    "threads": "uses this many threads: {}",
+    "ionice": "has the I/O priority {}",
+    "threads": "uses {} threads",
+    "threads auto": "chooses its number of threads",
 }
 
 
@@ -72,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     parser.epilog = f"example:\n  tui-fs {command} 5be501"
     if command == "attach":
         parser.description = (
-            "Follow a job to its end and print its report. Ctrl-C stops following; the job\n"
+            "Follow a job to its end and print its report. Ctrl-C stops following; the job "
             "continues."
         )
         add_output_options(parser)
@@ -132,7 +134,7 @@ def _prune(*, as_json: bool) -> int:
             f"{bytes_iec(pruned.freed_bytes)} freed."
         )
         for kept in pruned.kept:
-            note(f"tui-fs: {displayable(kept.path)} stays: {kept.reason}")
+            note(f"tui-fs: {displayable(kept.path)} is kept: {kept.reason}")
     return SOME_FAILED if pruned.kept else DONE
 
 
@@ -155,12 +157,13 @@ def run_control(parsed: argparse.Namespace) -> int:
         return resume_dead_job(view.plan, parsed)
     if view.state is JobState.DIED:
         raise JobFailed(
-            f"Job {parsed.job} has died.", f"tui-fs resume {parsed.job} continues with the rest."
+            f"Job {parsed.job} has died.", f"To delete the rest: tui-fs resume {parsed.job}"
         )
     if not view.state.is_live:
         raise BadInput(f"Job {parsed.job} has ended already: {view.state}.")
     send(folder, command)
-    note(f"tui-fs: job {parsed.job} {_DONE_WORDS[command.name].format(command.value)}.")
+    words = _DONE_WORDS.get(str(command)) or _DONE_WORDS[command.name].format(command.value)
+    note(f"tui-fs: job {parsed.job} {words}.")
     return DONE
 
 

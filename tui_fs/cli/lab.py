@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the commands of the lab and their arguments."""
     parser.usage = "tui-fs lab ACTION ..."
     parser.description = (
-        "Repeat published experiments on deletion on this machine, and compare the\n"
+        "Repeat published experiments on deletion on this machine, and compare the "
         "results with the published ones."
     )
     parser.epilog = (

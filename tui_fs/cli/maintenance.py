@@ -20,6 +20,7 @@ from tui_fs.job.aside_store import (
 from tui_fs.job.maintenance import (
     Prospect,
     look,
+    moved_sentences,
     put_aside,
     recreate_directory,
     refuse_occupied,
@@ -36,14 +37,14 @@ from tui_fs.model.figures import Figure
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.units import bytes_iec, counted
 
-_LEFT_RUNNING = "Whether anything was changed is shown by: tui-fs aside --list"
+_LEFT_RUNNING = "To see whether anything was changed: tui-fs aside --list"
 
 _MEANINGS = {
-    AsideState.ASIDE: "put aside; can be put back",
-    AsideState.INTERRUPTED: "interrupted; --undo puts it in order",
-    AsideState.GONE: "nothing is left of it: it was deleted or moved",
+    AsideState.ASIDE: "set aside; can be put back",
+    AsideState.INTERRUPTED: "interrupted; --undo repairs it",
+    AsideState.GONE: "no longer exists: it was deleted or moved",
     AsideState.ELSEWHERE: "on host",
-    None: "its place cannot be looked at",
+    None: "cannot be examined",
 }
 
 
@@ -52,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     if command == "recreate":
         parser.usage = "tui-fs recreate PATH [OPTION...]"
         parser.description = (
-            "Replace an emptied directory by a new one with the same owner, mode and\n"
-            "attributes. A directory that once had many entries has a large index and stays\n"
+            "Replace an emptied directory by a new one with the same owner, mode and "
+            "attributes. A directory that once had many entries has a large index and stays "
             "slow; the new one has a small index."
         )
         parser.epilog = "example:\n  tui-fs recreate /var/spool/queue"
@@ -76,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
             "       tui-fs aside --list [--json]"
         )
         parser.description = (
-            "Rename a directory within its parent directory at once, to delete it later.\n"
+            "Rename a directory within its parent directory at once, to delete it later. "
             "tui-fs prints the command that deletes it and the command that puts it back."
         )
         parser.epilog = "example:\n  tui-fs aside /var/cache/app --twin"
@@ -147,7 +148,7 @@ def run_aside(parsed: argparse.Namespace) -> int:
     modes = [parsed.path is not None, parsed.list, parsed.undo is not None]
     if sum(modes) != 1 or (parsed.twin and parsed.path is None):
         raise BadInput(
-            "It takes either a directory, or --list, or --undo ID; --twin goes with a directory.",
+            "Use exactly one of PATH, --undo ID and --list; --twin requires PATH.",
             "See tui-fs aside --help.",
         )
     if parsed.list:
@@ -163,7 +164,11 @@ def _put_aside(parsed: argparse.Namespace) -> int:
     place = "an empty twin takes its place" if parsed.twin else "nothing takes its place"
     shown = displayable(prospect.target.path)
     with keep_open((prospect.target,)):
-        _confirm(parsed, f"{shown} is renamed aside in its own parent; {place}.", "Put it aside?")
+        _confirm(
+            parsed,
+            f"{shown} will be renamed within its parent directory; {place}.",
+            "Set it aside?",
+        )
         done = put_aside(prospect, with_twin=parsed.twin)
     record = done.record
     if parsed.json:
@@ -177,7 +182,7 @@ def _put_aside(parsed: argparse.Namespace) -> int:
             }
         )
         return DONE
-    instead = "an empty twin stands in its place" if parsed.twin else "nothing stands in its place"
+    instead = "an empty twin has taken its place" if parsed.twin else "nothing has taken its place"
     print_text(f"{shown} is now {displayable(record.aside)}; {instead}.")
     print_text(f"To delete it:   {shell_quoted(delete_command(record))}")
     print_text(f"To put it back: {shell_quoted(undo_command(record))}")
@@ -188,7 +193,7 @@ def _undo(parsed: argparse.Namespace) -> int:
     _, record = find(parsed.undo)
     shown = displayable(record.path)
     refuse_other_host(record)
-    _confirm(parsed, f"The {record.action} of {shown} is to be undone.", "Undo it?")
+    _confirm(parsed, f"This undoes the {record.action} of {shown}.", "Undo it?")
     done = undo(parsed.undo)
     _note_warning(done.warning)
     if parsed.json:
@@ -206,7 +211,11 @@ def _undo(parsed: argparse.Namespace) -> int:
         )
         return DONE
     is_back = done.standing_before is AsideState.ASIDE
-    print_text(f"{shown} is back." if is_back else f"{shown} is in order: nothing of that is left.")
+    print_text(
+        f"{shown} is back."
+        if is_back
+        else f"{shown} is in order; nothing of the interrupted {record.action} is left."
+    )
     _print_moved(done.moved, done.kept)
     return DONE
 
@@ -230,7 +239,7 @@ def _list(*, as_json: bool) -> int:
     for entry in damaged:
         note(f"tui-fs: record {displayable(entry.id)} is damaged: {entry.why}")
     if not listed and not damaged:
-        note("tui-fs: nothing was put aside.")
+        note("tui-fs: nothing was set aside.")
     elif listed:
         rows: list[tuple[str, ...]] = [("id", "action", "since", "directory", "now", "meaning")]
         for record, standing in listed:
@@ -263,7 +272,8 @@ def _warn(prospect: Prospect) -> None:
     for process in prospect.occupants.found:
         name = displayable(process.name)
         note(
-            f"tui-fs: process {process.pid} ({name}) {process.how}, and stays in the old directory."
+            f"tui-fs: process {process.pid} ({name}) {process.how}; "
+            "the process keeps using the old directory."
         )
     unseen = prospect.occupants.unseen
     if unseen:
@@ -279,10 +289,9 @@ def _note_warning(warning: str) -> None:
 
 
 def _print_moved(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> None:
-    if moved:
-        print_text(f"Made meanwhile, and moved over: {counted(moved, 'entry', 'entries')}.")
-    for name, new_name in kept:
-        print_text(f"{displayable(name)} was made twice; the other one is {displayable(new_name)}.")
+    shown = ((displayable(name), displayable(new_name)) for name, new_name in kept)
+    for sentence in moved_sentences(moved, shown):
+        print_text(sentence)
 
 
 def _moved_fields(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> dict[str, object]:

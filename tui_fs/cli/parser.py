@@ -47,12 +47,12 @@ _EPILOG = """commands:
   lab ACTION           repeat published experiments on deletion
   doctor               report which tools and features work on this machine
 
-exit codes: 0 done, 1 some entries failed or the job's record is incomplete,
-2 usage error, 3 refused by a safety rule, 4 a tool or privilege is missing,
+exit codes: 0 done, 1 some entries failed or the job's record is incomplete, \
+2 usage error, 3 refused by a safety rule, 4 a tool or privilege is missing, \
 5 the job died, 130 or 143 cancelled, 141 standard output was closed
 
-'tui-fs COMMAND --help' describes a command. Write ./NAME for a directory named
-like a command. Options cannot be abbreviated. Write a path that begins with -
+'tui-fs COMMAND --help' describes a command. Write ./NAME for a directory named \
+like a command. Options cannot be abbreviated. Write a path that begins with - \
 after --, or as ./-NAME.
 
 example:
@@ -69,11 +69,23 @@ _ARGPARSE_WORDS = (
 """Patterns of argparse's sentences, and what is printed instead."""
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Wraps each line of a description or an epilog by itself."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap  # only help needs it
+
+        return "\n".join(
+            textwrap.fill(line, width, initial_indent=indent, break_on_hyphens=False)
+            for line in text.splitlines()
+        )
+
+
 class _Parser(argparse.ArgumentParser):
     """Reports an error in one sentence; options are not abbreviated."""
 
     def __init__(self, **settings: Any) -> None:
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        settings.setdefault("formatter_class", _Formatter)
         super().__init__(allow_abbrev=False, add_help=False, **settings)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -165,9 +177,7 @@ def _refuse_misspelled_command(arguments: Sequence[str]) -> None:
     """
     is_import = any(argument.partition("=")[0] == "--import" for argument in arguments)
     word = arguments[0] if arguments else ""
-    if is_import or not word.isprintable() or not word[:1].isalpha() or os.path.lexists(word):
-        return
-    if "/" not in word:
+    if word.isalpha() and not is_import and not os.path.lexists(word):
         nearest = _nearest(word, _MODULES)
         raise BadInput(
             f"'{word}' is neither a command nor a directory.",

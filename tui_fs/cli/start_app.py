@@ -75,6 +75,6 @@ def _directory_of(path: str | None, imported: str | None) -> str:
     directory = os.path.normpath(os.path.join(top, path))
     if not is_within(directory, top):
         raise BadInput(
-            f"{displayable(path)} does not lie in {displayable(top)}, which was exported."
+            f"{displayable(path)} is not inside {displayable(top)}, the exported directory."
         )
     return directory

@@ -175,7 +175,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
     parser.usage = "tui-fs survey PATH [OPTION...] | tui-fs survey --import FILE [OPTION...]"
     parser.description = (
-        "Count the entries of a directory, rank its largest directories and report\n"
+        "Count the entries of a directory, rank its largest directories and report "
         "problems. Nothing is changed."
     )
     parser.epilog = "example:\n  tui-fs survey /var --top 20"

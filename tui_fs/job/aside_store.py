@@ -8,7 +8,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tui_fs.job.store import NO_ROOM, made_private, read_json, state_directories, write_json
+from tui_fs.job.store import (
+    NO_ROOM,
+    PRIVATE_ADVICE,
+    made_private,
+    read_json,
+    state_directories,
+    write_json,
+)
 from tui_fs.linux.host import current_host
 from tui_fs.linux.pins import open_path_fd, pin_of
 from tui_fs.maintenance import exchange
@@ -123,9 +130,9 @@ def keep(record: AsideRecord) -> str:
             return file
     assert first is not None
     raise Refused(
-        f"The record of it cannot be written to {displayable(_places()[0])}: "
+        f"The record of this change cannot be written to {displayable(_places()[0])}: "
         f"{os.strerror(first.errno or 0)}.",
-        "Make room there, or set XDG_STATE_HOME to another place. Nothing was changed.",
+        "Free space there, or set XDG_STATE_HOME to another directory. Nothing was changed.",
         rule="record",
     ) from first
 
@@ -153,7 +160,7 @@ def find(record_id: str) -> tuple[str, AsideRecord]:
         if os.path.basename(file) == f"{record_id}.json":
             return file, _read(file)
     raise BadInput(
-        f"Nothing was put aside as {displayable(record_id)}.", "tui-fs aside --list tells what was."
+        f"There is no record {displayable(record_id)}.", "tui-fs aside --list lists all records."
     )
 
 
@@ -184,7 +191,7 @@ def _read(file: str) -> AsideRecord:
         raise BadInput(f"{displayable(file)} was written by another version of tui-fs.")
     record = decode(AsideRecord, value)
     if os.path.basename(file) != f"{record.id}.json":
-        raise BadInput(f"{displayable(file)} holds the record of another one.")
+        raise BadInput(f"{displayable(file)} contains the record of another id.")
     return record
 
 
@@ -205,10 +212,8 @@ def _make_private(place: str) -> None:
     """Create the directory of the records; Refused if another user can write there."""
     if not made_private(place):
         raise Refused(
-            f"{displayable(place)} is not this user's alone: another user could change the "
-            "records.",
-            "Give it to this user with mode 0700, or set XDG_STATE_HOME to a directory that "
-            "only this user can write. Nothing was changed.",
+            f"{displayable(place)} is not private: another user could change the records.",
+            f"{PRIVATE_ADVICE} Nothing was changed.",
             rule="record",
         )
 

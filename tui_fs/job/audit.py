@@ -155,12 +155,12 @@ def _syslog_problem(path: str) -> str | None:
     except FileNotFoundError:
         return f"no syslog socket at {shown}"
     except OSError as error:
-        return f"the syslog socket {shown} cannot be looked at: {os.strerror(error.errno or 0)}"
+        return f"the syslog socket {shown} cannot be examined: {os.strerror(error.errno or 0)}"
     try:
         if not _has_room(path):
-            return f"whoever listens at {shown} reads nothing"
+            return f"the syslog daemon at {shown} does not read messages"
     except OSError as error:
-        return f"nobody takes messages at {shown}: {error.strerror or error}"
+        return f"no syslog daemon accepts messages at {shown}: {error.strerror or error}"
     return None
 
 

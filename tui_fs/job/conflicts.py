@@ -66,8 +66,8 @@ def check_nested(targets: Sequence[Target]) -> None:
             holder = seen.get(path) or seen.get(identity)
             if holder is not None:
                 raise Refused(
-                    f"{displayable(target.path)} lies in {displayable(holder.path)}.",
-                    "Name the outer one alone: what is inside goes with it.",
+                    f"{displayable(target.path)} is inside {displayable(holder.path)}.",
+                    "Name only the outer one; everything inside is deleted with it.",
                     rule="overlap",
                 )
 
@@ -96,7 +96,7 @@ def check_conflicts(targets: Sequence[Target], folder: JobFolder | None = None) 
             ) from error
         if (overlapping := _overlapping(theirs, targets)) is not None:
             raise Refused(
-                f"Job {job.job_id} is at work in {displayable(overlapping.path)} already.",
+                f"Job {job.job_id} is already working in {displayable(overlapping.path)}.",
                 f"Wait for it (tui-fs attach {job.job_id}), or cancel it.",
                 rule="busy",
             )

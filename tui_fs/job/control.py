@@ -147,7 +147,7 @@ def sample(folder: JobFolder) -> tuple[Event, ...]:
     try:
         return tuple(event_from_json(event) for event in answer.get("events", ()))
     except (BadInput, TypeError) as error:
-        raise JobFailed(f"Job {folder.job_id} sent a sample that is damaged: {error}.") from error
+        raise JobFailed(f"Job {folder.job_id} sent a damaged sample: {error}.") from error
 
 
 def _ask(folder: JobFolder, line: str, timeout_s: float) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _ask(folder: JobFolder, line: str, timeout_s: float) -> dict[str, Any]:
             ) from error
         except OSError as error:
             raise JobFailed(
-                f"Job {folder.job_id} cannot be told: {error.strerror}.",
+                f"Job {folder.job_id} cannot be reached: {error.strerror}.",
                 f"tui-fs attach {folder.job_id} shows whether it still runs.",
             ) from error
         try:
@@ -173,15 +173,15 @@ def _ask(folder: JobFolder, line: str, timeout_s: float) -> dict[str, Any]:
         except TimeoutError as error:
             raise JobFailed(
                 f"Job {folder.job_id} has not answered within {timeout_s:.1f} s.",
-                "It may be counting what is left; try again.",
+                "It may be counting the remaining entries; try again.",
             ) from error
         except (OSError, ValueError, RecursionError) as error:
             raise JobFailed(
-                f"Job {folder.job_id} hung up without an answer.",
+                f"Job {folder.job_id} closed the connection without an answer.",
                 f"tui-fs attach {folder.job_id} shows whether it still runs.",
             ) from error
     if not isinstance(answer, dict):
-        raise JobFailed(f"Job {folder.job_id} answers in a way that cannot be understood.")
+        raise JobFailed(f"Job {folder.job_id} sent an invalid answer.")
     return answer
 
 

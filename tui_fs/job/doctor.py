@@ -116,13 +116,13 @@ def diagnose() -> Diagnosis:
 def _privileges() -> Privileges:
     uid = os.geteuid()
     if uid != 0:
-        note = "may delete what this user may; the kernel's counters need root"
+        note = "kernel counters need root"
         return Privileges(uid, False, note)
     mapping = user_namespace()
     if mapping is not None:
         note = (
-            f"root only inside a user namespace (uid_map: {mapping}): may delete what the mapped "
-            "users may; the kernel's counters need root outside it"
+            f"root only inside a user namespace (uid_map: {mapping}): kernel counters need root "
+            "outside it"
         )
         return Privileges(uid, False, note)
     lacking = missing_capabilities(*_TO_DELETE)
@@ -130,9 +130,9 @@ def _privileges() -> Privileges:
         names = ", ".join(f"CAP_{capability.name}" for capability in lacking)
         return Privileges(uid, False, f"root without {names}: some entries may be refused")
     if missing_capabilities(Capability.PERFMON) and missing_capabilities(Capability.SYS_ADMIN):
-        note = "may delete everything; the kernel's counters need CAP_PERFMON, which is missing"
+        note = "may delete everything; kernel counters need CAP_PERFMON, which is missing"
         return Privileges(uid, True, note)
-    note = "may delete everything and count with the kernel's counters"
+    note = "may delete everything and use kernel counters"
     return Privileges(uid, True, note)
 
 

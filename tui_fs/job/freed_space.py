@@ -191,12 +191,12 @@ def _held_by(
     is_known = any(file.allocated_bytes is not None for file in files)
     size = _sum(files) if is_known else None
     amount = "an unknown amount of space" if size is None else bytes_iec(size)
-    path = displayable(largest.path) if largest.path else "one with a path too long to be told"
+    path = displayable(largest.path) if largest.path else "at an unknown location (path too long)"
     verb = "holds" if len(pids) == 1 else "hold"
     held_files = f"{count(len(files))} deleted files {whose} open, the largest {path}"
     if len(files) == 1:
         held_files = f"a deleted file {whose} open, {path}"
-    sentence = f"{name} {verb} {held_files}: {amount} cannot come back before that is closed."
+    sentence = f"{name} {verb} {held_files}: {amount} is freed only when that is closed."
     advice = _release_advice(command, first, largest)
     return Discrepancy(kind, sentence, advice, size, len(files), first.pid, command)
 
@@ -204,14 +204,14 @@ def _held_by(
 def _release_advice(command: str, first: Holder, file: HeldFile) -> str:
     if any(holder.is_own for holder in file.holders):
         return (
-            "That is tui-fs itself or what it was started from: the space comes back when it ends "
-            "or, if it is a shell, goes to another directory."
+            "This is tui-fs itself or the process that started it: the space is freed when it ends "
+            "or, if it is a shell, changes to another directory."
         )
     if all(holder.how in (HoldKind.CWD, HoldKind.ROOT) for holder in file.holders):
-        return f"Restart {command}, or let it go to another directory."
+        return f"Restart {command}, or let it change to another directory."
     restart = (
-        f"Restart {command} ('systemctl status {first.pid}' names its service), or have it open "
-        "its files anew."
+        f"Restart {command} ('systemctl status {first.pid}' names its service), or make it "
+        "reopen its files."
     )
     is_mapped = any(holder.how is not HoldKind.DESCRIPTOR for holder in file.holders)
     if first.descriptor is None or is_mapped:
@@ -236,13 +236,13 @@ def _reserved(
     at_least = "" if available else "at least "
     percent = f" ({100 * reserve / filesystem.total_bytes:.1f} %)" if filesystem.total_bytes else ""
     sentence = (
-        f"{bytes_iec(swallowed)} of what came back went into the reserve of root, {at_least}"
-        f"{bytes_iec(reserve)}{percent} of this {filesystem.kind}: others can use "
+        f"{bytes_iec(swallowed)} of the freed space went into the reserve of root, {at_least}"
+        f"{bytes_iec(reserve)}{percent} of this {filesystem.kind}: other users can use "
         f"{bytes_iec(available)} of the {bytes_iec(after.unused_bytes)} that are free."
     )
     advice = (
-        f"'{shell_quoted(('tune2fs', '-m', '1', filesystem.source))}' makes the reserve 1 % of the "
-        "file system, at once and without unmounting."
+        f"'{shell_quoted(('tune2fs', '-m', '1', filesystem.source))}' reduces the reserve to 1 % "
+        "of the file system, at once and without unmounting."
     )
     return [Discrepancy(DiscrepancyKind.RESERVED, sentence, advice, swallowed)]
 
@@ -251,7 +251,7 @@ def _shared(missing: int, kind: str) -> Discrepancy:
     return Discrepancy(
         DiscrepancyKind.SNAPSHOTS,
         f"{bytes_iec(missing)} are still owned by reflink copies or snapshots of the deleted "
-        "files: that space comes back when the last of them is deleted.",
+        "files: that space is freed when the last of them is deleted.",
         _SNAPSHOT_LISTS.get(kind, _COPIES),
         missing,
     )
@@ -269,12 +269,12 @@ def _lower_layers(missing: int) -> Discrepancy:
 
 def _links_outside(missing: int, mount_point: str) -> Discrepancy:
     sentence = (
-        f"Up to {bytes_iec(missing)} belong to files that have further names outside the tree "
-        "(hard links): they come back when the last of their names is deleted."
+        f"Up to {bytes_iec(missing)} belong to files that have other names outside the tree "
+        "(hard links): they are freed when the last of their names is deleted."
     )
     find = shell_quoted(("find", mount_point or "/", "-xdev", "-inum", "NUMBER"))
     advice = (
-        "Before a deletion 'find TREE -type f -links +1 -printf \"%i %p\\n\"' lists such files "
+        "Before a deletion, 'find TREE -type f -links +1 -printf \"%i %p\\n\"' lists such files "
         f"with their inode numbers, and '{find}' (or -samefile FILE) finds all names of one."
     )
     return Discrepancy(DiscrepancyKind.LINKS_OUTSIDE, sentence, advice, missing)
@@ -289,24 +289,24 @@ def _unexplained(account: _Account, kind: str, scan: OpenFileScan) -> list[Discr
     if scan.unseen_processes or not scan.complete:
         number = counted(scan.unseen_processes, "process", "processes")
         unseen = (
-            f" {number} could not be looked into and may hold deleted files open; as root "
-            "'lsof +L1' tells."
+            f" {number} could not be inspected and may hold deleted files open; check with "
+            "'lsof +L1' as root."
             if scan.unseen_processes
-            else " Not all processes were looked through in time; 'lsof +L1' lists deleted files "
+            else " Not all processes could be inspected in time; 'lsof +L1' lists deleted files "
             "that are open."
         )
     amount = bytes_iec(missing)
-    start = f"{amount} are missing for which no cause was found: most likely others wrote about as"
+    start = f"{amount} are unaccounted for; probably other processes wrote about as"
     wrote = f"{start} much to this file system while the job ran."
-    perhaps_wrote = "Or others wrote about as much to this file system while the job ran."
+    perhaps_wrote = "Or other processes wrote about as much to this file system while the job ran."
     look_for_writers = (
-        "See whether its free space goes on falling. Deleted files that the kernel itself holds, "
-        f"as loop devices ('losetup -l') and swap ('swapon --show'), keep space too.{unseen}"
+        "Check whether its free space keeps falling. Deleted files that the kernel uses, as "
+        f"loop devices ('losetup -l') or swap ('swapon --show'), also occupy space.{unseen}"
     )
     if kind in _SHARING:
         shared = (
             f"Up to {amount} may be shared with snapshots or reflink copies on this {kind}: shared "
-            "blocks come back when their last owner is deleted."
+            "blocks are freed when their last owner is deleted."
         )
         return [
             Discrepancy(DiscrepancyKind.SNAPSHOTS, shared, _SNAPSHOT_LISTS[kind], missing),
@@ -315,7 +315,7 @@ def _unexplained(account: _Account, kind: str, scan: OpenFileScan) -> list[Discr
     causes = [Discrepancy(DiscrepancyKind.OTHERS_WROTE, wrote, look_for_writers, missing)]
     if kind in _MAY_SHARE:
         copied = (
-            f"Or blocks are shared with reflink copies, which {kind} can have: they come back when "
+            f"Or blocks are shared with reflink copies, which {kind} supports: they are freed when "
             "their last owner is deleted."
         )
         causes.append(Discrepancy(DiscrepancyKind.SNAPSHOTS, copied, _COPIES))
@@ -334,10 +334,10 @@ def _inodes(
     if min(missing, entries) <= max(TOLERANCE_INODES, entries * TOLERANCE_SHARE):
         return []
     sentence = (
-        f"{count(missing)} fewer inodes came back than entries were deleted: further names of one "
-        "file (hard links) have no inode of their own, or others created files meanwhile."
+        f"{count(missing)} fewer inodes were freed than entries were deleted: several names of one "
+        "file (hard links) share an inode, or other processes created files meanwhile."
     )
-    advice = "'df -i' tells how many are free now."
+    advice = "'df -i' shows how many are free now."
     return [Discrepancy(DiscrepancyKind.INODES, sentence, advice, None, missing)]
 
 
@@ -383,9 +383,7 @@ class SpaceWatch:
             try:
                 filesystem = file_system_of(place)
             except (OSError, BadInput) as error:  # the job reports its end in any case
-                sentence = (
-                    f"The file system of {displayable(place)} could not be looked at: {error}"
-                )
+                sentence = f"The file system of {displayable(place)} could not be examined: {error}"
                 all_causes[Discrepancy(DiscrepancyKind.NOT_LOOKED_AT, sentence, "")] = None
                 continue
             causes = explain_freed_space(

@@ -8,7 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,8 +83,8 @@ def refuse_begun_deletion(record: AsideRecord, target: Target) -> None:
             if view.state is JobState.ELSEWHERE:
                 state = f"of host {displayable(view.origin.host.name)} has no end yet"
             raise Refused(
-                f"Its deletion has begun: job {job.job_id} {state}.",
-                "What is left of it can be moved by hand.",
+                f"It cannot be put back, because its deletion has begun: job {job.job_id} {state}.",
+                "Move the remaining entries by hand.",
                 rule="deletion-begun",
             )
 
@@ -144,7 +144,7 @@ def refuse_occupied(
     more = f" (and {others:,} more)" if others else ""
     raise Refused(
         f"Process {first.pid} ({displayable(first.name)}) {first.how}{more}: it would be left in "
-        "a directory that is gone.",
+        "a removed directory.",
         "Stop it first." if to_undo else "Stop it first, or add --accept-occupants.",
         rule="occupied",
     )
@@ -190,8 +190,8 @@ def _cannot_be_renamed(path: str) -> Refused:
         )
     compare = shell_quoted(("lsattr", "-pd", os.path.dirname(path), path))
     return Refused(
-        f"The file system does not rename {shown} here (EXDEV): most likely its quota project is "
-        "not that of the directory that holds it. Nothing was changed.",
+        f"The file system does not rename {shown} here (EXDEV): most likely its quota project "
+        "differs from that of its parent directory. Nothing was changed.",
         f"Compare the projects: {compare}. Give it the same one: chattr -p NUMBER "
         f"{shell_quoted((path,))}",
         rule="system-call",
@@ -204,8 +204,8 @@ def sync(parent: int) -> None:
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise Refused(
-            f"It was renamed, but the disk does not confirm it: {reason}.",
-            "See the kernel log.",
+            f"It was renamed, but the rename could not be synced to disk: {reason}.",
+            "Check the kernel log: dmesg.",
             rule="sync",
         ) from error
 
@@ -377,10 +377,12 @@ def _with_location(act: _Action) -> Iterator[None]:
         record = act.record
         if state_in(record, act.parent) is AsideState.GONE:
             forgotten(act.file)  # if that fails, the list shows the record as gone
-            error.advice = error.advice or "Everything is as it was."
+            error.advice = error.advice or "Nothing was changed."
         else:
             order = shell_quoted(undo_command(record))
-            error.advice = f"See what is in {displayable(record.aside)}: {order} continues it."
+            error.advice = (
+                f"Check the content of {displayable(record.aside)}. To repair it: {order}"
+            )
         raise
 
 
@@ -398,7 +400,7 @@ def _refuse_unfinished(path: PathStr) -> None:
         if record.path == path and state_of_record(record) is AsideState.INTERRUPTED:
             raise Refused(
                 f"An earlier {record.action} of {displayable(path)} was interrupted.",
-                f"{shell_quoted(undo_command(record))} puts that in order first.",
+                f"Repair that first: {shell_quoted(undo_command(record))}",
                 rule="unfinished",
             )
 
@@ -435,7 +437,10 @@ def run_maintenance(*arguments: str) -> str:
     try:
         result = json.loads(ended.stdout)
     except ValueError as error:
-        raise BadInput("What it did cannot be read.", "See tui-fs aside --list.") from error
+        raise BadInput(
+            "The result of the command cannot be read.",
+            "To see whether anything was changed: tui-fs aside --list",
+        ) from error
     return "\n".join([_sentence(result), *_moved(result), *messages])
 
 
@@ -443,7 +448,7 @@ def _sentence(result: dict[str, Any]) -> str:
     match result["type"]:
         case "recreate":
             before, after = result["index_bytes_before"], result["index_bytes_after"]
-            return f"It is made anew: {bytes_iec(before)} before, {bytes_iec(after)} now."
+            return f"It is recreated: its index took {bytes_iec(before)}, now {bytes_iec(after)}."
         case "aside":
             return f"It is set aside as {shown_path(result, 'aside')}."
         case _:
@@ -453,14 +458,24 @@ def _sentence(result: dict[str, Any]) -> str:
 
 def _moved(result: dict[str, Any]) -> list[str]:
     """Return sentences about the entries that others created meanwhile."""
-    lines: list[str] = []
-    if moved := result.get("moved_entries", 0):
-        entries = counted(moved, "entry", "entries")
-        lines.append(f"{entries} made meanwhile: moved over.")
-    for pair in result.get("kept", ()):
-        name, new_name = shown_path(pair, "name"), shown_path(pair, "kept_as")
-        lines.append(f"{name} was made twice; the other one is {new_name}.")
-    return lines
+    kept = (
+        (shown_path(pair, "name"), shown_path(pair, "kept_as")) for pair in result.get("kept", ())
+    )
+    return moved_sentences(result.get("moved_entries", 0), kept)
+
+
+def moved_sentences(moved: int, kept: Iterable[tuple[str, str]]) -> list[str]:
+    """Return sentences about the entries that others created during an exchange.
+
+    Args:
+        moved: number of entries moved into the directory.
+        kept: displayable names that both directories had, each with the new name of one entry.
+    """
+    lines = [f"Created meanwhile and moved into it: {counted(moved, 'entry', 'entries')}."]
+    return (lines if moved else []) + [
+        f"{name} existed in both directories; one of them is now {new_name}."
+        for name, new_name in kept
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -534,7 +549,9 @@ def _with_undo_location(record: AsideRecord, parent: int, before: AsideState) ->
             error.sentence = f"{displayable(record.path)} is back. {error.sentence}"
             if state_in(record, parent) is AsideState.INTERRUPTED:
                 order = shell_quoted(undo_command(record))
-                error.advice = f"It is {displayable(record.aside)} now; {order} continues it."
+                error.advice = (
+                    f"Its replacement is now {displayable(record.aside)}. To finish: {order}"
+                )
         raise
 
 
@@ -596,11 +613,13 @@ def _another_at(aside_path: PathStr) -> Refused:
 
 def _refuse_gone(file: str, record: AsideRecord, parent: int) -> None:
     if os.fstat(parent).st_dev == record.pin.device:
-        advice = forgotten(file) or "Its record is forgotten."
+        advice = forgotten(file) or "Its record was removed."
     else:
         advice = "If its file system is not mounted now, mount it and try again."
     raise Refused(
-        f"Nothing is left to put back at {displayable(record.aside)}.", advice, rule="gone"
+        f"{displayable(record.aside)} does not exist, so nothing can be put back.",
+        advice,
+        rule="gone",
     )
 
 

@@ -101,12 +101,12 @@ def _verify_patiently(
             directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
             if isinstance(cause, OSError) and cause.errno in _FORGOTTEN:
                 note = (
-                    f"The file system does not know {displayable(target.path)} any more "
+                    f"The file system no longer knows {displayable(target.path)} "
                     f"({cause.strerror}), and this machine has not removed it: it was deleted or "
-                    "renamed elsewhere. Look for it on the server."
+                    "renamed elsewhere. Search for it on the server."
                 )
             else:
-                note = f"{directory} cannot be looked at any more: {cause_of(cause or error)[0]}."
+                note = f"{directory} can no longer be examined: {cause_of(cause or error)[0]}."
             return Verification((target.path,), None, note, (target.path,))
 
 
@@ -119,7 +119,7 @@ def _verify_target(
         if not keep_root:
             return Verification((), Totals())
         itself = "The directory itself" if len(plan.targets) == 1 else displayable(target.path)
-        note = f"{itself}, which was to be kept, is gone."
+        note = f"{itself} was deleted, although it was to be kept."
         return Verification((), Totals(), note, vanished=(target.path,))
     try:
         is_in_place = take_pin(target.path) == target.pin
@@ -130,7 +130,7 @@ def _verify_target(
     if not is_in_place:
         note = f"{directory} was moved while it was deleted, to {_current_path(target_fd)}."
         if len(plan.targets) > 1:
-            note += " What stood at its path afterwards may have been deleted in its place."
+            note += " A directory that took its path afterwards may have been deleted instead."
         return Verification((target.path,), None, note)
     totals, complete, note = _count(plan, target, deadline_s, clock)
     if complete and totals.entries == 0 and (not note or plan.options.filters.active):
@@ -351,8 +351,8 @@ def _what_is_left(plan: Plan, verification: Verification) -> str:
         where += f" and {more:,} more." if more > 0 else "."
     if verification.survivors is None:
         if set(verification.left) <= set(verification.unknown):
-            return f"Whether everything is gone is not known.{where}"
-        return f"Not everything is gone; what is left was not counted.{where}"
+            return f"It is not known whether everything was deleted.{where}"
+        return f"Not everything was deleted; the remaining entries were not counted.{where}"
     number = verification.survivors.entries
     return f"{counted(number, 'entry is', 'entries are')} left.{where}"
 

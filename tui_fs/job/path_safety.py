@@ -149,8 +149,8 @@ def path_race(
     if foreign is not None and foreign.is_idmapped:
         return (
             f"{strategy.name} works by path, and the mount at {displayable(foreign.mount_point)} "
-            "shows other owners than its file system has (idmapped), so others could lead it "
-            "outside"
+            "shows other owners than its file system has (idmapped), so other users "
+            "could redirect it outside"
         )
     if foreign is not None:
         return (
@@ -168,7 +168,7 @@ def path_race(
         where = f"replace {displayable(part)}"
     return (
         f"{strategy.name} works by path, and a user other than you and root may {where} (by "
-        "owner, mode or access control list): it could be led outside"
+        "owner, mode or access control list): it could be redirected outside"
     )
 
 
@@ -178,7 +178,7 @@ def check_path_race(
     """Raise Refused if others could redirect the strategy outside the targets."""
     reason = path_race(strategy, options, paths, shared)
     if reason is not None:
-        advice = f"Use {RACE_SAFE}; --accept-races runs it all the same."
+        advice = f"Use {RACE_SAFE}; to accept the risk, add --accept-races."
         raise Refused(f"{reason}.", advice, rule="races")
 
 

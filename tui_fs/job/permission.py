@@ -9,7 +9,7 @@ from tui_fs.job.store import emergency_directory, state_directory
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.command import Command
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import PathStr, displayable, is_typable
+from tui_fs.model.paths import PathStr, displayable, is_typable, shell_quoted
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
@@ -128,8 +128,8 @@ def check_plan(plan: Plan) -> None:
     if required is not None and not plan.name_typed:
         word = word_to_type(plan.paths)
         raise Refused(
-            f"The policy requires the word {word} to be typed, because {required}.",
-            f"--confirm {word!r} does that without a terminal.",
+            f"The policy requires that you type {word}, because {required}.",
+            f"Without a terminal, add --confirm {shell_quoted((word,))}.",
             rule="policy",
         )
     _refuse_too_many(plan.paths)
@@ -206,7 +206,7 @@ def _required_by(policy: Policy, number: int, entries: int) -> str | None:
 
 
 def _refuse_too_many(paths: Sequence[str]) -> None:
-    advice = "Delete them in several jobs, or the directory that holds them."
+    advice = "Delete them in several jobs, or delete their parent directory."
     if len(paths) > MOST_TARGETS:
         raise Refused(
             f"{len(paths):,} directories are more than one job may delete ({MOST_TARGETS:,}).",

@@ -194,7 +194,10 @@ def refuse_uncounted_rate(
     """Raise BadInput if the options limit the rate and no source would count removals."""
     is_counted = trace is not TraceSource.OFF or guarantees_of(strategy).speaks
     if options.pace.rate_per_s and not is_counted:
-        raise BadInput("A rate cannot be kept where nothing counts.", "Choose what counts.")
+        raise BadInput(
+            "A rate limit needs a count of the removed entries, and --trace off counts nothing.",
+            "Omit --trace off.",
+        )
 
 
 def make_plan(
@@ -225,9 +228,9 @@ def make_plan(
     check_path_race(STRATEGIES[strategy], options, paths, survey.writable_by_others)
     if not survey.finished and not (guarantees_of(strategy).race_safe or options.accept_races):
         raise Refused(
-            f"Not everything is counted yet, so nobody knows whether others may write in the "
-            f"tree, and {strategy} would not be safe against them.",
-            f"Wait until it is counted, or use {RACE_SAFE}.",
+            "The scan has not finished, so it is not yet known whether another user can write in "
+            f"the tree and redirect {strategy} outside.",
+            f"Wait for the scan, or use a race-safe strategy: {RACE_SAFE}.",
             rule="races",
         )
     job_id = new_job_id()
@@ -243,7 +246,7 @@ def make_plan(
     )
     estimate = prediction.of(strategy)
     if not estimate.feasible:
-        raise BadInput(f"{strategy} cannot do this: {'; '.join(estimate.reasons)}.")
+        raise BadInput(f"{strategy} cannot delete this: {'; '.join(estimate.reasons)}.")
     try:
         cwd = os.getcwd()
     except FileNotFoundError:
@@ -307,13 +310,13 @@ def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:
     is_short = not counted or (survey.finished and len(counted) < len(targets))
     if is_short or len(counted) > len(targets):
         raise Refused(
-            "What was counted is not what is to be deleted.", "Look at it again.", rule="changed"
+            "A target changed while it was scanned.", "Check it and scan it again.", rule="changed"
         )
     for (device, inode), target in zip(counted, targets, strict=False):
         if (device, inode) != (target.pin.device, target.pin.inode):
             raise Refused(
-                f"{displayable(target.path)} was exchanged while it was counted.",
-                "Look at it again.",
+                f"{displayable(target.path)} was replaced while it was scanned.",
+                "Check it and scan it again.",
                 rule="changed",
             )
 
@@ -374,8 +377,8 @@ def remainder_of(plan: Plan) -> Remainder:
     )
     if not same:
         raise Refused(
-            f"{in_words(left)} is not what job {plan.job_id} was to delete.",
-            "Inspect it; to delete it, run a job for it.",
+            f"{in_words(left)} is not the directory that job {plan.job_id} began to delete.",
+            "Check its content, and delete it in a new job.",
             rule="changed",
         )
     gone = [path for path in plan.paths if path not in {target.path for target in same}]
@@ -400,6 +403,6 @@ def _is_same(target: Target, before: Target, plan: Plan) -> bool:
 def _gone(gone: list[PathStr], number: int) -> str:
     shown = ", ".join(displayable(path) for path in gone[:_SHOWN])
     more = f" and {len(gone) - _SHOWN:,} more" if len(gone) > _SHOWN else ""
-    verb = "is" if len(gone) == 1 else "are"
+    verb = "was" if len(gone) == 1 else "were"
     directories = counted(number, "directory", "directories")
-    return f"{len(gone):,} of {directories} {verb} gone or another one by now: {shown}{more}."
+    return f"{len(gone):,} of {directories} {verb} deleted or replaced: {shown}{more}."

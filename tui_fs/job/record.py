@@ -74,13 +74,13 @@ class JobRecord:
         """Journal the start, and wait until it is on the disk.
 
         Raises:
-            OSError: the journal could not be begun.
+            OSError: the journal could not be created.
         """
         self.note(started)
         self._audit(None)
         self._journal.sync()
         if self._journal.is_behind:
-            raise OSError(f"the journal could not be begun: {self._journal.problem}")
+            raise OSError(f"the journal could not be created: {self._journal.problem}")
 
     def refuse(self, error: TuiFsError) -> None:
         """Record that the job ends before it has deleted anything."""

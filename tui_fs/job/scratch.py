@@ -95,7 +95,7 @@ class Scratch:
         if not protects_new_entries(os.fstat(self._above), os.geteuid(), self._above):
             raise Refused(f"Other users could replace directories made in {shown}.", rule="races")
         if (inode_flags(self._above) or 0) & (APPEND_ONLY | IMMUTABLE):
-            raise Refused(f"What is made in {shown} could not be removed again.")
+            raise Refused(f"Entries created in {shown} could not be removed again.")
         path = PathStr(os.path.join(above, self._name))
         made = _Record(path, device, boot_id(), host=current_host())
         self.path = made.path
@@ -141,7 +141,7 @@ def remove_left_over(device: int) -> None:
                 _remove_if_same(made)
         except OSError as error:
             shown, reason = displayable(made.path if made is not None else ""), error.strerror
-            raise Refused(f"{shown} is left and cannot be removed: {reason or error}.") from error
+            raise Refused(f"{shown} remains and cannot be removed: {reason or error}.") from error
         with contextlib.suppress(FileNotFoundError):
             os.unlink(record)
 

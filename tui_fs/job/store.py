@@ -173,7 +173,7 @@ def find(job_id: str) -> JobFolder:
         folder = JobFolder(os.path.join(place, job_id))
         if os.path.isfile(folder.plan):
             return folder
-    raise BadInput(f"There is no job {job_id!r}.", "tui-fs jobs lists them.")
+    raise BadInput(f"There is no job {job_id!r}.", "tui-fs jobs lists all jobs.")
 
 
 def all_jobs() -> Iterator[JobFolder]:
@@ -257,6 +257,13 @@ def trusted_places() -> Iterator[str]:
             yield place
 
 
+PRIVATE_ADVICE = (
+    "Give it to this user with mode 0700, or set XDG_STATE_HOME to a directory that only this user "
+    "can write."
+)
+"""The advice for a state directory that is not private."""
+
+
 def made_private(place: str) -> bool:
     """Create a directory in the state directory; return whether it is private to this user.
 
@@ -301,9 +308,8 @@ def _make_private(jobs: str) -> None:
     """Create the jobs directory; JobFailed if another user can write there."""
     if not made_private(jobs):
         raise JobFailed(
-            f"{displayable(jobs)} is not this user's alone: another user could change the jobs.",
-            "Give it to this user with mode 0700, or set XDG_STATE_HOME to a directory that "
-            "only this user can write. Nothing was deleted.",
+            f"{displayable(jobs)} is not private: another user could change the jobs.",
+            f"{PRIVATE_ADVICE} Nothing was deleted.",
         )
 
 
@@ -383,7 +389,7 @@ def read_json(path: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{displayable(path)} cannot be read: {why_no_json(error)}.") from error
     if not isinstance(value, dict):
-        raise BadInput(f"{displayable(path)} does not hold a JSON object.")
+        raise BadInput(f"{displayable(path)} does not contain a JSON object.")
     return value
 
 

@@ -270,9 +270,9 @@ class Supervisor:
             key.data()
         self._check_doubtful_targets()
         if self._throttle.pace.rate_per_s and not self._can_keep_rate():
-            self._cancel("what counted was killed, and no rate can be kept without it")
+            self._cancel("the system call counter was killed; the rate limit cannot be enforced")
         if self._termination.is_set:
-            self._cancel("the supervisor was told to end")
+            self._cancel("the supervisor received a signal to end")
         if self._record.is_lost:
             self._cancel(f"the journal could not be written: {self._record.problem}")
 
@@ -482,7 +482,7 @@ def _learn(plan: Plan, snapshot: Snapshot) -> None:
 
         learn(plan, snapshot)
     except (OSError, MemoryError, ImportError, TuiFsError) as error:
-        print(f"The job's time could not be kept: {error}", file=sys.stderr)  # in its log
+        print(f"The time of the job could not be stored: {error}", file=sys.stderr)  # in its log
 
 
 def _prune() -> None:

@@ -296,18 +296,18 @@ class Throttle:
     def change(self, command: Command) -> str | None:
         """Change the pace by a command; return why that is impossible, None once it is done."""
         if command.name == "threads" and not self._launcher.takes_commands:
-            return "This strategy has no threads to set; parallel has."
+            return "Only the strategy parallel has a number of threads to set."
         pace = changed(self.pace, command)
         if pace.rate_per_s and not self._counts:
-            return "Nothing counts what this job removes, so it cannot keep to a rate."
+            return "This job has no count of its removed entries, so its rate cannot be limited."
         try:
             self._launcher.rank(*ranks_of(pace, self._own_nice))
         except PermissionError:
             if command.name in ("nice", "ionice"):
-                return "Only root may give the tools a better rank than they have."
+                return "Only root may raise the priority of the tools."
             # gentle off, rate off: the tools keep the low rank, which slows down no other process
         except OSError as error:
-            return f"The rank cannot be changed: {error.strerror}."
+            return f"The priority cannot be changed: {error.strerror}."
         try:
             self._send_changes(self.pace, pace)
         except OSError as error:

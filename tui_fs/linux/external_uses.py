@@ -182,7 +182,7 @@ class ExternalUse:
             case UseKind.MOUNTED_ELSEWHERE if process:
                 return f"{process} has {shown} mounted at {user} in its mount namespace."
             case UseKind.MOUNTED_ELSEWHERE:
-                return f"{displayable(path)} holds what is mounted at {user}."
+                return f"{displayable(path)} is also mounted at {user}."
             case UseKind.OVERLAY_LAYER:
                 where = f"the {self.role} directory of the overlay that is mounted at {user}"
                 if process:
@@ -201,7 +201,7 @@ class ExternalUse:
         """
         if self.kind is UseKind.LOOP_FILE:
             detach = shell_quoted(("losetup", "--detach", self.user))
-            return f"Unmount what is on it, then detach it: {detach}"
+            return f"Unmount the file system on it, then detach it: {detach}"
         if self.kind is UseKind.SWAP_FILE:
             return f"Switch it off first: {shell_quoted(('swapoff', place))}"
         if self.namespace is not None:

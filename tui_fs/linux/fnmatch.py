@@ -38,7 +38,7 @@ def matches_glob(pattern: bytes, name: bytes) -> bool:
         BadInput: a string contains a NUL, at which C would stop and match a shorter string.
     """
     if b"\0" in pattern or b"\0" in name:
-        raise BadInput("A pattern or a name holds a NUL byte, which no name can.")
+        raise BadInput("A pattern or a name contains a NUL byte, which is not allowed in a name.")
     before = _libc.uselocale(_C_LOCALE)
     try:
         return bool(_libc.fnmatch(pattern, name, 0) == 0)

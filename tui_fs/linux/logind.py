@@ -140,6 +140,6 @@ def ends_at_logout() -> str | None:
         return None
     option = "" if caller.uid == 0 else " --user"
     return (
-        f"Logging out would end the job, because {file} has logind kill what a session leaves. "
-        f"Start it as systemd-run{option} --scope tui-fs to prevent that."
+        f"Logging out would end the job, because {file} makes logind kill the processes of a "
+        f"session that ends. Start it as systemd-run{option} --scope tui-fs to prevent that."
     )

@@ -387,8 +387,8 @@ def _parse(line: bytes) -> Mount:
     match = _LINE.fullmatch(line)
     if match is None:
         raise BadInput(
-            f"The mount table has a line that cannot be understood: {displayable(line[:_SHOWN])}.",
-            "Without it nobody knows what is mounted below a directory.",
+            f"The mount table has an invalid line: {displayable(line[:_SHOWN])}.",
+            "Without it, mounts below a directory cannot be detected.",
         )
     mount_id, parent_id, device, root, mount_point, options, filesystem, source, others = (
         match.groups()

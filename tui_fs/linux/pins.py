@@ -57,7 +57,7 @@ def _mount_id(descriptor: int) -> int:
                     return int(value)
     except FileNotFoundError as error:
         raise Missing(
-            "Neither statx(2) nor /proc reports on which mount a directory is.",
+            "Neither statx(2) nor /proc reports the mount of a directory.",
             "Mount /proc: mount -t proc proc /proc.",
         ) from error
     raise TuiFsError(f"The kernel reports no mount in {displayable(path)}.")

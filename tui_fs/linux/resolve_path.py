@@ -165,7 +165,7 @@ def resolve(path: str, mounts: MountTable | None = None) -> PathStr:
             if _is_changeable(status, path_fds[-1], uid, mounts):
                 raise Refused(
                     f"{shown} is a symbolic link that a user other than you and root can change.",
-                    "Name the directory by the path it really has.",
+                    "Use the real path of the directory.",
                     rule="symlink",
                 )
             if text.startswith("/"):

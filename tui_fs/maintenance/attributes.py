@@ -92,8 +92,8 @@ def give(descriptor: int, wanted: Attributes) -> None:
     lacking = differences(read_attributes(descriptor), wanted)
     if lacking and lacking[0].startswith(_FLAGS_LABEL):
         raise Refused(
-            "It has inode flags that a new directory does not get here, or its quota project is "
-            "not that of the directory that holds it.",
+            "It has inode flags that a new directory here does not get, or its quota project "
+            "differs from that of its parent directory.",
             "Nothing was changed. Compare both with lsattr -pd, and make them equal with chattr.",
             rule="attribute",
         )

@@ -104,8 +104,8 @@ def exchange_checked(
 
 def _exchanged_meanwhile() -> Refused:
     return Refused(
-        "Another process just put something else in the directory's place.",
-        "Look who else renames directories there.",
+        "Another process just replaced the directory.",
+        "Check which process renames directories there.",
         rule="changed",
     )
 
@@ -307,8 +307,8 @@ def open_staging_dir(staging: DirEntryRef) -> Iterator[int]:
         status = os.fstat(descriptor)
         if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
             raise Refused(
-                "Another process just put another directory in the place of the new one.",
-                "Look who else writes there.",
+                "Another process just replaced the new directory.",
+                "Check which process writes there.",
                 rule="changed",
             )
         yield descriptor
@@ -381,8 +381,8 @@ def refuse_locked(descriptor: int) -> None:
     """Raise Refused if an open directory is immutable or append-only."""
     if (inode_flags(descriptor) or 0) & (IMMUTABLE | APPEND_ONLY):
         raise Refused(
-            "The directory, or the one that holds it, is immutable or append-only.",
-            "Take the flag off first: chattr -i -a.",
+            "The directory or its parent is immutable or append-only.",
+            "Remove the flag first: chattr -i -a.",
             rule="locked",
         )
 
@@ -478,8 +478,9 @@ def undo_exchange(
     if kept:
         name, new_name = kept[0]
         raise Refused(
-            f"{cause} Another process made {counted(len(kept), 'name', 'names')} twice meanwhile.",
-            f"Both entries are there: beside {displayable(name)} stands {displayable(new_name)}.",
+            f"{cause} Other processes created {counted(len(kept), 'name', 'names')} in both "
+            "directories.",
+            f"Both entries are kept: {displayable(name)} and {displayable(new_name)}.",
             rule="clash",
         ) from cause
 
@@ -499,8 +500,8 @@ def finish(left: DirEntryRef, place: DirEntryRef, known: Collection[Pin]) -> Mov
         are_known = all(any(pin.is_same_later(recorded) for recorded in known) for pin in pins)
         if pins[0] == pins[1] or not are_known:
             raise Refused(
-                "Other directories stand there than those that were to be exchanged.",
-                "Look at both, and move what you need yourself.",
+                "The directories at these paths are not the ones that were to be exchanged.",
+                "Check both, and move entries by hand.",
                 rule="changed",
             )
         return move_entries_and_remove(left, old, new)
@@ -567,15 +568,15 @@ def refuse_changed_replacement(twin: int, original: int) -> None:
     """Raise Refused unless a twin is empty and unchanged; both descriptors are open for reading."""
     if not is_empty(twin):
         raise Refused(
-            "The directory that took its place is not empty any more.",
-            "Move its entries away first, or into the one that was put aside.",
+            "The directory that took its place is no longer empty.",
+            "Move its entries away first, or into the directory that was set aside.",
             rule="not-empty",
         )
     changed = differences(read_attributes(twin), read_attributes(original))
     if changed:
         raise Refused(
             f"Another process changed the {changed[0]} of the directory that took its place.",
-            "Remove that with rmdir if it is not needed, and try again.",
+            "If you do not need it, remove it with rmdir, and try again.",
             rule="changed",
         )
 

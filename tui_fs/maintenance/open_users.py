@@ -71,7 +71,7 @@ def _uses_of(
 ) -> Iterator[str]:
     process = f"{PROC}/{pid}"
     is_in_our_namespace = _text_of(f"{process}/ns/mnt") == _text_of(f"{PROC}/self/ns/mnt")
-    for link, use in (("cwd", "stands in it"), ("root", "has it as its root")):
+    for link, use in (("cwd", "has it as its current directory"), ("root", "has it as its root")):
         text = _text_of(f"{process}/{link}")
         link_mount = mount_of(text, mounts) if text is not None and is_in_our_namespace else None
         if _is_another(link_mount, mount):

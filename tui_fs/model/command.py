@@ -36,7 +36,7 @@ def read_command(line: str) -> Command:
     """Parse a line ``NAME`` or ``NAME VALUE``; BadInput if it is not a valid command."""
     name, _, value = line.strip().partition(" ")
     if name not in COMMANDS:
-        raise BadInput(f"{name!r} is not a command; there are {', '.join(COMMANDS)}.")
+        raise BadInput(f"{name!r} is not a command; use {', '.join(COMMANDS)}.")
     if not _fits(name, value):
         wanted = COMMANDS[name] or "no value"
         raise BadInput(f"{name} takes {wanted}, not {value!r}.")

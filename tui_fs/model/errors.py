@@ -56,7 +56,7 @@ def cannot_examine(path: str, error: OSError) -> "BadInput | Missing":
     if number == errno.ENOENT:
         return BadInput(f"{shown} does not exist.")
     if number == errno.ENOTDIR:
-        return BadInput(f"{shown} is not a directory, or a part of its path is not.")
+        return BadInput(f"{shown} is not a directory, or a component of its path is not.")
     reason, advice = _REASONS.get(number, (os.strerror(number), ""))
     kind = Missing if number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM) else BadInput
     return kind(f"{shown} cannot be examined: {reason}.", advice)
@@ -101,7 +101,7 @@ _REASONS = {
 _MEANINGS = {
     errno.EPERM: "not permitted: an attribute (immutable, append-only; see lsattr), a sticky "
     "directory, an active swap file, or a security policy",
-    errno.EACCES: "no write or search permission on the directory that holds it, or a security "
+    errno.EACCES: "no write or search permission on its parent directory, or a security "
     "policy forbids it",
     errno.EBUSY: "in use: something is mounted on it, or a process has it open (NFS)",
     errno.ETXTBSY: "in use: a running program or an active swap file",

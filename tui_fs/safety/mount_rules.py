@@ -21,7 +21,7 @@ def check_mounts(path: PathStr, pin: Pin, mounts: MountTable, uses: ExternalUses
     holder = mounts.by_id.get(pin.mount_id) or mount_of(path, mounts)
     if holder is not None and holder.is_pseudo:
         raise Refused(
-            f"{displayable(path)} lies on {holder.filesystem}, whose entries are the kernel's own.",
+            f"{displayable(path)} is on {holder.filesystem}, whose entries belong to the kernel.",
             "Choose a directory on a real file system.",
             rule="pseudo",
         )
@@ -32,7 +32,7 @@ def check_mounts(path: PathStr, pin: Pin, mounts: MountTable, uses: ExternalUses
         first = displayable(inside[0].mount_point)
         more = f" (and {len(inside) - 1} more)" if len(inside) > 1 else ""
         raise Refused(
-            f"Something else is mounted inside {displayable(path)}: {first}{more}.",
+            f"A file system is mounted inside {displayable(path)}: {first}{more}.",
             f"Unmount it first: {shell_quoted(('umount', inside[0].mount_point))}",
             rule="mount-inside",
         )
@@ -87,8 +87,8 @@ def own_device(path: str, pin: Pin, mounts: MountTable) -> Refused:
         return mount_point(path)
     delete = shell_quoted(("btrfs", "subvolume", "delete", path))
     return Refused(
-        f"{displayable(path)} is a subvolume of btrfs.",
-        f"The btrfs command deletes it at once, with all that is in it: {delete}",
+        f"{displayable(path)} is a btrfs subvolume.",
+        f"To delete it with everything in it: {delete}",
         rule="subvolume",
     )
 

@@ -23,7 +23,7 @@ MAX_POLICY_BYTES = 1 << 20
 
 _KEYS = ("never", "allowed", "type_name_above_entries", "strategies", "read_only")
 _UNTIL_MENDED = "Nothing is deleted until this file is mended or removed."
-_ASK = "Choose another directory, or ask whoever keeps the policy."
+_ASK = "Choose another directory, or ask the administrator who maintains the policy."
 _MAX_SHOWN_CHARACTERS = 200
 
 
@@ -74,8 +74,8 @@ def check_read_only(policy: Policy) -> None:
     """Raise Refused (rule "read-only") in read-only mode."""
     if policy.read_only is not None:
         raise Refused(
-            f"Deleting is switched off: {policy.read_only} says read-only.",
-            "Nothing was deleted; looking and estimating still work.",
+            f"Deleting is switched off: {policy.read_only} sets read-only mode.",
+            "Nothing was deleted; survey and estimate still work.",
             rule="read-only",
         )
 
@@ -143,7 +143,7 @@ def _check_allowed(
     silent: tuple[PathStr, ...],
 ) -> None:
     """Raise Refused unless a target and all its other names are in one of the allowed places."""
-    shown = ", ".join(displayable(place) for place in places) or "no directory at all"
+    shown = ", ".join(displayable(place) for place in places) or "none"
     reals: list[PathStr] = []
     for place in places:
         try:
@@ -152,7 +152,7 @@ def _check_allowed(
             shown += f" (without {displayable(place)}: {error.sentence.rstrip('.')})"
     if not lies_in(target.path, reals):
         raise Refused(
-            f"{displayable(target.path)} lies outside of what may be deleted: "
+            f"{displayable(target.path)} is outside the directories in which deletion is allowed: "
             f"{shown}{_policy_files(policy)}.",
             _ASK,
             rule="policy",
@@ -163,8 +163,9 @@ def _check_allowed(
             place.holds_by_mounts(target) for place in allowed_places
         ):
             raise Refused(
-                f"{displayable(target.path)} is also {displayable(name)}, through a mount, and "
-                f"that lies outside of what may be deleted: {shown}{_policy_files(policy)}.",
+                f"{displayable(target.path)} is also {displayable(name)}, through a mount, which "
+                f"is outside the directories in which deletion is allowed: {shown}"
+                f"{_policy_files(policy)}.",
                 _ASK,
                 rule="policy",
             )
@@ -190,10 +191,10 @@ def check_strategy(policy: Policy, strategy: str) -> None:
     if policy.strategies is not None and strategy not in policy.strategies:
         others = ", ".join(sorted(policy.strategies))
         raise Refused(
-            f"The strategy {strategy} may not be used here{_policy_files(policy)}.",
+            f"The strategy {strategy} is not allowed here{_policy_files(policy)}.",
             f"Allowed: {others}."
             if others
-            else "No strategy is allowed at all; ask whoever keeps the policy.",
+            else "No strategy is allowed; ask the administrator who maintains the policy.",
             rule="policy",
         )
 
@@ -202,9 +203,9 @@ def name_required_by(policy: Policy, entries: int) -> str | None:
     """Return why the policy requires the name of this target to be typed, None if not."""
     limit = policy.type_name_above_entries
     if limit == 0:
-        return "the policy asks for the name of every target"
+        return "the policy requires this for every target"
     if limit is not None and entries > limit:
-        return f"it has more than {limit:,} entries, and the policy asks for the name of such"
+        return f"it has more than {limit:,} entries, the limit of the policy"
     return None
 
 
@@ -269,7 +270,7 @@ def _parsed(content: bytes, file: str, known_strategies: Collection[str]) -> Pol
         raise _wrong(file, f"must be TOML in UTF-8: {_short(str(error))}") from error
     for key in table:
         if key not in _KEYS:
-            raise _wrong(file, f"holds the key {_short(key)}; known are {', '.join(_KEYS)}")
+            raise _wrong(file, f"has the unknown key {_short(key)}; use {', '.join(_KEYS)}")
     allowed = _paths(table, "allowed", file)
     read_only = table.get("read_only", False)
     if not isinstance(read_only, bool):
@@ -296,7 +297,7 @@ def _paths(table: dict[str, Any], key: str, file: str) -> tuple[PathStr, ...] | 
         raise _wrong(file, f"{key} must be a list of {expected}")
     for place in places:
         if not place.startswith("/") or ".." in place.split("/") or "\0" in place:
-            raise _wrong(file, f'{key} must hold {expected}, which "{_short(place)}" is not')
+            raise _wrong(file, f'{key} must be a list of {expected}; "{_short(place)}" is none')
     return tuple(_normalised(place) for place in places)
 
 
@@ -317,7 +318,7 @@ def _strategies(
         raise _wrong(file, f"strategies must be a list of names out of {known}")
     for name in names:
         if name not in known_strategies:
-            raise _wrong(file, f'strategies holds "{_short(name)}"; known are {known}')
+            raise _wrong(file, f'strategies has the unknown name "{_short(name)}"; use {known}')
     return frozenset(names)
 
 

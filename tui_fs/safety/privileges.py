@@ -18,7 +18,7 @@ def refuse_borrowed_privileges() -> None:
     if is_other or _is_secure_execution():
         raise Refused(
             "tui-fs was started with borrowed privileges (setuid, setgid or file capabilities).",
-            "Use sudo instead, and take the bit away: chmod u-s,g-s.",
+            "Use sudo instead, and remove the privileges: chmod u-s,g-s FILE; setcap -r FILE.",
             rule="setuid",
         )
 

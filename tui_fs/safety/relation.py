@@ -26,12 +26,12 @@ class Relation(enum.StrEnum):
     """The relation of a target to a place, as the middle of a sentence."""
 
     IS = "is"
-    IN = "lies in"
-    HOLDS = "holds"
+    IN = "is inside"
+    HOLDS = "contains"
     ALIAS_IS = "is, under another name,"
-    ALIAS_HOLDS = "holds, under another name,"
-    ALIAS_IN = "lies, under another name, in"
-    ALIAS_HOLDS_PART = "holds, under another name, a part of"
+    ALIAS_HOLDS = "contains, under another name,"
+    ALIAS_IN = "is, under another name, inside"
+    ALIAS_HOLDS_PART = "contains, under another name, a part of"
 
 
 class Place:

@@ -250,7 +250,7 @@ def check_again(target: Target, environment: Environment, checks: CheckRound | N
         raise Refused(
             f"{displayable(target.path)} is not the directory that was confirmed: "
             "it was replaced, renamed or mounted over in the meantime.",
-            "Look at it again and confirm anew.",
+            "Check it and confirm again.",
             rule="changed",
         )
 
@@ -287,9 +287,9 @@ def name_must_be_typed(path: str, entries: int, homes: Homes | None = None) -> s
     try:
         names = set(os.listdir(path)) if entries <= NAME_TYPED_ABOVE_ENTRIES else set()
     except OSError:
-        return "it cannot be looked into"
+        return "its entries cannot be read"
     for mark in sorted(PROJECT_MARKS & names):
-        return f"it looks like a project (it holds {mark})"
+        return f"it looks like a project (it contains {mark})"
     return None
 
 
@@ -297,14 +297,14 @@ def _check_spelling(path: str) -> None:
     if not path:
         raise BadInput("The target is empty.", "Name the directory to delete.")
     if "\0" in path:
-        raise BadInput("The target holds a NUL byte, which no path can.")
+        raise BadInput("The target contains a NUL byte, which is not allowed in a path.")
     if not is_encodable(path):
-        raise BadInput("The target holds half a character, which no path can.")
+        raise BadInput("The target is not a valid path (unpaired surrogate).")
     last = path.rstrip("/").rsplit("/", 1)[-1]
     if last in (".", ".."):
         raise Refused(
-            f"{displayable(path)} ends in {last}, which names a directory by where you stand.",
-            "Write the directory's own name.",
+            f"{displayable(path)} ends in '{last}'.",
+            "Name the directory itself.",
             rule="dot",
         )
 
@@ -324,8 +324,8 @@ def _check_kind(path: str) -> None:
     if points_to:
         raise Refused(
             f"{displayable(path)} is a symbolic link to {points_to}.",
-            "Name the directory it points to if that is what shall go, or remove the link "
-            "itself with rm.",
+            "To delete the directory it points to, name that directory; to remove the link, use "
+            "rm.",
             rule="symlink",
         )
     if not stat.S_ISDIR(mode):
@@ -342,13 +342,13 @@ def _check_place(path: PathStr, checks: CheckRound, silent: _Places) -> None:
         )
     if path in SYSTEM_DIRECTORIES or path in checks.system_directories(silent):
         raise Refused(
-            f"{shown} is a directory the system itself needs.",
+            f"{shown} is a directory that the system needs.",
             "Choose a directory inside it.",
             rule="system",
         )
     for place, description, advice, with_content in checks.held:
         if is_within(place, path) or (with_content and is_within(path, place)):
-            relation = "holds" if is_within(place, path) else "is part of"
+            relation = "contains" if is_within(place, path) else "is part of"
             raise Refused(
                 f"{shown} {relation} {description} ({displayable(place)}).", advice, rule="in-use"
             )
@@ -366,9 +366,19 @@ def _held(environment: Environment) -> Iterator[tuple[str, str, str, bool]]:
     for place in dict.fromkeys((state, jobs, *further)):
         yield place, "the jobs of tui-fs", "Choose a directory beside it.", True
     for place in environment.program:
-        yield os.path.realpath(place), "the program that runs this", "Choose another one.", True
+        yield (
+            os.path.realpath(place),
+            "the program tui-fs itself",
+            "Choose another directory.",
+            True,
+        )
     for place in environment.interpreter:
-        yield os.path.realpath(place), "the program that runs this", "Choose another one.", False
+        yield (
+            os.path.realpath(place),
+            "the program tui-fs itself",
+            "Choose another directory.",
+            False,
+        )
 
 
 def _check_identity(path: PathStr, pin: Pin, checks: CheckRound, silent: _Places) -> None:
@@ -378,7 +388,7 @@ def _check_identity(path: PathStr, pin: Pin, checks: CheckRound, silent: _Places
         ancestor, description, place = alias
         raise Refused(
             f"{displayable(path)} is {displayable(ancestor)} under another name, which "
-            f"is or holds {description} ({displayable(place)}).",
+            f"is or contains {description} ({displayable(place)}).",
             "Choose a directory inside it.",
             rule="alias",
         )
@@ -391,6 +401,6 @@ def _check_identity(path: PathStr, pin: Pin, checks: CheckRound, silent: _Places
             raise Refused(
                 f"{displayable(path)} is, under another name, part of {description} "
                 f"({displayable(protected.path)}).",
-                "Choose a directory outside of it.",
+                "Choose a directory outside it.",
                 rule="alias",
             )

@@ -53,7 +53,7 @@ def strategy_named(name: str) -> Strategy:
     strategy = STRATEGIES.get(StrategyName(name))
     if strategy is None:
         known = ", ".join(STRATEGIES)
-        raise BadInput(f"There is no strategy {displayable(name)}.", f"There are {known}.")
+        raise BadInput(f"There is no strategy {displayable(name)}.", f"Use one of {known}.")
     return strategy
 
 

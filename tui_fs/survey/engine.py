@@ -133,7 +133,7 @@ class EngineScan:
         if not (self._has_header or was_killed):
             sentence = f"The engine {displayable(self._program)} cannot count"
             return TuiFsError(f"{sentence}: {reason}" if reason else f"{sentence}.", _REINSTALL)
-        sentence = "The engine has ended unexpectedly; the counts are not complete"
+        sentence = "The engine exited unexpectedly; the counts are incomplete"
         return TuiFsError(f"{sentence}: {reason}" if reason else f"{sentence}.", "Count again.")
 
     def close(self) -> None:

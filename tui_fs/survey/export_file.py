@@ -27,7 +27,7 @@ def refuse_taken(path: str, *, overwrites: bool) -> None:
         status = os.lstat(path)
     except FileNotFoundError:
         if not os.path.basename(path):
-            raise BadInput(f"'{shown}' is not the name of a file.", "Name a file.") from None
+            raise BadInput(f"'{shown}' is not a file name.", "Name a file.") from None
         directory = os.path.dirname(path) or "."
         if not os.access(directory, os.W_OK | os.X_OK):
             missing = errno.EACCES if os.path.isdir(directory) else errno.ENOENT

@@ -612,7 +612,7 @@ class NcduReader:
         if kinds != ["start_array", "number", "number", "end_map", "start_array"]:
             self.fail()
         if header[1][1] != 1:
-            raise BadInput(f"{self._shown} has a version of ncdu's format that is not known.")
+            raise BadInput(f"{self._shown} has an unknown version of ncdu's format.")
         self._is_header = False
 
     def values(self) -> Iterator[tuple[str, Any]]:
@@ -662,8 +662,8 @@ class NcduReader:
         """Raise BadInput."""
         if self._is_header and not isinstance(error, _READ_ERRORS):
             raise BadInput(
-                f"{self._shown} is not in the export format of ncdu.",
-                "ncdu -o FILE and tui-fs survey --export write it.",
+                f"{self._shown} is not an export of ncdu or tui-fs.",
+                "Create one: ncdu -o FILE DIRECTORY, or tui-fs survey DIRECTORY --export FILE.",
             ) from error
         damage = "is incomplete or damaged" if self._is_at_end else "is damaged"
         raise BadInput(

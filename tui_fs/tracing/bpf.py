@@ -141,7 +141,7 @@ class Bpftrace:
             self._process.kill()
             self._process.wait()
             self._process = None
-            raise Missing("bpftrace could not start.", "The job's log says why.")
+            raise Missing("bpftrace could not start.", "See the log of the job.")
         self._thread.start()
 
     @staticmethod

@@ -44,7 +44,7 @@ def open_source(
         case TraceSource.ENGINE | None if speaks:
             return NullSource(TraceSource.ENGINE, "the engine's own counters, exact, with times")
         case TraceSource.ENGINE:
-            raise Missing("Only the strategy parallel counts its own calls.", "Leave --trace out.")
+            raise Missing("Only the strategy parallel counts its own calls.", "Omit --trace.")
         case TraceSource.BPF:
             _check_bpf()
             return Bpftrace(_tool("bpftrace"))

@@ -68,7 +68,7 @@ def why_not(filesystem: FileSystem, place: str | None) -> str | None:
     if filesystem.is_read_only:
         return "the file system is read-only"
     if place is None:
-        return "no directory above it is this user's to write in, and nobody else's"
+        return "no parent directory is writable by this user alone"
     available, free = filesystem.available_bytes, filesystem.free_inodes
     if available is None:
         return "the file system does not report its free space"

@@ -73,7 +73,7 @@ class Known:
             return f"typical figures for {kind}, not measured here{suffix}"
         day = time.strftime("%Y-%m-%d", time.localtime(self.calibration.measured_at))
         if not self.is_of_this:
-            return f"what was measured on another {kind} ({day}), not on this one{suffix}"
+            return f"measurements of another {kind} ({day}), not of this one{suffix}"
         words = f"small trees deleted on this file system ({day})"
         words += f" and {jobs} finished job{'s' if jobs > 1 else ''}" if jobs else ""
         return f"{words}, not measured again{suffix}" if note else words
@@ -141,7 +141,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
     with _exclusive_access():
         own = _load(_file_of(filesystem))
         if own is None:
-            return "what deleting costs there was never measured"
+            return "this file system was never measured"
         if own.measured_at != predicted.measured_at:
             return "it was predicted with other unit costs"
         strategy = predicted.strategy
@@ -261,7 +261,7 @@ def calibrate(
     try:
         keep(filesystem, calibration)
     except OSError as error:
-        raise TuiFsError(f"What was measured cannot be kept: {error.strerror}.") from error
+        raise TuiFsError(f"The measurement cannot be stored: {error.strerror}.") from error
     return calibration
 
 
@@ -284,7 +284,7 @@ def _awaited(process: subprocess.Popen[bytes], is_wanted: Callable[[], bool]) ->
             process.wait(_ENDS_WITHIN_S)
         raise
     except subprocess.TimeoutExpired:
-        raise TuiFsError("What was made to measure is still being removed.") from None
+        raise TuiFsError("The trees of the measurement are still being removed.") from None
     try:
         answer: dict[str, Any] = json.loads(text)
     except ValueError:
