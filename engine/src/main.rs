@@ -15,11 +15,14 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 
 const USAGE: &str = "\
-tui-fs-engine delete [OPTION...] -- TARGET...    delete directories; see tui-fs-engine delete --help
-tui-fs-engine survey [OPTION...] -- ROOT...      count directories, as records for tui-fs; options:
-    --names-only --threads N --name GLOB --min-size BYTES --modified-before S --pin DEV:INO
-    --private-group GID --parent PID
-tui-fs-engine capabilities [--json]              print version, limits and file systems
+tui-fs-engine delete [OPTION...] --pin DEV:INO:BIRTH... -- TARGET...
+    Delete directories. See tui-fs-engine delete --help.
+tui-fs-engine survey [OPTION...] -- ROOT...
+    Count the entries of directories, as records for tui-fs. Options:
+    --names-only --threads N --name GLOB --min-size BYTES --modified-before S
+    --pin DEV:INO --private-group GID --parent PID
+tui-fs-engine capabilities [--json]
+    Print the version, the limits and the table of file systems.
 tui-fs-engine --version
 ";
 

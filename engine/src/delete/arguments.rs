@@ -29,28 +29,40 @@ pub struct Arguments {
 pub const USAGE: &str = "\
 tui-fs-engine delete [OPTION...] --pin DEV:INO:BIRTH... -- TARGET...
 
-For tui-fs, which checks its safety rules and asks for confirmation first. To delete directories,
-use 'tui-fs delete --strategy parallel PATH...'.
+Deletes directories with everything in them. Run by tui-fs, which checks its
+safety rules and asks for confirmation first. To delete directories, use
+'tui-fs delete --strategy parallel PATH...'.
 
-Deletes directories and everything in them. A target is a normalized path (no `.` or `..`) without
-symbolic links. The single target `.` is the working directory, which is emptied and kept.
+A target is a normalized path (no `.` or `..`) without symbolic links. The
+single target `.` is the working directory, which is emptied and kept.
 
-  --keep-root            empty the targets and keep the directories themselves
-  --name GLOB            only entries with a matching name (find -name), no directories
+what is deleted (with a filter, directories are kept):
+  --pin DEV:INO:BIRTH    required for each target, in their order: device, inode
+                         and birth time (nanoseconds since 1970, 0: unknown);
+                         another directory at the path is not touched
+  --keep-root            empty the targets but do not remove them
+  --name GLOB            only entries whose name matches (find -name)
   --min-size BYTES       only regular files of at least this size
-  --modified-before S    only entries last modified at or before this time (epoch seconds)
-  --pin DEV:INO:BIRTH    device, inode and birth time (nanoseconds since the epoch, 0: unknown)
-                         of each target, in their order; required. Another directory is not
-                         touched
-  --threads N            use N threads; without it, the engine chooses the number
-  --rate N               remove at most N entries per second
+  --modified-before S    only entries last modified at or before this time
+                         (seconds since the epoch)
+
+how:
+  --threads N            use N threads (default: 0, the engine chooses)
+  --rate N               remove at most N entries per second (default: no limit)
   --gentle               truncate large files in steps
-  --every MS             interval between counts (250)
   --without-openat2      behave as on kernels before 5.6
 
-Standard output: one JSON object per line. Standard input: pause, resume, cancel, rate N|off,
-threads N|auto, gentle on|off. Exit codes: 0 everything was removed, 1 some entries failed, 2 usage,
-3 refused (a target is the root of a mount, or TUI_FS_READ_ONLY is set), 130 cancelled.
+output:
+  --every MS             milliseconds between reports (default: 250)
+
+Standard output: one JSON object per line. Standard input: pause, resume,
+cancel, rate N|off, threads N|auto, gentle on|off.
+Exit codes: 0 everything was removed, 1 some entries failed, 2 usage error,
+3 refused (a target is the root of a mount, or TUI_FS_READ_ONLY is set),
+130 cancelled.
+
+example:
+  tui-fs-engine delete --pin 65024:1234:0 -- /var/cache/app
 ";
 
 impl Arguments {
