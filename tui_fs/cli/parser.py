@@ -14,7 +14,7 @@ from tui_fs.model.command import COMMANDS
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, harmless
 
-_MODULES = {
+COMMAND_MODULES = {
     "survey": "survey",
     "estimate": "estimate",
     "delete": "delete",
@@ -122,14 +122,18 @@ class _Parser(argparse.ArgumentParser):
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the parsed arguments; ``run`` is the command's function."""
     _refuse_ambiguous(arguments)
-    if arguments and arguments[0] in _MODULES:
-        command = arguments[0]
-        parser = _Parser(prog=f"tui-fs {command}")
-        parser.set_defaults(needs_proc=True)
-        _load(_MODULES[command]).add_arguments(parser, command)
-        return parser.parse_args(arguments[1:])
+    if arguments and arguments[0] in COMMAND_MODULES:
+        return command_parser(arguments[0]).parse_args(arguments[1:])
     _refuse_misspelled_command(arguments)
-    return _app_parser().parse_args(arguments)
+    return app_parser().parse_args(arguments)
+
+
+def command_parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser of one of `COMMAND_MODULES`."""
+    parser = _Parser(prog=f"tui-fs {command}")
+    parser.set_defaults(needs_proc=True)
+    _load(COMMAND_MODULES[command]).add_arguments(parser, command)
+    return parser
 
 
 def _load(name: str) -> ModuleType:
@@ -178,14 +182,15 @@ def _refuse_misspelled_command(arguments: Sequence[str]) -> None:
     is_import = any(argument.partition("=")[0] == "--import" for argument in arguments)
     word = arguments[0] if arguments else ""
     if word.isalpha() and not is_import and not os.path.lexists(word):
-        nearest = _nearest(word, _MODULES)
+        nearest = _nearest(word, COMMAND_MODULES)
         raise BadInput(
             f"'{word}' is neither a command nor a directory.",
             f"Did you mean tui-fs {nearest}?" if nearest else "See tui-fs --help.",
         )
 
 
-def _app_parser() -> argparse.ArgumentParser:
+def app_parser() -> argparse.ArgumentParser:
+    """Return the parser for arguments without a command."""
     parser = _Parser(
         prog="tui-fs",
         usage="tui-fs [OPTION...] [PATH] | tui-fs COMMAND ...",

@@ -314,7 +314,7 @@ Event = (
 )
 
 _SHOWN_OF_A_TYPE = 40
-_TYPES_BY_WIRE_NAME: dict[str, type[Event]] = {
+EVENT_TYPES: dict[str, type[Event]] = {
     "JobStarted": JobStarted,
     "JobRefused": JobRefused,
     "StepStarted": StepStarted,
@@ -334,7 +334,7 @@ _TYPES_BY_WIRE_NAME: dict[str, type[Event]] = {
     "RecordIncomplete": RecordIncomplete,
 }
 """The event names in journals and event streams, independent of the class names."""
-_WIRE_NAMES = {event_type: name for name, event_type in _TYPES_BY_WIRE_NAME.items()}
+_WIRE_NAMES = {event_type: name for name, event_type in EVENT_TYPES.items()}
 
 
 def event_to_json(event: Event) -> dict[str, Json]:
@@ -347,7 +347,7 @@ def event_from_json(value: Json) -> Event:
     if not isinstance(value, dict):
         raise BadInput("A journal line is not a JSON object.")
     name = value.get("type")
-    event_type = _TYPES_BY_WIRE_NAME.get(name) if isinstance(name, str) else None
+    event_type = EVENT_TYPES.get(name) if isinstance(name, str) else None
     if event_type is None:
         shown = displayable(name[:_SHOWN_OF_A_TYPE]) if isinstance(name, str) else ""
         raise BadInput(f"A journal line has the unknown type '{shown}'.")

@@ -153,21 +153,25 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_up(animate=False)
 
     def _table(self) -> Table:
-        rows: dict[str, tuple[list[str], str]] = {}
-        for active in self._active:
-            binding = active.binding
-            text = binding.tooltip or binding.description
-            is_textual = binding.action in _TEXTUAL_ACTIONS
-            if not text or is_textual or binding.action.startswith("app.focus"):
-                continue
-            keys, _ = rows.setdefault(binding.action, ([], text))
-            key = _SHOWN_KEYS.get(binding.key, binding.key)
-            if key not in keys:
-                keys.append(key)
         table = Table.grid(padding=(0, 2))
-        for keys, text in rows.values():
+        for keys, text in key_descriptions(active.binding for active in self._active):
             table.add_row(Text(", ".join(keys), style="bold"), Text(text))
         return table
+
+
+def key_descriptions(bindings: Iterable[Binding]) -> list[tuple[list[str], str]]:
+    """Return the keys of each action with its description; omit Textual's own actions."""
+    rows: dict[str, tuple[list[str], str]] = {}
+    for binding in bindings:
+        text = binding.tooltip or binding.description
+        is_textual = binding.action in _TEXTUAL_ACTIONS
+        if not text or is_textual or binding.action.startswith("app.focus"):
+            continue
+        keys, _ = rows.setdefault(binding.action, ([], text))
+        key = _SHOWN_KEYS.get(binding.key, binding.key)
+        if key not in keys:
+            keys.append(key)
+    return list(rows.values())
 
 
 def muted(text: str) -> Text:
