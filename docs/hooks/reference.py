@@ -54,7 +54,7 @@ def _code(text: str) -> str:
 
 
 def describe_commands() -> Iterator[str]:
-    """Yield a section for each command: usage and options."""
+    """Yield a section for each command: usage, and the arguments that have a help text."""
     yield from _describe_parser(app_parser())
     for command in COMMAND_MODULES:
         yield from _describe_parser(command_parser(command))
@@ -64,15 +64,16 @@ def _describe_parser(parser: argparse.ArgumentParser) -> Iterator[str]:
     yield from (f"## {parser.prog}", "", parser.description or "", "")
     usage = " ".join(parser.format_usage().removeprefix("usage: ").split())
     yield from (f"    {usage}", "")
-    actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
     rows = [
-        (_invocation(action), (action.help or "").replace("%%", "%"))
-        for action in actions
-        if not isinstance(action, argparse._SubParsersAction | argparse._HelpAction)
+        (_invocation(action), action.help.replace("%%", "%"))
+        for action in parser._actions
+        if action.help
+        and action.help != argparse.SUPPRESS
+        and not isinstance(action, argparse._SubParsersAction | argparse._HelpAction)
     ]
-    if any(text or name.startswith("<code>-") for name, text in rows):
+    if rows:
         yield from _table(("argument", "meaning"), rows)
-    for action in actions:
+    for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for subparser in action.choices.values():
                 yield from _describe_parser(subparser)
@@ -122,7 +123,7 @@ def _keys_section(title: str, explanation: str, classes: Iterable[type]) -> Iter
     bindings = [
         binding
         for cls in classes
-        for declared in (vars(cls).get("BINDINGS", ()))
+        for declared in vars(cls).get("BINDINGS", ())
         if cls.__module__.startswith(("tui_fs.", "widgets."))
         for binding in Binding.make_bindings([declared])
     ]
