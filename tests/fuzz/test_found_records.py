@@ -27,7 +27,9 @@ from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.units import parse_age, parse_size
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "1e300", "1" * 60])
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e400", "1e300", "1" * 60, "1" * 401]
+)
 def test_a_moment_that_is_no_moment_is_refused(number: str) -> None:
     with pytest.raises(BadInput):
         event_from_json(json.loads(f'{{"type": "Resumed", "at_s": {number}}}'))

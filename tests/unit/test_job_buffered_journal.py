@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fuzz.common import values_of
 from tests.unit.test_job_store import plan
-from tests.unit.test_model_events import events
 from tui_fs.job.journal import (
     LAST_PATIENCE_S,
     PATIENCE_S,
@@ -190,7 +190,7 @@ def test_a_limit_for_the_size_of_a_file_is_not_waited_for(disk: Disk, reserve: R
     assert reserve.written == [RecordIncomplete(0.0, "File too large"), event(0)]
 
 
-@given(st.lists(events, max_size=12))
+@given(st.lists(values_of(Event), max_size=12))
 @settings(max_examples=300)
 @pytest.mark.slow
 def test_shortened_events_give_the_same_failures_and_calls(some: list[Event]) -> None:

@@ -4,10 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.unit.test_model_events import events
 from tui_fs.job.journal import JournalReader, JournalWriter
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import EntryFailed, Event, Paused, Resumed, ToolSaid
@@ -29,18 +26,6 @@ def written(directory: Path, them: list[Event]) -> Path:
     for event in them:
         writer.write(event)
     return path
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory that many examples share."""
-    return tmp_path_factory.mktemp("journal")
-
-
-@given(them=st.lists(events, max_size=6))
-@settings(max_examples=60)
-def test_what_was_written_is_read(folder: Path, them: list[Event]) -> None:
-    assert JournalReader(str(written(folder, them))).poll() == them
 
 
 def test_a_journal_cut_at_any_byte_reads_to_its_last_whole_event(tmp_path: Path) -> None:
@@ -73,6 +58,7 @@ def test_a_missing_journal_is_an_empty_one(tmp_path: Path) -> None:
         b"",
         b"{",
         b"[]",
+        pytest.param(b"[" * 100_000, id="deep"),
         b"null",
         b"\xff\xfe",
         b'{"type": "Paused"}',
@@ -87,48 +73,15 @@ def test_a_damaged_whole_line_is_bad_input(tmp_path: Path, line: bytes) -> None:
         JournalReader(str(tmp_path / "j")).poll()
 
 
-def test_the_place_of_unreadable_json_is_said(tmp_path: Path) -> None:
-    good = written(tmp_path, SAMPLE[:1]).read_bytes()
-    (tmp_path / "j").write_bytes(good + b"{\n")
-    with pytest.raises(BadInput, match=f"damaged at byte {len(good)}"):
-        reader = JournalReader(str(tmp_path / "j"))
-        assert len(reader.poll()) == 1
-        reader.poll()
-
-
-@given(line=st.binary(max_size=60).filter(lambda line: b"\n" not in line))
-@settings(max_examples=200)
-def test_any_bytes_in_a_line_are_bad_input(folder: Path, line: bytes) -> None:
-    (folder / "j").write_bytes(line + b"\n")
-    with pytest.raises(BadInput):
-        JournalReader(str(folder / "j")).poll()
-
-
-def test_deeply_nested_json_is_bad_input(tmp_path: Path) -> None:
-    (tmp_path / "j").write_bytes(b"[" * 100_000 + b"\n")
-    with pytest.raises(BadInput):
-        JournalReader(str(tmp_path / "j")).poll()
-
-
 def test_events_before_the_damage_are_not_lost(tmp_path: Path) -> None:
     good = written(tmp_path, SAMPLE).read_bytes()
     (tmp_path / "j").write_bytes(good + b"{\n")
     reader = JournalReader(str(tmp_path / "j"))
     seen: list[Event] = []
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInput, match=f"damaged at byte {len(good)}"):
         while True:
             seen += reader.poll()
     assert seen == SAMPLE
-
-
-def test_a_long_journal_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path, SAMPLE * 5)
-    monkeypatch.setattr("tui_fs.job.journal.READ_AT_ONCE_BYTES", 200)
-    reader = JournalReader(str(path))
-    seen: list[Event] = []
-    while new := reader.poll():
-        seen += new
-    assert seen == SAMPLE * 5
 
 
 def test_two_writers_append(tmp_path: Path) -> None:

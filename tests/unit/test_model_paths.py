@@ -17,7 +17,6 @@ from tui_fs.model.paths import (
     is_utf8,
     is_within,
     shell_quoted,
-    to_base64,
 )
 
 UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -45,16 +44,9 @@ def test_what_is_shown_holds_nothing_a_terminal_acts_on(name: bytes) -> None:
 @example(b"\\xff", b"\xff")
 @example(b"\x80", b"\xc2\x80")
 @example(b"\xad", b"\xc2\xad")
+@example(b"\xff", "ÿ".encode())
 def test_two_different_names_never_look_alike(one: bytes, other: bytes) -> None:
     assert (displayable(one) == displayable(other)) == (one == other)
-
-
-@given(st.integers(0, 0x10FFFF).filter(lambda code: not 0xD800 <= code < 0xE000))
-@settings(max_examples=500)
-def test_a_character_never_looks_like_bytes_that_are_none(code: int) -> None:
-    character = chr(code).encode()
-    byte = bytes([code & 0xFF])
-    assert (displayable(character) == displayable(byte)) == (character == byte)
 
 
 @given(NAMES)
@@ -141,16 +133,12 @@ WITHOUT_NUL = NAMES.map(lambda name: name.replace(b"\0", b"\1"))
 @given(st.lists(WITHOUT_NUL, min_size=1, max_size=20))
 @example(list(HOSTILE_NAMES))
 @example([b"\xc2\x80", b"\xc2\xad", b"\x80"])
+@example([b"a", b"", b"b"])
 @settings(max_examples=150)
 @pytest.mark.slow
 def test_bash_reads_the_quoted_command_line_back_byte_for_byte(words: list[bytes]) -> None:
     argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
     assert _after_bash(argv) == words
-
-
-def test_bash_reads_hostile_names_back_byte_for_byte() -> None:
-    argv = tuple(name.decode("utf-8", "surrogateescape") for name in HOSTILE_NAMES)
-    assert _after_bash(argv) == list(HOSTILE_NAMES)
 
 
 def test_bash_without_utf8_reads_the_same_bytes() -> None:
@@ -164,16 +152,6 @@ def test_bash_without_utf8_reads_the_same_bytes() -> None:
 def test_a_quoted_command_line_is_safe_to_show(words: list[bytes]) -> None:
     argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
     assert not {unicodedata.category(quoted) for quoted in shell_quoted(argv)} & UNSAFE
-
-
-def test_an_empty_word_is_kept_when_quoted() -> None:
-    assert _after_bash(("a", "", "b")) == [b"a", b"", b"b"]
-
-
-@given(NAMES)
-def test_base64_carries_every_path(name: bytes) -> None:
-    path = name.decode("utf-8", "surrogateescape")
-    assert from_base64(to_base64(path)) == path
 
 
 @pytest.mark.parametrize("text", ["!", "YQ", "YQ==\n", "ä", "Y Q=="])

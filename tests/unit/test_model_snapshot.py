@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.test_model_events import events
+from tests.fuzz.common import values_of
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.events import (
     CancelRequested,
@@ -103,14 +103,13 @@ def folded(*job_events: Event) -> Snapshot:
 RUNNING = (started(), StepStarted(1.0, 0, (7,)))
 
 
-@given(st.lists(events, max_size=12))
+@given(st.lists(values_of(Event), max_size=12))
 @settings(max_examples=300)
 @pytest.mark.slow
 def test_no_sequence_of_events_breaks_the_fold(job_events: list[Event]) -> None:
     snapshot = Snapshot()
     for event in job_events:
         snapshot = fold(snapshot, event)
-        assert snapshot.failed >= 0
         assert snapshot.fraction is None or 0 <= snapshot.fraction <= 1
         assert isinstance(snapshot.elapsed_s, float)
 

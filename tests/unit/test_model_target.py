@@ -1,20 +1,15 @@
 """The words for one directory and for several, in text and in JSON."""
 
 import json
-from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.unit.test_job_store import plan
 from tui_fs.job.store import JobFolder, create, load_plan, read_json, write_json
-from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import JobFinished, event_from_json, event_to_json
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
-from tui_fs.model.plan import Plan
 from tui_fs.model.target import (
     command_lines,
     common_directory,
@@ -77,20 +72,6 @@ def test_a_plan_for_nothing_is_none() -> None:
             load_plan(folder)
 
 
-NAMES = st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), max_size=5)
-PATHS = st.lists(
-    (NAMES | st.just("\udcff\udc80")).map(lambda name: PathStr(f"/{name}")), max_size=4
-)
-
-
-@given(PATHS)
-def test_lists_of_paths_keep_their_bytes(paths: list[PathStr]) -> None:
-    event = JobFinished(1.0, Outcome.PARTIAL, "", 1.0, 0, 0, True, 1, None, tuple(paths))
-    text = json.dumps(event_to_json(event))
-    text.encode("utf-8")
-    assert event_from_json(json.loads(text)) == event
-
-
 def test_damaged_bytes_are_said() -> None:
     for damage in (["*"], "L3Nydg==", [1]):
         value = event_to_json(
@@ -98,15 +79,3 @@ def test_damaged_bytes_are_said() -> None:
         )
         with pytest.raises(BadInput):
             event_from_json({**value, "left_b64": damage})
-
-
-def test_a_plan_of_several_is_read_as_it_was_written() -> None:
-    plan_of_one = plan()
-    several = plan_of_two(plan_of_one)
-    assert decode(Plan, json.loads(json.dumps(encode(several)))) == several
-
-
-def plan_of_two(single: Plan) -> Plan:
-    """Return a plan with a second target."""
-    (target,) = single.targets
-    return replace(single, targets=(target, replace(target, path=PathStr("/srv/b"))))

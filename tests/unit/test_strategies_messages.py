@@ -15,16 +15,11 @@ from tests.needs import lacks, needs_root, needs_tool, needs_tools_of
 from tests.trees import HOSTILE_NAMES
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.tools import ENGINE, find_engine
-from tui_fs.model.strategy import Options, StrategyName, flatten
+from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import (
     ComparesPins,
     Failure,
     Strategy,
-    Told,
-    errno_of,
-    gnu_failure,
-    unquote_c,
-    unquote_shell,
 )
 from tui_fs.strategies.registry import STRATEGIES
 
@@ -228,62 +223,3 @@ def test_rsync_reports_directories_that_stay_on_standard_output() -> None:
     assert read == Failure(read.path, "rmdir", errno.ENOTEMPTY)  # type: ignore[union-attr]
     assert isinstance(read, Failure)
     assert read.path == "d\nx"
-
-
-@given(st.binary())
-def test_no_line_breaks_the_readers(line: bytes) -> None:
-    for strategy in STRATEGIES.values():
-        assert isinstance(strategy.parse_error(line), Failure | None)
-        assert isinstance(strategy.parse_output(line), Told | None)
-
-
-@given(st.binary(max_size=30))
-def test_no_quoting_breaks_the_readers(name: bytes) -> None:
-    line = b"rm: cannot remove '" + name + b": Permission denied"
-    for unquote in (unquote_shell, unquote_c):
-        assert isinstance(gnu_failure(line, unquote), Failure | None)
-
-
-@pytest.mark.parametrize(
-    ("quoted", "name"),
-    [
-        (b"'a'", b"a"),
-        (b"''", b""),
-        (b'"it\'s"', b"it's"),
-        (b"'a'\\''b'", b"a'b"),
-        (b"''$'\\n'", b"\n"),
-        (b"'a'$'\\a\\b\\f\\r\\v\\t''b'", b"a\a\b\f\r\v\tb"),
-        (b"'\\n'", b"\\n"),
-        (b"''$'\\033''[2J'", b"\x1b[2J"),
-        (b"''$'\\377''1'", b"\xff1"),
-    ],
-)
-def test_shell_quoting_is_undone(quoted: bytes, name: bytes) -> None:
-    assert unquote_shell(quoted) == name
-
-
-@pytest.mark.parametrize(
-    ("quoted", "name"),
-    [
-        (b"'a'", b"a"),
-        (b"'a\\nb'", b"a\nb"),
-        (b"'\\\\n'", b"\\n"),
-        (b"'it\\'s'", b"it's"),
-        (b"'\\0011'", b"\x011"),
-        (b"'\\377'", b"\xff"),
-        (b"'\\033[2J'", b"\x1b[2J"),
-    ],
-)
-def test_c_quoting_is_undone(quoted: bytes, name: bytes) -> None:
-    assert unquote_c(quoted) == name
-
-
-@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOENT, errno.ENOTEMPTY, errno.EAGAIN])
-def test_messages_of_the_c_library_have_their_errno(number: int) -> None:
-    assert errno_of(os.strerror(number)) == number
-
-
-def test_flattened_steps_keep_their_order(tmp_path: Path) -> None:
-    tools = {tool: tool for tool in ("find", "xargs", "rm")}
-    steps = STRATEGIES[StrategyName("xargs")].steps((str(tmp_path),), Options(), tools, "")
-    assert [argv[0] for argv in flatten(steps)] == ["find", "xargs", "find"]

@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.strategy import Filters, Options, flatten
@@ -97,29 +95,6 @@ def test_what_has_another_shape_is_reported_verbatim(line: bytes) -> None:
 
 def test_an_empty_line_says_nothing() -> None:
     assert PARALLEL.parse_output(b" ") is None
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["type", "removed", "directories", "threads", "calls", "unlinkat"]),
-            inner | st.sampled_from(["counts", "answer"]),
-            max_size=6,
-        )
-    ),
-    max_leaves=20,
-)
-
-
-@given(json_values | st.fixed_dictionaries({"type": st.just("counts"), "calls": json_values}))
-def test_no_json_breaks_the_reader(value: object) -> None:
-    message = PARALLEL.parse_output(json.dumps(value).encode())
-    assert isinstance(message, Totals | Remark | None)
-    if isinstance(message, Totals):
-        assert 0 <= (message.removed.directories or 0) <= message.removed.entries
-        assert all(0 <= count.errors <= count.calls for count in message.calls.values())
 
 
 @pytest.mark.parametrize(
