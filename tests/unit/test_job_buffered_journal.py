@@ -89,6 +89,12 @@ def reserve() -> Reserve:
     return Reserve()
 
 
+@pytest.fixture
+def kept(disk: Disk, reserve: Reserve) -> BufferedJournal:
+    """Return the journal of a job on the disk, with the reserve."""
+    return BufferedJournal(disk, reserve, disk.clock)
+
+
 def event(number: int) -> Event:
     """Return an event that differs from all others."""
     return Resumed(float(number))
@@ -107,8 +113,9 @@ def test_every_event_is_written_once_and_in_order(rooms: list[int | None]) -> No
     assert disk.slept_s == []
 
 
-def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk, reserve: Reserve) -> None:
-    kept = BufferedJournal(disk, reserve, disk.clock)
+def test_the_job_must_end_when_nothing_was_written_for_long(
+    kept: BufferedJournal, disk: Disk
+) -> None:
     kept.write(event(0))
     disk.room = 0
     kept.write(event(1))
@@ -121,8 +128,7 @@ def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk, reserve:
     assert kept.problem == "No space left on device"
 
 
-def test_patience_is_reset_after_a_success(disk: Disk, reserve: Reserve) -> None:
-    kept = BufferedJournal(disk, reserve, disk.clock)
+def test_patience_is_reset_after_a_success(kept: BufferedJournal, disk: Disk) -> None:
     disk.room = 0
     kept.write(event(0))
     disk.now_s += PATIENCE_S - 1
@@ -135,10 +141,9 @@ def test_patience_is_reset_after_a_success(disk: Disk, reserve: Reserve) -> None
 
 
 def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(
-    disk: Disk, reserve: Reserve
+    kept: BufferedJournal, disk: Disk
 ) -> None:
     # A disk that takes an event now and then, never all of them
-    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     for number in range(40):
         kept.write(event(number))
@@ -149,9 +154,8 @@ def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(
 
 
 def test_the_end_is_written_when_there_is_room_within_the_last_patience(
-    disk: Disk, reserve: Reserve
+    kept: BufferedJournal, disk: Disk
 ) -> None:
-    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
 
@@ -163,8 +167,9 @@ def test_the_end_is_written_when_there_is_room_within_the_last_patience(
     assert disk.written == [event(0)]
 
 
-def test_the_end_is_given_up_after_the_last_patience(disk: Disk, reserve: Reserve) -> None:
-    kept = BufferedJournal(disk, reserve, disk.clock)
+def test_the_end_is_given_up_after_the_last_patience(
+    kept: BufferedJournal, disk: Disk, reserve: Reserve
+) -> None:
     disk.room = 0
     kept.write(event(0))
     assert not kept.finish(disk.sleep)
@@ -174,15 +179,17 @@ def test_the_end_is_given_up_after_the_last_patience(disk: Disk, reserve: Reserv
     assert not reserve.is_released
 
 
-def test_a_complete_journal_releases_the_reserve(disk: Disk, reserve: Reserve) -> None:
-    kept = BufferedJournal(disk, reserve, disk.clock)
+def test_a_complete_journal_releases_the_reserve(
+    kept: BufferedJournal, disk: Disk, reserve: Reserve
+) -> None:
     kept.write(event(0))
     assert kept.finish(disk.sleep)
     assert (reserve.is_released, reserve.written) == (True, [])
 
 
-def test_a_limit_for_the_size_of_a_file_is_not_waited_for(disk: Disk, reserve: Reserve) -> None:
-    kept = BufferedJournal(disk, reserve, disk.clock)
+def test_a_limit_for_the_size_of_a_file_is_not_waited_for(
+    kept: BufferedJournal, disk: Disk, reserve: Reserve
+) -> None:
     disk.room, disk.error = 0, errno.EFBIG
     kept.write(event(0))
     assert not kept.finish(disk.sleep)
@@ -245,9 +252,8 @@ def test_a_damaged_reserve_is_no_end(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(
-    disk: Disk, reserve: Reserve
+    kept: BufferedJournal, disk: Disk
 ) -> None:
-    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room, disk.error = 0, errno.EIO
     kept.sync()
     disk.now_s += PATIENCE_S + 1
@@ -259,8 +265,9 @@ def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(
     assert not kept.is_lost
 
 
-def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk, reserve: Reserve) -> None:
-    kept = BufferedJournal(disk, reserve, disk.clock)
+def test_a_log_on_the_same_full_disk_does_not_end_the_job(
+    kept: BufferedJournal, disk: Disk
+) -> None:
     disk.room = 0
     log = os.dup(2)
     with open("/dev/full", "wb") as full:
@@ -278,9 +285,8 @@ def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk, reserve: R
 
 
 def test_the_log_reports_it_once(
-    disk: Disk, reserve: Reserve, capfd: pytest.CaptureFixture[str]
+    kept: BufferedJournal, disk: Disk, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     for number in range(5):
         kept.write(event(number))

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.conftest import Json
 from tests.unit.test_estimate_recommendation import estimate
 from tests.unit.test_job_store import plan
 from tui_fs.estimate.calibration import Calibration, LearnedFactor
@@ -102,11 +104,6 @@ def test_one_of_the_same_type_is_better_than_none() -> None:
     assert known.rests_on("why").endswith(", not of this one: why")
 
 
-def test_another_type_teaches_nothing() -> None:
-    keep(replace(HERE, kind="xfs", identity="x"), measured("xfs"))
-    assert load_calibration(HERE).calibration == typical("ext4")
-
-
 def test_a_file_system_that_does_not_answer_is_not_taken_for_another() -> None:
     with pytest.raises(TuiFsError, match="does not answer"):
         keep(NETWORK, measured("nfs4"))
@@ -121,56 +118,36 @@ def test_the_words_count_the_jobs() -> None:
     assert load_calibration(HERE).rests_on().endswith(") and 3 finished jobs")
 
 
-def _cut(text: str) -> str:
-    return text[: len(text) // 2]
-
-
-def _without_a_strategy(text: str) -> str:
+def with_prices(text: str, change: Callable[[Json], Json]) -> str:
+    """Return the text of a calibration with other prices."""
     document = json.loads(text)
-    del document["prices"]["find"]
-    return json.dumps(document)
-
-
-def _with_an_unknown_one(text: str) -> str:
-    document = json.loads(text)
-    document["prices"]["shred"] = document["prices"]["find"]
-    return json.dumps(document)
-
-
-def _of_another_version(text: str) -> str:
-    document = json.loads(text)
-    del document["link_s"]
-    return json.dumps(document)
-
-
-def _of_words(text: str) -> str:
-    return json.dumps({**json.loads(text), "batch_s": "fast"})
-
-
-def _empty(_: str) -> str:
-    return ""
-
-
-def _deep(_: str) -> str:
-    return "[" * 100_000
+    return json.dumps({**document, "prices": change(document["prices"])})
 
 
 @pytest.mark.parametrize(
     "damage",
-    (
-        _cut,
-        _without_a_strategy,
-        _with_an_unknown_one,
-        _of_another_version,
-        _of_words,
-        _empty,
-        _deep,
-    ),
+    [
+        pytest.param(lambda text: text[: len(text) // 2], id="cut"),
+        pytest.param(
+            lambda text: with_prices(text, lambda prices: {"rm": prices["rm"]}),
+            id="without a strategy",
+        ),
+        pytest.param(
+            lambda text: with_prices(text, lambda prices: {**prices, "shred": prices["find"]}),
+            id="with an unknown strategy",
+        ),
+        pytest.param(lambda text: text.replace('"link_s"', '"other_s"'), id="another version"),
+        pytest.param(lambda text: json.dumps({**json.loads(text), "batch_s": "fast"}), id="words"),
+        pytest.param(lambda _: "", id="empty"),
+        pytest.param(lambda _: "[" * 100_000, id="deep"),
+    ],
 )
 def test_a_damaged_file_is_as_none(place: Path, damage: Callable[[str], str]) -> None:
     keep(HERE, measured())
     (file,) = place.iterdir()
-    file.write_text(damage(file.read_text()))
+    whole = file.read_text()
+    file.write_text(damage(whole))
+    assert file.read_text() != whole
     assert load_calibration(HERE).calibration == typical("ext4")
     assert load_calibration(ELSEWHERE).calibration == typical("ext4")
     # And it is silently rewritten
@@ -242,46 +219,33 @@ def test_a_finished_job_refines_its_strategy(target: Path) -> None:
     assert replace(known.calibration, experience={}) == measured(_kind(target.parent), 3600.0)
 
 
-def _was_filtered(plan: Plan) -> Plan:
-    return replace(plan, options=Options(filters=Filters(name_glob="*.o")))
-
-
-def _was_not_all_counted(plan: Plan) -> Plan:
-    return replace(plan, expected=replace(plan.expected, complete=False))
-
-
-def _was_traced(plan: Plan) -> Plan:
-    return replace(plan, trace=TraceSource.STRACE)
-
-
-def _lay_on_two_file_systems(plan: Plan) -> Plan:
-    return replace(plan, targets=(*plan.targets, Target(PathStr("/mnt/other"), Pin(9, 2, 3))))
-
-
-def _was_not_predicted(plan: Plan) -> Plan:
-    return replace(plan, predicted=None)
-
-
-def _was_predicted_by_other_prices(plan: Plan) -> Plan:
-    assert plan.predicted is not None
-    return replace(plan, predicted=replace(plan.predicted, measured_at=NOW_S - 7200.0))
+FILTERED = Options(filters=Filters(name_glob="*.o"))
+ON_ANOTHER_DISK = Target(PathStr("/mnt/other"), Pin(9, 2, 3))
 
 
 @pytest.mark.parametrize(
     "change",
-    (
-        _was_filtered,
-        _was_not_all_counted,
-        _was_traced,
-        _lay_on_two_file_systems,
-        _was_not_predicted,
-        _was_predicted_by_other_prices,
-    ),
+    [
+        pytest.param(lambda _: {"options": FILTERED}, id="filtered"),
+        pytest.param(
+            lambda plan: {"expected": replace(plan.expected, complete=False)}, id="not all counted"
+        ),
+        pytest.param(lambda _: {"trace": TraceSource.STRACE}, id="traced"),
+        pytest.param(
+            lambda plan: {"targets": (*plan.targets, ON_ANOTHER_DISK)}, id="two file systems"
+        ),
+        pytest.param(lambda _: {"predicted": None}, id="not predicted"),
+        pytest.param(
+            lambda plan: {"predicted": replace(plan.predicted, measured_at=NOW_S - 7200.0)},
+            id="predicted by other prices",
+        ),
+    ],
 )
 def test_a_plan_without_prices_is_not_learnt_from(
-    target: Path, change: Callable[[Plan], Plan]
+    target: Path, change: Callable[[Plan], dict[str, Any]]
 ) -> None:
-    learn(change(planned(target)), ENDED)
+    whole = planned(target)
+    learn(replace(whole, **change(whole)), ENDED)
     assert experience_of(target) == {}
 
 

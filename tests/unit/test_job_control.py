@@ -111,23 +111,16 @@ def test_what_the_job_cannot_do_now_is_said(folder: JobFolder) -> None:
 
 def test_an_unknown_command_is_not_obeyed(folder: JobFolder) -> None:
     obeyed: list[Command] = []
-
-    def obey(command: Command, _: int) -> None:
-        obeyed.append(command)
-
-    with serving(folder, obey), pytest.raises(BadInput, match="not a command"):
+    with serving(folder, _noting(obeyed)), pytest.raises(BadInput, match="not a command"):
         send(folder, Command("explode"))
     assert obeyed == []
 
 
-def test_a_job_that_does_not_run_does_not_answer(folder: JobFolder) -> None:
-    with pytest.raises(JobFailed, match="not running"):
-        send(folder, Command("pause"))
-
-
-def test_a_job_that_has_ended_does_not_answer(folder: JobFolder) -> None:
-    with serving(folder, lambda *_: None):
-        pass
+@pytest.mark.parametrize("has_run", [False, True])
+def test_a_job_that_does_not_run_does_not_answer(folder: JobFolder, has_run: bool) -> None:
+    if has_run:
+        with serving(folder, lambda *_: None):
+            pass
     with pytest.raises(JobFailed, match="not running"):
         send(folder, Command("pause"))
 

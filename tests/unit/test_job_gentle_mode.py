@@ -3,7 +3,6 @@
 import pytest
 
 from tui_fs.job.throttle import (
-    ASKING_S,
     HOLD_S,
     LONGEST_TRUST_S,
     LOOK_EVERY_S,
@@ -110,11 +109,6 @@ def test_a_hold_can_be_forgotten(disk: Disk) -> None:
     assert disk.gentleness.holds
     disk.gentleness.reset()
     assert not disk.gentleness.holds
-
-
-def test_asking_takes_a_short_time(disk: Disk) -> None:
-    disk.others_percent = 60.0
-    assert disk.gentleness.decide()[1] == ASKING_S
 
 
 def test_without_pressure_the_load_of_the_disk_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,14 +32,20 @@ def held(path: str) -> AbstractContextManager["subprocess.Popen[str]"]:
     return waiting_process([sys.executable, "-c", _HOLD, path])
 
 
-def test_the_holder_is_seen_from_another_process(tmp_path: Path) -> None:
-    path = str(tmp_path / "lock")
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return the path of a lock that nobody has made yet."""
+    return str(tmp_path / "lock")
+
+
+def test_the_holder_is_seen_from_another_process_and_keeps_it(path: str) -> None:
     with held(path):
         assert has_supervisor(path)
+        with pytest.raises(OSError):
+            SupervisorLock(path)
 
 
-def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
-    path = str(tmp_path / "lock")
+def test_a_killed_holder_holds_nothing(path: str) -> None:
     with held(path) as holder:
         holder.send_signal(signal.SIGKILL)
         holder.wait()
@@ -47,8 +53,7 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     assert os.path.exists(path)
 
 
-def test_a_released_lock_is_free_while_its_process_lives(tmp_path: Path) -> None:
-    path = str(tmp_path / "lock")
+def test_a_released_lock_is_free_while_its_process_lives(path: str) -> None:
     with held(path) as holder:
         assert holder.stdin is not None
         assert holder.stdout is not None
@@ -58,25 +63,16 @@ def test_a_released_lock_is_free_while_its_process_lives(tmp_path: Path) -> None
         assert not is_occupied(path)
 
 
-def test_a_held_lock_cannot_be_taken(tmp_path: Path) -> None:
-    path = str(tmp_path / "lock")
-    with held(path), pytest.raises(OSError):
-        SupervisorLock(path)
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_lock_that_nobody_took_has_no_holder(path: str, exists: bool) -> None:
+    if exists:
+        Path(path).touch()
+    assert not is_occupied(path)
+    assert os.path.exists(path) is exists
 
 
-def test_a_missing_lock_has_no_holder(tmp_path: Path) -> None:
-    assert not is_occupied(str(tmp_path / "lock"))
-    assert not (tmp_path / "lock").exists()
-
-
-def test_an_unlocked_file_has_no_holder(tmp_path: Path) -> None:
-    (tmp_path / "lock").touch()
-    assert not is_occupied(str(tmp_path / "lock"))
-
-
-def test_a_lock_survives_its_file_being_opened_and_closed_in_its_process(tmp_path: Path) -> None:
+def test_a_lock_survives_its_file_being_opened_and_closed_in_its_process(path: str) -> None:
     # A process that holds the lock (a POSIX record lock would be lost below)
-    path = str(tmp_path / "lock")
     lock = SupervisorLock(path)
     os.close(os.open(path, os.O_RDWR))
     assert has_supervisor(path)
@@ -87,8 +83,7 @@ def test_a_lock_survives_its_file_being_opened_and_closed_in_its_process(tmp_pat
     assert not is_occupied(path)
 
 
-def test_a_forked_launcher_keeps_the_targets_and_not_the_supervisor(tmp_path: Path) -> None:
-    path = str(tmp_path / "lock")
+def test_a_forked_launcher_keeps_the_targets_and_not_the_supervisor(path: str) -> None:
     script = (
         "import os, sys, time\n"
         "from tui_fs.job.lock import SupervisorLock\n"
@@ -120,8 +115,7 @@ def test_a_forked_launcher_keeps_the_targets_and_not_the_supervisor(tmp_path: Pa
     supervisor.stdout.close()
 
 
-def test_a_tool_that_was_executed_holds_nothing(tmp_path: Path) -> None:
-    path = str(tmp_path / "lock")
+def test_a_tool_that_was_executed_holds_nothing(path: str) -> None:
     lock = SupervisorLock(path)
     with subprocess.Popen(["sleep", "600"], close_fds=False) as tool:
         lock.release()
@@ -131,9 +125,8 @@ def test_a_tool_that_was_executed_holds_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
 def test_a_file_system_without_locks_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    path: str, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    path = str(tmp_path / "lock")
     Path(path).touch()
 
     def fail(*_: object) -> None:

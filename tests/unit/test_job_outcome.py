@@ -29,11 +29,13 @@ from tui_fs.model.events import (
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.snapshot import Snapshot, fold
+from tui_fs.model.space import Space
 from tui_fs.model.survey import Totals
 
 HERE = (PathStr("/srv/t\udcff"),)
 GONE = Verification((), Totals())
 LEFT = Verification(HERE, Totals(files=3, directories=1))
+ONE_LEFT = Verification(HERE, Totals(directories=1))
 UNCOUNTED = Verification(HERE, None)
 MOVED = Verification(HERE, None, "The directory was moved while it was deleted, to /elsewhere.")
 CANCEL = CancelRequested(2.0, "asked by uid 0")
@@ -61,6 +63,7 @@ def ending(verification: Verification, *events: Event, problem: str = "") -> Job
 
 
 ALL = removed(12, 2)
+PERF, OUTPUT = TraceSource.PERF, TraceSource.OUTPUT
 
 
 @pytest.mark.parametrize(
@@ -84,6 +87,8 @@ ALL = removed(12, 2)
         (LEFT, (CANCEL, failed(errno.EPERM)), Outcome.CANCELLED, "Stopped before the end"),
         (LEFT, (ended(-9),), Outcome.PARTIAL, "rm was ended by SIGKILL from outside."),
         (LEFT, (ended(-11),), Outcome.PARTIAL, "rm was ended by SIGSEGV from outside."),
+        (LEFT, (ended(-40),), Outcome.PARTIAL, "40"),
+        (ONE_LEFT, (), Outcome.PARTIAL, "1 entry is left."),
         (MOVED, (), Outcome.PARTIAL, "to /elsewhere."),
     ],
 )
@@ -98,49 +103,12 @@ def test_a_job_comes_to_this(
 def test_a_reason_that_is_a_sentence_gets_no_second_full_stop() -> None:
     outcome = ending(LEFT, replace(CANCEL, reason="Something is mounted inside /srv/t."))
     assert outcome.explanation == "Stopped before the end: Something is mounted inside /srv/t."
-
-
-def test_one_entry_is_left_in_the_singular() -> None:
-    assert "1 entry is left." in ending(Verification(HERE, Totals(directories=1))).explanation
-
-
-def test_a_cancelled_tool_was_not_killed_from_outside() -> None:
-    assert "from outside" not in ending(LEFT, CANCEL, ended(-9)).explanation
-
-
-def test_a_broken_pipe_is_no_kill_from_outside() -> None:
-    assert "from outside" not in ending(LEFT, ended(-signal.SIGPIPE)).explanation
-
-
-def test_a_real_time_signal_is_explained_too() -> None:
-    assert "40" in ending(LEFT, ended(-40)).explanation
-
-
-def test_a_problem_is_part_of_the_explanation() -> None:
     assert "was replaced" in ending(LEFT, problem="The target was replaced.").explanation
 
 
-def test_counts_of_a_source_that_counts_directories_are_exact() -> None:
-    outcome = ending(GONE, removed(12, 2))
-    assert (outcome.deleted_files, outcome.deleted_directories) == (10, 2)
-    assert outcome.split_is_exact
-
-
-def test_directories_are_counted_by_difference_otherwise() -> None:
-    outcome = ending(LEFT, removed(7, None))
-    assert (outcome.deleted_files, outcome.deleted_directories) == (6, 1)
-    assert not outcome.split_is_exact
-
-
-def test_without_any_counts_all_is_counted_by_difference() -> None:
-    outcome = ending(LEFT)
-    assert (outcome.deleted_files, outcome.deleted_directories) == (7, 1)
-    assert not outcome.split_is_exact
-
-
-def test_nothing_is_claimed_without_a_count() -> None:
-    outcome = ending(UNCOUNTED)
-    assert (outcome.deleted_files, outcome.deleted_directories) == (None, None)
+@pytest.mark.parametrize("events", [(CANCEL, ended(-9)), (ended(-signal.SIGPIPE),)])
+def test_a_cancel_and_a_broken_pipe_are_no_kill_from_outside(events: tuple[Event, ...]) -> None:
+    assert "from outside" not in ending(LEFT, *events).explanation
 
 
 def test_a_done_job_says_where_its_counts_disagree_with_the_survey() -> None:
@@ -163,17 +131,13 @@ def test_a_pause_in_which_a_job_died_was_no_work(stands: Event) -> None:
     assert (stood_s, summary["strategy_wall_s"] - stood_s) == (3598.0, 1.0)
 
 
-def test_a_report_compares_space_before_and_after() -> None:
-    summary = report(*RUNNING, finished(Outcome.DONE))
-    assert (summary["freed_bytes"], summary["freed_inodes"]) == (1000, 10)
-
-
-def test_a_report_without_inode_counts_claims_none() -> None:
-    end = finished(Outcome.DONE)
-    assert end.space is not None
-    end = replace(end, space=replace(end.space, free_inodes=None))
+@pytest.mark.parametrize(("free_inodes", "freed_inodes"), [(20, 10), (None, None)])
+def test_a_report_compares_space_before_and_after(
+    free_inodes: int | None, freed_inodes: int | None
+) -> None:
+    end = replace(finished(Outcome.DONE), space=Space(2000, free_inodes))
     summary = report(*RUNNING, end)
-    assert (summary["freed_bytes"], summary["freed_inodes"]) == (1000, None)
+    assert (summary["freed_bytes"], summary["freed_inodes"]) == (1000, freed_inodes)
 
 
 def test_a_report_holds_prediction_and_counts_side_by_side() -> None:
@@ -224,39 +188,42 @@ def test_calls_without_times_say_so(state: JobState) -> None:
     assert summary["syscalls"]["rmdir"] == {"calls": 2, "errors": 1, "seconds": None}
 
 
-def test_counts_of_a_killed_tool_are_not_believed_where_it_writes_them_itself() -> None:
-    begun = replace(started(), source=TraceSource.OUTPUT)
-    events: tuple[Event, ...] = (begun, *RUNNING[1:], removed(5, 0), ended(-9))
-    snapshot = reduce(fold, events, Snapshot())
-    outcome = outcome_of_job(plan(), snapshot, LEFT, "")
-    assert (outcome.deleted_files, outcome.deleted_directories) == (7, 1)
-    assert not outcome.split_is_exact
+@pytest.mark.parametrize(
+    ("source", "verification", "events", "files", "directories", "is_exact"),
+    [
+        pytest.param(PERF, GONE, (ALL,), 10, 2, True, id="both counted"),
+        pytest.param(PERF, LEFT, (removed(7, None),), 6, 1, False, id="directories not counted"),
+        pytest.param(PERF, LEFT, (), 7, 1, False, id="nothing counted: by difference"),
+        pytest.param(PERF, UNCOUNTED, (), None, None, False, id="nothing known"),
+        pytest.param(PERF, LEFT, (removed(8, 1), ended(-9)), 7, 1, True, id="kernel after a kill"),
+        # The tool writes its counts itself, so that some of them were lost
+        pytest.param(OUTPUT, LEFT, (removed(5, 0), ended(-9)), 7, 1, False, id="killed tool"),
+        pytest.param(OUTPUT, LEFT, (removed(5, 0),), 7, 1, False, id="killed launcher"),
+        pytest.param(OUTPUT, LEFT, (removed(5, 0), ended(125)), 7, 1, False, id="rm below xargs"),
+    ],
+)
+def test_counts_are_exact_or_differences_or_unknown(
+    source: TraceSource,
+    verification: Verification,
+    events: tuple[Event, ...],
+    files: int | None,
+    directories: int | None,
+    is_exact: bool,
+) -> None:
+    begun = (replace(started(), source=source), *RUNNING[1:])
+    outcome = outcome_of_job(plan(), reduce(fold, (*begun, *events), Snapshot()), verification, "")
+    assert (outcome.deleted_files, outcome.deleted_directories) == (files, directories)
+    assert outcome.split_is_exact is is_exact
 
 
-@pytest.mark.parametrize("end", ((), (ended(125),)), ids=("launcher", "rm below xargs"))
-def test_counts_that_were_cut_off_are_not_believed(end: tuple[Event, ...]) -> None:
-    begun = replace(started(), source=TraceSource.OUTPUT)
-    snapshot = reduce(fold, (begun, *RUNNING[1:], removed(5, 0), *end), Snapshot())
-    outcome = outcome_of_job(plan(), snapshot, LEFT, "")
-    assert (outcome.deleted_files, outcome.deleted_directories) == (7, 1)
-    assert not outcome.split_is_exact
-
-
-def test_the_times_of_a_step_that_was_cut_off_are_those_last_seen() -> None:
+@pytest.mark.parametrize(
+    ("end", "state"), [((finished(Outcome.PARTIAL),), JobState.DONE), ((), JobState.DIED)]
+)
+def test_the_times_of_a_step_without_an_end_are_those_last_seen(
+    end: tuple[Event, ...], state: JobState
+) -> None:
     usage = Usage(4.0, 3.0, None, 0, 0, 0, 1, "rm 1")
-    summary = report(*RUNNING, replace(sampled(1), usage=usage), finished(Outcome.PARTIAL))
-    assert (summary["cpu_user_s"], summary["cpu_system_s"]) == (1.0, 3.0)
-
-
-def test_counts_of_the_kernel_are_believed_even_after_a_kill() -> None:
-    outcome = ending(LEFT, removed(8, 1), ended(-9))
-    assert (outcome.deleted_files, outcome.deleted_directories) == (7, 1)
-    assert outcome.split_is_exact
-
-
-def test_the_times_of_a_job_that_died_are_those_last_seen() -> None:
-    usage = Usage(4.0, 3.0, None, 0, 0, 0, 1, "rm 1")
-    summary = report(*RUNNING, replace(sampled(1), usage=usage), state=JobState.DIED)
+    summary = report(*RUNNING, replace(sampled(1), usage=usage), *end, state=state)
     assert (summary["cpu_user_s"], summary["cpu_system_s"]) == (1.0, 3.0)
 
 

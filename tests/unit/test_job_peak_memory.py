@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tui_fs.job.launcher import FORKED_EXTRA_BYTES, LAST_LOOK_S, PeakMemory
 
 MIB = 1 << 20
@@ -34,6 +36,18 @@ def process(
     (proc / f"{pid}/task/{pid}/children").write_text(children)
 
 
+@pytest.fixture
+def clock() -> Clock:
+    """Return a clock that the samples move."""
+    return Clock()
+
+
+@pytest.fixture
+def peak(tmp_path: Path, clock: Clock) -> PeakMemory:
+    """Return the peak of the tool 7."""
+    return PeakMemory([7], FORKED, str(tmp_path), clock)
+
+
 def sample_next(peak: PeakMemory, clock: Clock) -> None:
     """Advance the clock to the next sample."""
     wait_s = peak.wait_s()
@@ -42,9 +56,9 @@ def sample_next(peak: PeakMemory, clock: Clock) -> None:
     peak.look()
 
 
-def test_a_tool_is_counted_from_its_second_sample_on(tmp_path: Path) -> None:
-    clock = Clock()
-    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
+def test_a_tool_is_counted_from_its_second_sample_on(
+    tmp_path: Path, clock: Clock, peak: PeakMemory
+) -> None:
     peak.released()
     process(tmp_path, 7, 200)
     sample_next(peak, clock)
@@ -55,9 +69,9 @@ def test_a_tool_is_counted_from_its_second_sample_on(tmp_path: Path) -> None:
     assert peak.bytes == 3_000 * 1024
 
 
-def test_what_has_not_executed_is_the_interpreter(tmp_path: Path) -> None:
-    clock = Clock()
-    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
+def test_what_has_not_executed_is_the_interpreter(
+    tmp_path: Path, clock: Clock, peak: PeakMemory
+) -> None:
     peak.released()
     process(tmp_path, 7, 18_000, executed=False)
     for _ in range(5):
@@ -65,9 +79,9 @@ def test_what_has_not_executed_is_the_interpreter(tmp_path: Path) -> None:
     assert peak.bytes == 0
 
 
-def test_above_the_interpreter_ru_maxrss_is_exact(tmp_path: Path) -> None:
-    clock = Clock()
-    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
+def test_above_the_interpreter_ru_maxrss_is_exact(
+    tmp_path: Path, clock: Clock, peak: PeakMemory
+) -> None:
     peak.released()
     process(tmp_path, 7, 3_000)
     sample_next(peak, clock)
@@ -75,9 +89,9 @@ def test_above_the_interpreter_ru_maxrss_is_exact(tmp_path: Path) -> None:
     assert peak.bytes == 80 * MIB
 
 
-def test_children_count_and_strangers_do_not(tmp_path: Path) -> None:
-    clock = Clock()
-    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
+def test_children_count_and_strangers_do_not(
+    tmp_path: Path, clock: Clock, peak: PeakMemory
+) -> None:
     peak.released()
     process(tmp_path, 7, 1_000, children="8 9 ")
     process(tmp_path, 8, 5_000, parent=7)
@@ -87,9 +101,7 @@ def test_children_count_and_strangers_do_not(tmp_path: Path) -> None:
     assert peak.bytes == 5_000 * 1024
 
 
-def test_looks_become_rarer_and_end(tmp_path: Path) -> None:
-    clock = Clock()
-    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
+def test_looks_become_rarer_and_end(tmp_path: Path, clock: Clock, peak: PeakMemory) -> None:
     assert peak.wait_s() is None
     peak.released()
     process(tmp_path, 7, 1_000)
