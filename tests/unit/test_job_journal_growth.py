@@ -14,7 +14,7 @@ from tests.unit.test_job_control import serving
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_view import job
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
-from tui_fs.job import journal, tool_output
+from tui_fs.job import journal
 from tui_fs.job.journal import JournalReader, JournalWriter, last_event
 from tui_fs.job.sampling import RECORDED_AGE_SHARE, SAMPLE_EVERY_S, SampleSchedule
 from tui_fs.job.throttle import Pressure, PressureThrottle, Throttle
@@ -148,36 +148,6 @@ def rm_output(limits: OutputLimits) -> ToolOutput:
 def denied(name: str, reason: str = "Permission denied") -> bytes:
     """Return a message of rm."""
     return f"rm: cannot remove '{name}': {reason}\n".encode()
-
-
-def test_a_frequent_failure_does_not_hide_the_paths_of_a_rare_one() -> None:
-    output = rm_output(OutputLimits(paths_of_kind=2))
-    seen = list(output.take_errors(denied("a") * 50 + denied("b", "Read-only file system"), 1.0))
-    assert [event.path for event in seen if isinstance(event, EntryFailed)] == [
-        "/t/a",
-        "/t/a",
-        "/t/b",
-    ]
-    assert list(output.counted_failures(2.0)) == [FailuresCounted(2.0, "remove", 13, 48)]
-
-
-def test_failures_are_all_counted_where_their_paths_are_too_long_to_keep() -> None:
-    output = rm_output(OutputLimits(bytes=100))
-    seen = list(output.take_errors(denied("x" * 60) * 5, 1.0))
-    counted = list(output.counted_failures(2.0))
-    assert [type(event) for event in seen] == [EntryFailed]
-    assert counted == [FailuresCounted(2.0, "remove", 13, 4)]
-
-
-def test_kinds_beyond_those_kept_are_counted_together() -> None:
-    output = rm_output(OutputLimits(kinds=1))
-    lines = (
-        denied("a") + denied("b", "Read-only file system") + denied("c", "No space left on device")
-    )
-    assert len(list(output.take_errors(lines, 1.0))) == 1
-    assert list(output.counted_failures(2.0)) == [
-        FailuresCounted(2.0, tool_output.FURTHER_KINDS, 0, 2)
-    ]
 
 
 def test_a_reader_holds_a_bounded_number_of_events(

@@ -69,22 +69,10 @@ def test_the_newest_jobs_are_kept() -> None:
     assert prune(RULE).removed == []
 
 
-def test_old_jobs_are_removed() -> None:
-    aged("new", DAY_S, *END)
-    aged("old", 11 * DAY_S, *END)
-    assert prune(RULE).removed == ["old"]
-
-
 def test_jobs_beyond_the_size_are_removed() -> None:
     for number in range(3):
         Path(aged(f"job{number}", number, *END).log).write_bytes(b"x" * 600_000)
     assert sorted(prune(RULE).removed) == ["job1", "job2"]
-
-
-def test_a_refused_job_is_removed_as_an_ended_one() -> None:
-    aged("new", 0, *END)
-    aged("refused", 11 * DAY_S, JobRefused(0.1, "busy", "", ""))
-    assert prune(RULE).removed == ["refused"]
 
 
 @pytest.mark.parametrize("events", [RUNNING, (*RUNNING, Paused(2.0, 2.0, True)), ()])
@@ -105,22 +93,6 @@ def test_an_ended_job_whose_supervisor_still_works_is_not_removed() -> None:
     with held(folder.lock):
         assert prune(RULE).removed == []
     assert prune(RULE).removed == ["ending"]
-
-
-def test_a_job_that_died_stays_as_long_as_it_may_be_resumed() -> None:
-    for number in range(4):
-        aged(f"job{number}", number, *END)
-    aged("died", 9 * DAY_S, *RUNNING)
-    aged("forgotten", 11 * DAY_S, *RUNNING)
-    assert sorted(prune(RULE).removed) == ["forgotten", "job3"]
-    assert "died" in left()
-
-
-def test_a_clock_that_was_set_ahead_does_not_make_jobs_of_this_boot_old() -> None:
-    aged("new", 400 * DAY_S, *END, same_boot=True)
-    aged("ended", 401 * DAY_S, *END, same_boot=True)
-    aged("died", 402 * DAY_S, *RUNNING, same_boot=True)
-    assert prune(RULE).removed == []
 
 
 def test_a_job_of_this_boot_grows_old_by_the_time_since_boot(
@@ -149,16 +121,31 @@ def test_a_clock_that_was_set_back_makes_the_jobs_of_this_boot_no_older(
     assert left() == {"now2", "now1"}
 
 
-def test_the_newest_are_kept_however_old_they_look() -> None:
-    for number in range(3):
-        aged(f"job{number}", 400 * DAY_S + number, *END)
-    assert prune(replace(RULE, min_jobs=2)).removed == ["job2"]
+REFUSED = JobRefused(0.1, "busy", "", "")
 
 
-def test_a_job_from_the_future_is_not_old() -> None:
-    aged("new", -500 * DAY_S, *END)
-    aged("next", -400 * DAY_S, *RUNNING)
-    assert prune(RULE).removed == []
+@pytest.mark.parametrize(
+    ("jobs", "same_boot", "removed"),
+    [
+        pytest.param([(0, END), (11, END)], False, [1], id="old"),
+        pytest.param([(0, END), (11, (REFUSED,))], False, [1], id="refused"),
+        pytest.param(
+            [(0, END), (1, END), (2, END), (3, END), (9, RUNNING), (11, RUNNING)],
+            False,
+            [3, 5],
+            id="died: as long as it may be resumed",
+        ),
+        pytest.param([(-500, END), (-400, RUNNING)], False, [], id="from the future"),
+        pytest.param([(400, END), (401, END)], False, [1], id="the newest, however old"),
+        pytest.param([(400, END), (401, END), (402, RUNNING)], True, [], id="clock set ahead"),
+    ],
+)
+def test_jobs_are_removed_by_age(
+    jobs: list[tuple[int, tuple[Event, ...]]], same_boot: bool, removed: list[int]
+) -> None:
+    for number, (days, events) in enumerate(jobs):
+        aged(f"job{number}", days * DAY_S, *events, same_boot=same_boot)
+    assert sorted(prune(RULE).removed) == [f"job{number}" for number in removed]
 
 
 def test_a_job_that_cannot_be_read_stays_and_is_named() -> None:

@@ -47,9 +47,10 @@ def plan(job_id: str = "abc123", created_at: float = 1.7e9) -> Plan:
 
 
 def test_a_created_job_is_found_and_its_plan_read() -> None:
-    folder = create(plan())
-    assert find("abc123") == folder
-    assert (folder.job_id, load_plan(folder)) == ("abc123", plan())
+    job_id = new_job_id()
+    folder = create(plan(job_id))
+    assert find(job_id) == folder
+    assert (folder.job_id, load_plan(folder)) == (job_id, plan(job_id))
 
 
 def test_jobs_are_private() -> None:
@@ -104,12 +105,6 @@ def test_jobs_are_listed_newest_first() -> None:
 
 def test_without_a_state_directory_there_are_no_jobs() -> None:
     assert list(all_jobs()) == []
-
-
-def test_new_ids_can_be_looked_up() -> None:
-    job_id = new_job_id()
-    create(plan(job_id))
-    assert find(job_id).job_id == job_id
 
 
 def test_new_ids_are_unused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,7 @@
 
 import errno
 import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,48 +37,60 @@ def watch(places: list[Path]) -> Iterator[TargetWatch]:
         os.close(descriptor)
 
 
+def stay(_: Path) -> None:
+    """Leave a directory as it is."""
+
+
 def exchange(path: Path) -> None:
     """Put another directory in the place of one that stays elsewhere."""
     path.rename(path.parent / "kept")
     path.mkdir()
 
 
-def test_what_is_in_its_place_is_no_reason(watch: TargetWatch) -> None:
-    assert watch.exchanged_reason(0) is None
+def recreate(path: Path) -> None:
+    """Put another directory in the place of one that was deleted."""
+    path.rmdir()
+    path.mkdir()
 
 
-def test_an_exchanged_one_ends_the_job(watch: TargetWatch, places: list[Path]) -> None:
-    exchange(places[1])
-    reason = watch.exchanged_reason(0)
-    assert reason is not None and str(places[1]) in reason
+def move(path: Path) -> None:
+    """Leave nothing in the place of a directory that stays elsewhere."""
+    path.rename(path.parent / "kept")
 
 
-def test_what_replaces_a_deleted_target_is_no_reason(
-    watch: TargetWatch, places: list[Path]
+@pytest.mark.parametrize(
+    ("change", "step", "is_reason"),
+    [
+        (stay, 0, False),
+        (exchange, 0, True),
+        (recreate, 0, False),
+        (move, 0, False),
+        (exchange, 1, False),  # alone in its step: it was compared before it
+    ],
+)
+def test_only_an_exchanged_target_of_several_ends_the_job(
+    watch: TargetWatch,
+    places: list[Path],
+    change: Callable[[Path], None],
+    step: int,
+    is_reason: bool,
 ) -> None:
-    shutil.rmtree(places[0])
-    places[0].mkdir()
-    assert watch.exchanged_reason(0) is None
+    change(places[1])
+    reason = watch.exchanged_reason(step)
+    assert (reason is not None) is is_reason
+    assert reason is None or str(places[1]) in reason
 
 
-def test_one_that_is_only_gone_is_no_reason(watch: TargetWatch, places: list[Path]) -> None:
-    places[1].rename(places[1].parent / "kept")
-    assert watch.exchanged_reason(0) is None
-
-
-def test_a_failed_stat_costs_no_job_its_end(
-    watch: TargetWatch, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("number", "is_doubtful"), [(errno.ENOTDIR, False), (errno.EIO, True)])
+def test_a_failed_stat_ends_no_job(
+    watch: TargetWatch, monkeypatch: pytest.MonkeyPatch, number: int, is_doubtful: bool
 ) -> None:
-    def refusing(path: str) -> os.stat_result:
-        raise NotADirectoryError(path)
+    def fail(path: str) -> os.stat_result:
+        raise OSError(number, os.strerror(number), path)
 
-    monkeypatch.setattr(os, "lstat", refusing)
+    monkeypatch.setattr(os, "lstat", fail)
     assert watch.exchanged_reason(0) is None
-
-
-def test_one_alone_was_compared_before_its_step(watch: TargetWatch, places: list[Path]) -> None:
-    exchange(places[1])
-    assert watch.exchanged_reason(1) is None
+    assert watch.has_doubts is is_doubtful
 
 
 def test_a_check_that_a_limit_prevents_leaves_the_target_doubtful(
@@ -98,14 +109,3 @@ def test_a_check_that_a_limit_prevents_leaves_the_target_doubtful(
     monkeypatch.setattr(RepeatedChecks, "check", lambda *_: None)
     assert watch.reason_to_end() is None
     assert not watch.has_doubts
-
-
-def test_a_target_whose_stat_fails_becomes_doubtful(
-    watch: TargetWatch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(path: str) -> os.stat_result:
-        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-
-    monkeypatch.setattr(os, "lstat", fail)
-    assert watch.exchanged_reason(0) is None
-    assert watch.has_doubts

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.job.tool_output import OutputLimits, ToolOutput
+from tui_fs.job.tool_output import FURTHER_KINDS, OutputLimits, ToolOutput
 from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
 from tui_fs.model.paths import PathStr
@@ -67,54 +67,89 @@ def test_the_two_channels_are_not_mixed() -> None:
     assert output.removed() == Removed(1, 0)
 
 
-def test_a_last_line_without_its_end_is_not_lost() -> None:
-    output = of(StrategyName("find"))
-    list(output.take_output(b"f\nd", 1.0))
-    list(output.take_errors(b"find: killed", 1.0))
-    assert list(output.take_rest(2.0)) == [ToolSaid(2.0, "find: killed")]
-    assert output.removed() == Removed(2, 1)
+@pytest.mark.parametrize(
+    ("output", "errors", "rest"),
+    [(b"f\nd", b"find: killed", [ToolSaid(2.0, "find: killed")]), (b"f\nd\n", b"", [])],
+)
+def test_a_last_line_without_its_end_is_not_lost(
+    output: bytes, errors: bytes, rest: list[Event]
+) -> None:
+    read = of(StrategyName("find"))
+    list(read.take_output(output, 1.0))
+    list(read.take_errors(errors, 1.0))
+    assert list(read.take_rest(2.0)) == rest
+    assert read.removed() == Removed(2, 1)
 
 
-def test_nothing_is_left_after_whole_lines() -> None:
-    output = of(StrategyName("find"))
-    list(output.take_output(b"f\nd\n", 1.0))
-    assert list(output.take_rest(2.0)) == []
-    assert output.removed() == Removed(2, 1)
+@pytest.mark.parametrize(
+    ("lines", "printed"), [(b"\n  \n\n", []), (b"rm: \xff\n", [ToolSaid(1.0, "rm: \ufffd")])]
+)
+def test_empty_lines_are_dropped_and_other_bytes_printed_readably(
+    lines: bytes, printed: list[Event]
+) -> None:
+    assert list(of(StrategyName("rm")).take_errors(lines, 1.0)) == printed
 
 
-def test_empty_lines_say_nothing() -> None:
-    assert list(of(StrategyName("rm")).take_errors(b"\n  \n\n", 1.0)) == []
+def denied(name: str) -> bytes:
+    """Return a message of rm."""
+    return f"rm: cannot remove '{name}': Permission denied\n".encode()
 
 
-def test_bytes_that_are_no_text_are_printed_readably() -> None:
-    (event,) = of(StrategyName("rm")).take_errors(b"rm: \xff\n", 1.0)
-    assert event == ToolSaid(1.0, "rm: \ufffd")
+BUSY = b"rm: cannot remove 'b': Device or resource busy\n"
+FULL = b"rm: cannot remove 'c': No space left on device\n"
 
 
-def test_failures_beyond_those_kept_are_counted_by_kind() -> None:
-    output = of(StrategyName("rm"), OutputLimits(paths=2))
-    denied = b"rm: cannot remove 'x': Permission denied\n"
-    busy = b"rm: cannot remove 'x': Device or resource busy\n"
-    seen = list(output.take_errors(denied * 3 + busy * 2, 1.0))
-    assert [type(event) for event in seen] == [EntryFailed, EntryFailed]
+@pytest.mark.parametrize(
+    ("limits", "lines", "paths", "counted"),
+    [
+        pytest.param(
+            OutputLimits(paths=2),
+            denied("a") * 3 + BUSY * 2,
+            ["/t/a", "/t/a"],
+            [("remove", 13, 1), ("remove", 16, 2)],
+            id="by kind",
+        ),
+        pytest.param(
+            OutputLimits(paths_of_kind=2),
+            denied("a") * 50 + BUSY,
+            ["/t/a", "/t/a", "/t/b"],
+            [("remove", 13, 48)],
+            id="a frequent kind hides no rare one",
+        ),
+        pytest.param(
+            OutputLimits(bytes=100),
+            denied("x" * 60) * 5,
+            ["/t/" + "x" * 60],
+            [("remove", 13, 4)],
+            id="paths too long to keep",
+        ),
+        pytest.param(
+            OutputLimits(kinds=1),
+            denied("a") + BUSY + FULL,
+            ["/t/a"],
+            [(FURTHER_KINDS, 0, 2)],
+            id="too many kinds",
+        ),
+    ],
+)
+def test_failures_beyond_those_kept_are_counted(
+    limits: OutputLimits, lines: bytes, paths: list[str], counted: list[tuple[str, int, int]]
+) -> None:
+    output = of(StrategyName("rm"), limits)
+    seen = list(output.take_errors(lines, 1.0))
+    assert [event.path for event in seen if isinstance(event, EntryFailed)] == paths
+    assert len(seen) == len(paths)
     assert list(output.counted_failures(2.0)) == [
-        FailuresCounted(2.0, "remove", 13, 1),
-        FailuresCounted(2.0, "remove", 16, 2),
+        FailuresCounted(2.0, *failures) for failures in counted
     ]
 
 
-def test_counted_failures_are_told_once() -> None:
+def test_counted_failures_are_reported_once() -> None:
     output = of(StrategyName("rm"), OutputLimits(paths=0))
-    line = b"rm: cannot remove 'x': Permission denied\n"
-    list(output.take_errors(line, 1.0))
-    assert [event.number for event in _counted(output)] == [1]
-    assert _counted(output) == []
-    list(output.take_errors(line * 2, 1.0))
-    assert [event.number for event in _counted(output)] == [2]
-
-
-def _counted(output: ToolOutput) -> list[FailuresCounted]:
-    return [event for event in output.counted_failures(2.0) if isinstance(event, FailuresCounted)]
+    for number in (1, 2):
+        list(output.take_errors(denied("x") * number, 1.0))
+        assert list(output.counted_failures(2.0)) == [FailuresCounted(2.0, "remove", 13, number)]
+        assert list(output.counted_failures(2.0)) == []
 
 
 def test_further_lines_are_reported_by_their_number() -> None:
