@@ -201,33 +201,24 @@ def test_firm_targets_come_first_and_others_run_inside(
     assert {number for prepared in prepared_steps for number in prepared.targets} == {0, 1, 2}
 
 
-def test_a_command_line_holds_what_the_kernel_permits(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("number", [10 * MOST_GROUPS, 1000])
+def test_many_firm_targets_are_dealt_out_to_command_lines_that_the_kernel_permits(
+    firm: Path, number: int
 ) -> None:
-    monkeypatch.setattr("tui_fs.job.path_safety.is_unreplaceable", lambda *_: True)
-    paths = [f"{f'/{chr(120) * 240}' * 14}/{number}" for number in range(1000)]
+    above = firm.joinpath(*["x" * 240] * (14 if number == 1000 else 0))
+    above.mkdir(parents=True, exist_ok=True)
+    paths = several(above, number)
     built = STRATEGIES[StrategyName("rm")]
     prepared_steps = prepare_steps(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
-    # And each in just one, in its order
-    assert [number for prepared in prepared_steps for number in prepared.targets] == list(
-        range(1000)
-    )
+    # Each in just one, in its order
+    assert [at for prepared in prepared_steps for at in prepared.targets] == list(range(number))
+    sizes = [len(prepared.targets) for prepared in prepared_steps]
     lengths = [sum(len(word) + 1 for word in prepared.step[0]) for prepared in prepared_steps]
-    assert len(lengths) > MOST_GROUPS
-    assert max(lengths) < MOST_ARGUMENT_BYTES + 100
-    # And one longer than all that still has its own
-    assert (
-        len(prepare_steps(built, ["/" + "z" * (120 << 10)] * 2, Options(), {"rm": "r"}, "/e")) == 2
-    )
-
-
-def test_many_firm_targets_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_fs.job.path_safety.is_unreplaceable", lambda *_: True)
-    paths = [f"/t/{number}" for number in range(10 * MOST_GROUPS)]
-    prepared_steps = prepare_steps(
-        STRATEGIES[StrategyName("rm")], paths, Options(), {"rm": "/bin/rm"}, "/e"
-    )
-    assert [len(prepared.targets) for prepared in prepared_steps] == [10] * MOST_GROUPS
+    if number == 1000:
+        assert len(sizes) > MOST_GROUPS
+        assert max(lengths) < MOST_ARGUMENT_BYTES + 100
+    else:
+        assert sizes == [10] * MOST_GROUPS
 
 
 def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:

@@ -34,43 +34,33 @@ def kills(root: Path, user: str = "alice") -> str | None:
     return kills_at_logout(user, str(root))
 
 
-def test_without_any_file_no_process_is_killed(tmp_path: Path) -> None:
-    assert kills(tmp_path) is None
-
-
 def test_the_main_file_is_named(tmp_path: Path) -> None:
     assert kills(tmp_path) is None
     path = write(tmp_path, MAIN, KILL)
     assert kills(tmp_path) == path
 
 
-def test_a_commented_default_says_nothing(tmp_path: Path) -> None:
-    write(tmp_path, MAIN, "[Login]\n#KillUserProcesses=yes\n;KillUserProcesses=yes\n")
-    assert kills(tmp_path) is None
-
-
-@pytest.mark.parametrize("word", ["yes", "YES", "y", "true", "t", "on", "1"])
-def test_every_spelling_of_yes_counts(tmp_path: Path, word: str) -> None:
-    path = write(tmp_path, MAIN, f"[Login]\n  KillUserProcesses  =  {word}  \r\n")
-    assert kills(tmp_path) == path
-
-
-@pytest.mark.parametrize("word", ["no", "N", "false", "F", "off", "0"])
-def test_every_spelling_of_no_takes_it_back(tmp_path: Path, word: str) -> None:
-    write(tmp_path, MAIN, f"{KILL}KillUserProcesses={word}\n")
-    assert kills(tmp_path) is None
-
-
-@pytest.mark.parametrize("word", ["", "maybe", "yes no", "2", "yes # really"])
-def test_what_is_no_boolean_changes_nothing(tmp_path: Path, word: str) -> None:
-    path = write(tmp_path, MAIN, f"{KILL}KillUserProcesses={word}\n")
-    assert kills(tmp_path) == path
+@pytest.mark.parametrize(
+    ("before", "words", "is_killing"),
+    [
+        ("[Login]\n", ("yes", "YES", "y", "true", "t", "on", "1"), True),
+        (KILL, ("no", "N", "false", "F", "off", "0"), False),
+        (KILL, ("", "maybe", "yes no", "2", "yes # really"), True),  # they change nothing
+    ],
+)
+def test_every_spelling_of_a_boolean_counts(
+    tmp_path: Path, before: str, words: tuple[str, ...], is_killing: bool
+) -> None:
+    for word in words:
+        path = write(tmp_path, MAIN, f"{before}  KillUserProcesses  =  {word}  \r\n")
+        assert kills(tmp_path) == (path if is_killing else None), word
 
 
 @pytest.mark.parametrize(
     "content",
     [
         "KillUserProcesses=yes\n",
+        "[Login]\n#KillUserProcesses=yes\n;KillUserProcesses=yes\n",
         "[Manager]\nKillUserProcesses=yes\n",
         "[login]\nKillUserProcesses=yes\n",
         "[Login]\n[Other]\nKillUserProcesses=yes\n",

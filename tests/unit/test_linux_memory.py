@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -131,7 +130,3 @@ def test_only_a_whole_line_is_a_peak(tmp_path: Path) -> None:
     assert peak_bytes_of(7, str(tmp_path)) == 12 * 1024
     assert peak_bytes_of(7, str(tmp_path), parent=3) == 12 * 1024
     assert peak_bytes_of(7, str(tmp_path), parent=4) == 0
-
-
-def test_the_interpreter_is_larger_than_a_tool() -> None:
-    assert peak_bytes_of(os.getpid()) > 5_000_000, sys.version

@@ -80,25 +80,23 @@ def test_only_newlines_end_a_line(tmp_path: Path, character: bytes) -> None:
     assert mounted_at(tmp_path, b"/mnt/a" + character + b"b").encode() == b"/mnt/a%sb" % character
 
 
-@pytest.mark.parametrize("tags", [b"", b"shared:1 ", b"shared:1 master:2 ", b"unbindable "])
-def test_any_number_of_optional_fields_is_passed_over(tmp_path: Path, tags: bytes) -> None:
-    (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw %s- xfs /dev/sdb1 rw\n" % tags))
-    assert (mount.filesystem, mount.source) == ("xfs", "/dev/sdb1")
-
-
-def test_a_source_may_be_empty(tmp_path: Path) -> None:
-    (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw - tmpfs  rw\n"))
-    assert (mount.filesystem, mount.source) == ("tmpfs", "")
-
-
-def test_a_source_has_its_escapes_undone(tmp_path: Path) -> None:
-    (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw - cifs //nas/my\\040files rw\n"))
-    assert mount.source == "//nas/my files"
-
-
-def test_the_root_of_a_bind_mount_is_known(tmp_path: Path) -> None:
-    (mount,) = read_mounts(table(tmp_path, b"30 22 8:1 /srv/d\\040x /m rw - ext4 /dev/sda1 rw\n"))
-    assert mount.root == "/srv/d x"
+@pytest.mark.parametrize(
+    ("line", "root", "kind", "source"),
+    [
+        (b"/ /m rw - xfs /dev/sdb1 rw", "/", "xfs", "/dev/sdb1"),
+        (b"/ /m rw shared:1 - xfs /dev/sdb1 rw", "/", "xfs", "/dev/sdb1"),
+        (b"/ /m rw shared:1 master:2 - xfs /dev/sdb1 rw", "/", "xfs", "/dev/sdb1"),
+        (b"/ /m rw unbindable - xfs /dev/sdb1 rw", "/", "xfs", "/dev/sdb1"),
+        (b"/ /m rw - tmpfs  rw", "/", "tmpfs", ""),
+        (b"/ /m rw - cifs //nas/my\\040files rw", "/", "cifs", "//nas/my files"),
+        (b"/srv/d\\040x /m rw - ext4 /dev/sda1 rw", "/srv/d x", "ext4", "/dev/sda1"),
+    ],
+)
+def test_optional_fields_empty_fields_and_escapes_are_read(
+    tmp_path: Path, line: bytes, root: str, kind: str, source: str
+) -> None:
+    (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 %s\n" % line))
+    assert (mount.root, mount.filesystem, mount.source) == (root, kind, source)
 
 
 @pytest.mark.parametrize(
@@ -147,12 +145,6 @@ def _points(*points: str) -> MountTable:
     return table
 
 
-def test_the_deepest_mount_holds_a_path() -> None:
-    mount = mount_of("/a/b/c", _points("/", "/a", "/a/b"))
-    assert mount is not None
-    assert mount.mount_point == "/a/b"
-
-
 def test_a_mount_that_a_later_one_hides_holds_nothing() -> None:
     table = _points("/", "/a/b", "/a")
     mount = mount_of("/a/b/c", table)
@@ -184,30 +176,30 @@ def test_a_place_in_the_file_system_is_found_through_a_bind_mount() -> None:
     assert mount.inner_path("/mx") is None
 
 
-def test_a_longer_name_is_not_below_a_mount() -> None:
-    mount = mount_of("/a/bc", _points("/", "/a/b"))
-    assert mount is not None
-    assert mount.mount_point == "/"
+@pytest.mark.parametrize(
+    ("path", "points", "mount_id"),
+    [
+        pytest.param("/a/b/c", ("/", "/a", "/a/b"), 102, id="the deepest"),
+        pytest.param("/a/bc", ("/", "/a/b"), 100, id="not one of a shorter name"),
+        pytest.param("/a/x", ("/", "/a", "/a"), 102, id="the last of a stack"),
+        pytest.param("/x", ("/a",), None, id="none in a table without the root"),
+    ],
+)
+def test_one_mount_holds_a_path(path: str, points: tuple[str, ...], mount_id: int | None) -> None:
+    mount = mount_of(path, _points(*points))
+    assert (None if mount is None else mount.mount_id) == mount_id
 
 
-def test_of_stacked_mounts_the_last_is_seen() -> None:
-    mount = mount_of("/a/x", _points("/", "/a", "/a"))
-    assert mount is not None
-    assert mount.mount_id == 102
-
-
-def test_a_table_without_the_root_may_hold_nothing() -> None:
-    assert mount_of("/x", _points("/a")) is None
-
-
-def test_mounts_below_are_only_those_strictly_inside() -> None:
+@pytest.mark.parametrize(
+    ("path", "below"),
+    [
+        ("/a/b", ["/a/b/x", "/a/b/x/y"]),
+        ("/", ["/a", "/a/b", "/a/b/x", "/a/b/x/y", "/a/bc"]),
+    ],
+)
+def test_mounts_below_are_only_those_strictly_inside(path: str, below: list[str]) -> None:
     mounts = _points("/", "/a", "/a/b", "/a/b/x", "/a/b/x/y", "/a/bc")
-    assert [mount.mount_point for mount in mounts_below("/a/b", mounts)] == ["/a/b/x", "/a/b/x/y"]
-
-
-def test_everything_but_the_root_is_below_the_root() -> None:
-    mounts = _points("/", "/a", "/b")
-    assert [mount.mount_point for mount in mounts_below("/", mounts)] == ["/a", "/b"]
+    assert [mount.mount_point for mount in mounts_below(path, mounts)] == below
 
 
 def test_the_table_of_this_machine_can_be_read() -> None:

@@ -117,17 +117,6 @@ def test_who_lives_in_the_tree(fake: FakeProc) -> None:
     ]
 
 
-def test_a_name_that_only_looks_deleted(fake: FakeProc) -> None:
-    # An open file really named "x (deleted)"
-    file = fake.tree / "x (deleted)"
-    file.touch()
-    fake.process(7)
-    fake.descriptor(7, 3, str(file))
-    looked = fake.look()
-    assert [open_file.path for open_file in looked.held] == [str(file)]
-    assert looked.deleted == ()
-
-
 def test_names_of_any_bytes(fake: FakeProc) -> None:
     name = os.fsencode(fake.tree) + b"/\xff\n'\\012"
     os.close(os.open(name, os.O_CREAT))

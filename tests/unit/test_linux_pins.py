@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tui_fs.linux.pins import open_path_fd, pin_of, take_pin
-from tui_fs.model.target import Pin
 
 
 def test_a_pin_is_device_inode_and_mount(tmp_path: Path) -> None:
@@ -17,10 +16,6 @@ def test_a_pin_is_device_inode_and_mount(tmp_path: Path) -> None:
     assert (pin.device, pin.inode) == (status.st_dev, status.st_ino)
     table = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
     assert re.search(rf"^{pin.mount_id} ", table, re.MULTILINE)
-
-
-def test_a_pin_is_the_same_every_time(tmp_path: Path) -> None:
-    assert take_pin(str(tmp_path)) == take_pin(str(tmp_path))
 
 
 def test_a_directory_of_the_same_name_has_another_pin(tmp_path: Path) -> None:
@@ -63,7 +58,3 @@ def test_taking_a_pin_leaves_no_descriptor(tmp_path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     take_pin(str(tmp_path))
     assert os.listdir("/proc/self/fd") == before
-
-
-def test_pins_differ_by_their_mount() -> None:
-    assert Pin(1, 2, 3) != Pin(1, 2, 4)

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,57 +23,56 @@ from tui_fs.safety.rules import (
 __all__ = ["here", "target"]
 
 
-def test_an_unchanged_target_passes_again(here: Environment, target: Path) -> None:
-    check_again(check(str(target), here), here)
-
-
-def test_a_changed_content_is_no_change_of_the_target(here: Environment, target: Path) -> None:
-    confirmed = check(str(target), here)
-    (target / "new").mkdir()
-    check_again(confirmed, here)
-
-
-def test_a_replaced_target_is_refused(here: Environment, target: Path) -> None:
-    confirmed = check(str(target), here)
+def replace_by_another(target: Path) -> None:
+    """Put another directory in the place of the target."""
     target.rename(target.parent / "old")
     target.mkdir()
-    with pytest.raises(Refused) as refused:
-        check_again(confirmed, here)
-    assert refused.value.rule == "changed"
 
 
-def test_a_renamed_target_is_not_there_any_more(here: Environment, target: Path) -> None:
-    confirmed = check(str(target), here)
-    target.rename(target.parent / "old")
-    with pytest.raises(BadInput):
-        check_again(confirmed, here)
-
-
-def test_a_target_replaced_by_a_symlink_to_it_is_refused(here: Environment, target: Path) -> None:
-    confirmed = check(str(target), here)
+def replace_by_a_link(target: Path) -> None:
+    """Put a link to the target in its place."""
     target.rename(target.parent / "old")
     target.symlink_to(target.parent / "old")
-    with pytest.raises(Refused) as refused:
-        check_again(confirmed, here)
-    assert refused.value.rule == "symlink"
 
 
-def test_a_parent_replaced_by_a_symlink_is_refused(here: Environment, target: Path) -> None:
-    confirmed = check(str(target), here)
+def replace_the_parent_by_a_link(target: Path) -> None:
+    """Put a link to the parent in its place."""
     moved = target.parent.parent / "moved"
     target.parent.rename(moved)
     target.parent.symlink_to(moved)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (replace_by_another, "changed"),
+        (replace_by_a_link, "symlink"),
+        (replace_the_parent_by_a_link, "changed"),
+    ],
+)
+def test_what_took_the_place_of_the_target_is_refused(
+    here: Environment, target: Path, change: Callable[[Path], None], rule: str
+) -> None:
+    confirmed = check(str(target), here)
+    change(target)
     with pytest.raises(Refused) as refused:
         check_again(confirmed, here)
-    assert refused.value.rule == "changed"
+    assert refused.value.rule == rule
 
 
-def test_a_mount_that_came_since_is_refused(here: Environment, target: Path) -> None:
+def test_other_contents_are_no_change_but_a_mount_and_a_missing_target_are(
+    here: Environment, target: Path
+) -> None:
     confirmed = check(str(target), here)
+    (target / "usb").mkdir()
+    check_again(confirmed, here)
     mounted(here, target / "usb")
     with pytest.raises(Refused) as refused:
         check_again(confirmed, here)
     assert refused.value.rule == "mount-inside"
+    target.rename(target.parent / "old")
+    with pytest.raises(BadInput):
+        check_again(confirmed, here)
 
 
 def test_a_mount_over_an_equal_inode_is_refused(here: Environment, target: Path) -> None:

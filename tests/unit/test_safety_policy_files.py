@@ -1,6 +1,5 @@
 """Policy files: contents, locations and combination."""
 
-import json
 import os
 from pathlib import Path
 
@@ -53,11 +52,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         type_name_above_entries=500,
         read_only=f"the policy {file}",
     )
-
-
-def test_every_strategy_may_be_named(tmp_path: Path) -> None:
-    names = list(STRATEGIES)
-    assert read(tmp_path, f"strategies = {json.dumps(names)}").strategies == frozenset(names)
 
 
 def test_an_empty_file_says_nothing_but_was_read(tmp_path: Path) -> None:
@@ -208,22 +202,6 @@ def test_any_bytes_are_a_policy_or_bad_input(
     except BadInput as error:
         assert file in error.sentence
         assert error.sentence.isprintable()
-
-
-_NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0\x7f"), min_size=1).filter(
-    lambda name: name not in (".", "..")
-)
-
-
-@given(st.lists(st.lists(_NAMES, max_size=4)))
-@pytest.mark.slow
-def test_places_are_read_name_by_name(
-    tmp_path_factory: pytest.TempPathFactory, places: list[list[str]]
-) -> None:
-    paths = ["/" + "/".join(names) for names in places]
-    text = f"never = {json.dumps(paths, ensure_ascii=False)}"
-    policy = read(tmp_path_factory.mktemp("policy"), text).never
-    assert [os.fsencode(place) for place in policy] == [path.encode() for path in paths]
 
 
 # The two places and the variable

@@ -124,18 +124,6 @@ def test_every_prediction_is_sorted_positive_and_removes_the_entries(
     assert removing == survey.totals.entries - keep_root
 
 
-def test_keeping_the_root_makes_find_start_rm() -> None:
-    calls = calls_of(StrategyName("rm"), Work(TEN_TIMES_100, Options(keep_root=True)))
-    assert (calls["execve"], calls["clone"], calls["unlinkat"]) == (2, 1, 1010)
-
-
-def test_keeping_the_root_saves_rsync_its_rmdir() -> None:
-    removing = calls_of(StrategyName("rsync"), Work(TEN_TIMES_100, Options()))
-    keeping = calls_of(StrategyName("rsync"), Work(TEN_TIMES_100, Options(keep_root=True)))
-    assert (removing["execve"], keeping["execve"]) == (2, 1)
-    assert (removing["rmdir"], keeping["rmdir"]) == (11, 10)
-
-
 @pytest.mark.parametrize("strategy", [StrategyName("find"), StrategyName("xargs")])
 def test_with_filters_only_removals_are_predicted(strategy: StrategyName) -> None:
     survey = replace(TEN_TIMES_100, matched=Totals(files=70))
