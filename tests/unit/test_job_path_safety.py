@@ -20,7 +20,7 @@ from tui_fs.job.path_safety import (
     prepare_steps,
     step_limit_problem,
 )
-from tui_fs.linux.mounts import Mount, MountTable, mount_of, read_mounts
+from tui_fs.linux.mounts import MountTable, mount_of, read_mounts
 from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
@@ -56,10 +56,14 @@ def tree(above: Path, mode: int = 0o755, uid: int | None = None) -> Path:
 
 
 def race_reason(
-    strategy: StrategyName, target: Path, shared: int = 0, options: Options | None = None
+    strategy: StrategyName,
+    target: Path,
+    shared: int = 0,
+    options: Options | None = None,
+    mounts: MountTable | None = None,
 ) -> str | None:
     """Ask for one strategy."""
-    return path_race(STRATEGIES[strategy], options or Options(), [str(target)], shared)
+    return path_race(STRATEGIES[strategy], options or Options(), [str(target)], shared, mounts)
 
 
 @pytest.mark.parametrize("strategy", BY_PATH)
@@ -330,9 +334,7 @@ def test_what_works_by_path_is_refused_when_an_acl_grants_write(
 @pytest.mark.parametrize(
     "kind", ["nfs4", "cifs", "9p", "fuse.sshfs", "fuseblk", "ceph", "ocfs2", "virtiofs", "lustre"]
 )
-def test_what_works_by_path_is_refused_where_a_server_decides(
-    firm: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_what_works_by_path_is_refused_where_a_server_decides(firm: Path, kind: str) -> None:
     target = tree(firm / "served" / "disk")
     assert is_unreplaceable(str(target), read_mounts())
     local = read_mounts()
@@ -351,23 +353,18 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
         filesystem="ext4",
     )
 
-    def table(*mounts: Mount) -> MountTable:
-        return MountTable((*local, *mounts))
-
-    monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(served, disk))
-    message = str(race_reason(StrategyName("xargs"), target))
+    mounts = MountTable((*local, served, disk))
+    message = str(race_reason(StrategyName("xargs"), target, mounts=mounts))
     assert f"{firm / 'served'} is a file system of type {kind}" in message
     assert "its server decides who may write" in message
     # But not where root's own FUSE program leaves the checks to the kernel
     if kind.startswith("fuse"):
         options = frozenset({"rw", "user_id=0", "default_permissions"})
-        own = served._replace(options=options)
-        monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(own, disk))
-        assert race_reason(StrategyName("xargs"), target) is None
-        monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(served, disk))
+        own = MountTable((*local, served._replace(options=options), disk))
+        assert race_reason(StrategyName("xargs"), target, mounts=own) is None
     # And the tools of every strategy run in the target
-    assert directories_named_from([str(target)]) == (str(target),)
-    assert race_reason(StrategyName("rm"), target) is None
+    assert directories_named_from([str(target)], mounts) == (str(target),)
+    assert race_reason(StrategyName("rm"), target, mounts=mounts) is None
 
 
 def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:

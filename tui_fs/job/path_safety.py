@@ -128,14 +128,20 @@ def is_unreplaceable(path: str, mounts: MountTable) -> bool:
         return False  # gone or unreachable now: the path is unverifiable
 
 
-def directories_named_from(paths: Sequence[str]) -> tuple[PathStr, ...]:
+def directories_named_from(
+    paths: Sequence[str], mounts: MountTable | None = None
+) -> tuple[PathStr, ...]:
     """Return the targets whose tools run in them; command lines have the full paths of the rest."""
-    mounts = read_mounts()
+    mounts = read_mounts() if mounts is None else mounts
     return tuple(PathStr(path) for path in paths if not is_unreplaceable(path, mounts))
 
 
 def path_race(
-    strategy: Strategy, options: Options, paths: Sequence[str], shared: int
+    strategy: Strategy,
+    options: Options,
+    paths: Sequence[str],
+    shared: int,
+    mounts: MountTable | None = None,
 ) -> str | None:
     """Return how others could redirect the strategy outside the targets, None if they cannot.
 
@@ -144,7 +150,7 @@ def path_race(
     """
     if strategy.guarantees.race_safe or options.accept_races:
         return None
-    mounts = read_mounts()
+    mounts = read_mounts() if mounts is None else mounts
     foreign = next((m for path in paths if (m := foreign_mount_on_way(path, mounts))), None)
     if foreign is not None and foreign.is_idmapped:
         return (

@@ -13,6 +13,7 @@ import re
 import resource
 import socket
 import struct
+from collections.abc import Sequence
 
 from tui_fs.linux.limits import cause_of, descriptor_limits
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
@@ -183,17 +184,17 @@ class PerfCounters:
         return descriptor
 
 
-def find_tracefs() -> str:
+def find_tracefs(places: Sequence[str] = TRACEFS) -> str:
     """Return the mount point of tracefs; Missing, with a remedy, if it cannot be read."""
-    for place in TRACEFS:
+    for place in places:
         if os.path.isfile(os.path.join(place, "events/raw_syscalls/sys_exit/id")):
             if os.access(os.path.join(place, "events/raw_syscalls/sys_exit/id"), os.R_OK):
                 return place
             break
-    if os.geteuid() == 0 and os.path.isdir(TRACEFS[0]) and not os.listdir(TRACEFS[0]):
+    if os.geteuid() == 0 and os.path.isdir(places[0]) and not os.listdir(places[0]):
         raise Missing(
             "Kernel counters need tracefs, which is not mounted.",
-            f"mount -t tracefs none {TRACEFS[0]}",
+            f"mount -t tracefs none {places[0]}",
         )
     if os.geteuid() != 0:
         raise Missing(

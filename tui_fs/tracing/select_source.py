@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tui_fs.linux.permissions import Capability, missing_capabilities, user_namespace
@@ -25,8 +26,19 @@ class SourceState:
     note: str
 
 
+def probe_perf(processes: int = 3) -> PerfCounters:
+    """Return perf counters after trying one on this very process; Missing if not permitted."""
+    counters = PerfCounters(find_tracefs(), processes)
+    counters.probe()
+    return counters
+
+
 def open_source(
-    wanted: TraceSource | None, processes: int = 3, *, speaks: bool = False
+    wanted: TraceSource | None,
+    processes: int = 3,
+    *,
+    speaks: bool = False,
+    probe: Callable[[int], PerfCounters] = probe_perf,
 ) -> CallSource:
     """Return a source ready to be attached.
 
@@ -40,7 +52,7 @@ def open_source(
     """
     match wanted:
         case TraceSource.PERF:
-            return probe_perf(processes)
+            return probe(processes)
         case TraceSource.ENGINE | None if speaks:
             return NullSource(TraceSource.ENGINE, "the engine's own counters, exact, with times")
         case TraceSource.ENGINE:
@@ -57,7 +69,7 @@ def open_source(
             return NullSource(TraceSource.OFF, "not counted, as asked")
         case None:
             try:
-                return probe_perf(processes)
+                return probe(processes)
             except Missing as error:
                 return NullSource(
                     TraceSource.OUTPUT, f"counted from the tool's own output. {error}".rstrip()
@@ -78,14 +90,7 @@ def likely_source(wanted: TraceSource | None, *, speaks: bool = False) -> TraceS
     return TraceSource.PERF
 
 
-def probe_perf(processes: int = 3) -> PerfCounters:
-    """Return perf counters after trying one on this very process; Missing if not permitted."""
-    counters = PerfCounters(find_tracefs(), processes)
-    counters.probe()
-    return counters
-
-
-def states() -> tuple[SourceState, ...]:
+def states(probe: Callable[[int], PerfCounters] = probe_perf) -> tuple[SourceState, ...]:
     """Return for every source whether it can be used here; for `doctor`."""
     source_states: list[SourceState] = []
     for kind in TraceSource:
@@ -93,7 +98,7 @@ def states() -> tuple[SourceState, ...]:
             if kind is TraceSource.ENGINE and find_tool(ENGINE) is None:
                 how = f"{ENGINE} is not installed; {HOW_TO_GET_THE_ENGINE}"
                 raise Missing(f"{why_rejected(ENGINE) or how}.")
-            source = open_source(kind, speaks=kind is TraceSource.ENGINE)
+            source = open_source(kind, speaks=kind is TraceSource.ENGINE, probe=probe)
         except Missing as error:
             source_states.append(SourceState(kind, False, str(error)))
         else:
