@@ -5,6 +5,7 @@ import select
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -29,22 +30,37 @@ def directory(tmp_path: Path) -> Iterator[int]:
     os.close(descriptor)
 
 
+def cat_launcher(directory: int, steps: int = 1, *, takes_commands: bool = False) -> Launcher:
+    """Return a launcher of steps of cat."""
+    cat = (needs_tool("cat", package="coreutils"),)
+    return Launcher(
+        ((cat,),) * steps,
+        (directory,) * steps,
+        os.nice(0),
+        IoPriority.NORMAL,
+        takes_commands=takes_commands,
+    )
+
+
 @pytest.fixture
 def launcher(directory: int) -> Iterator[Launcher]:
     """Yield a launcher of two steps: cat, which prints its commands."""
-    cat = needs_tool("cat", package="coreutils")
-    steps = (((cat,),), ((cat,),))
-    made = Launcher(
-        steps, (directory, directory), os.nice(0), IoPriority.NORMAL, takes_commands=True
-    )
-    yield made
-    made.close()
+    with closing(cat_launcher(directory, 2, takes_commands=True)) as made:
+        yield made
 
 
 def pacing_of(launcher: Launcher, pace: Pace, noted: list[Event] | None = None) -> Throttle:
     """Return the pacing of a job that began with a pace."""
     events = [] if noted is None else noted
     return Throttle(launcher, pace, os.nice(0), PressureThrottle(), events.append, lambda: 1.0)
+
+
+def begin(launcher: Launcher, pacing: Throttle, step: int = 0) -> psutil.Process:
+    """Begin a step; return its tool."""
+    (pid,) = launcher.fork_step(step)
+    pacing.step_begins()
+    launcher.release()
+    return psutil.Process(pid)
 
 
 def said(launcher: Launcher, lines: int) -> list[str]:
@@ -61,9 +77,7 @@ def said(launcher: Launcher, lines: int) -> list[str]:
 def test_a_change_is_sent_to_the_running_tool(launcher: Launcher) -> None:
     noted: list[Event] = []
     pacing = pacing_of(launcher, Pace(), noted)
-    launcher.fork_step(0)
-    pacing.step_begins()
-    launcher.release()
+    begin(launcher, pacing)
     commands = [
         Command("rate", "500"),
         Command("threads", "3"),
@@ -87,16 +101,12 @@ def test_a_change_is_sent_to_the_running_tool(launcher: Launcher) -> None:
 def test_a_later_step_receives_the_settings_missing_on_its_command_line(launcher: Launcher) -> None:
     # A job that began with two threads, and has four since its first step
     pacing = pacing_of(launcher, Pace(threads=2, rate_per_s=100))
-    launcher.fork_step(0)
-    pacing.step_begins()
-    launcher.release()
+    begin(launcher, pacing)
     pacing.change(Command("threads", "4"))
     assert said(launcher, 1) == ["threads 4"]
     launcher.signal_tools(signal.SIGKILL)
     launcher.ended()
-    launcher.fork_step(1)
-    pacing.step_begins()
-    launcher.release()
+    begin(launcher, pacing, 1)
     pacing.change(Command("gentle", "on"))
     assert said(launcher, 2) == ["threads 4", "gentle on"]
 
@@ -111,26 +121,18 @@ def test_a_tool_that_does_not_read_is_not_waited_for(launcher: Launcher) -> None
 
 
 def test_other_tools_receive_no_commands(directory: int) -> None:
-    cat = needs_tool("cat", package="coreutils")
-    launcher = Launcher((((cat,),),), (directory,), os.nice(0), IoPriority.NORMAL)
-    try:
+    with closing(cat_launcher(directory)) as launcher:
         pacing = pacing_of(launcher, Pace())
-        launcher.fork_step(0)
-        pacing.step_begins()
-        launcher.release()
+        begin(launcher, pacing)
         reason = pacing.change(Command("threads", "2"))
         assert reason == "Only the strategy parallel has a number of threads to set."
         assert pacing.pace == Pace()
         # And what it reads is empty, so that it ends
         assert launcher.ended().statuses == (0,)
-    finally:
-        launcher.close()
 
 
 def test_no_rate_is_promised_where_nothing_counts(directory: int) -> None:
-    cat = needs_tool("cat", package="coreutils")
-    launcher = Launcher((((cat,),),), (directory,), os.nice(0), IoPriority.NORMAL)
-    try:
+    with closing(cat_launcher(directory)) as launcher:
         pacing = Throttle(
             launcher,
             Pace(),
@@ -146,17 +148,12 @@ def test_no_rate_is_promised_where_nothing_counts(directory: int) -> None:
         )
         assert pacing.pace == Pace()
         assert pacing.change(Command("rate", "off")) is None
-    finally:
-        launcher.close()
 
 
 @pytest.mark.parametrize("rate", (0, 1_000_000))
 def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: int) -> None:
     pacing = pacing_of(launcher, Pace(rate_per_s=rate))
-    launcher.fork_step(0)
-    pacing.step_begins()
-    launcher.release()
-    (tool,) = psutil.Process(launcher.pid).children()
+    tool = begin(launcher, pacing)
     assert pacing.pause()
     pacing.resume()
     wait_until(lambda: tool.status() != psutil.STATUS_STOPPED, "going on")
@@ -172,10 +169,7 @@ def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: in
 def test_tools_that_were_never_stopped_are_not_continued(launcher: Launcher) -> None:
     # A tool that another process has stopped
     pacing = pacing_of(launcher, Pace())
-    launcher.fork_step(0)
-    pacing.step_begins()
-    launcher.release()
-    (tool,) = psutil.Process(launcher.pid).children()
+    tool = begin(launcher, pacing)
     tool.suspend()
     assert not any(_is_going(pacing, tool) for _ in range(5))
 
@@ -191,12 +185,10 @@ def test_tools_that_another_process_continues_during_a_pause_are_stopped_again(
 ) -> None:
     noted: list[Event] = []
     pacing = pacing_of(launcher, Pace(), noted)
-    (pid,) = launcher.fork_step(0)
-    pacing.step_begins()
-    launcher.release()
+    tool = begin(launcher, pacing)
     assert pacing.pause()
-    os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: psutil.Process(pid).status() != psutil.STATUS_STOPPED, "the tool running")
+    tool.resume()
+    wait_until(lambda: tool.status() != psutil.STATUS_STOPPED, "the tool running")
     pacing.look(lambda: 0)
-    wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "the tool stopped")
+    wait_until(lambda: tool.status() == psutil.STATUS_STOPPED, "the tool stopped")
     assert noted == [ToolSaid(1.0, CONTINUED_BY_OTHERS)]

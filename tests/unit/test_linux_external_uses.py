@@ -21,14 +21,12 @@ def sentences(directory: Path) -> list[str]:
 
 
 def test_a_directory_that_nothing_uses_has_no_use(tmp_path: Path) -> None:
-    """A process in another namespace that mounts nothing of it is no use."""
     needs_root("a mount namespace")
     with other_namespace("true"):
         assert sentences(tmp_path) == []
 
 
 def test_a_root_that_sees_less_does_not_hide_the_others(tmp_path: Path) -> None:
-    """A use is found even if the first of two processes has a root without the mount."""
     needs_root("a mount namespace")
     used, elsewhere = tmp_path / "used", tmp_path / "elsewhere"
     for directory in (used, elsewhere):
@@ -50,7 +48,6 @@ def test_a_root_that_sees_less_does_not_hide_the_others(tmp_path: Path) -> None:
 
 
 def test_the_layers_of_an_overlay_are_read_as_the_kernel_writes_them(tmp_path: Path) -> None:
-    """Options with escapes, lists and single layers name every directory."""
     table = tmp_path / "mountinfo"
     options = r"rw,lowerdir=/a\134:b:l/c\054d::/e,upperdir=/u\040v,workdir=/w,lowerdir+=/x:y"
     table.write_text(f"30 22 0:5 / /m rw - overlay none {options}\n")
@@ -64,7 +61,6 @@ def test_the_layers_of_an_overlay_are_read_as_the_kernel_writes_them(tmp_path: P
 
 
 def test_a_process_that_may_not_be_seen_is_counted() -> None:
-    """Processes whose namespaces this user may not read are counted."""
     needs_root("becoming another user")
     code = (
         "from tui_fs.linux.external_uses import ExternalUses\n"

@@ -10,6 +10,7 @@ from tests.unit.test_linux_mounts import ROOT, table
 from tui_fs.linux import filesystem
 from tui_fs.linux.filesystem import file_system_of, one_of_each, space_of
 from tui_fs.linux.mounts import read_mounts
+from tui_fs.model.space import Space
 
 
 def statvfs(blocks: int, free: int, available: int, files: int, free_files: int) -> object:
@@ -28,40 +29,33 @@ def test_type_source_and_mount_point_come_from_the_mount_table(tmp_path: Path) -
     assert file_system.is_read_only
 
 
-def test_room_and_inodes_come_from_statvfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, 10, 7))
+@pytest.mark.parametrize(
+    ("files", "free_files", "inodes"),
+    [
+        (10, 7, (10, 7)),
+        (0, 0, (None, None)),
+        # Numbers that mean "any"
+        (2**64 - 1, 2**64 - 1, (None, None)),
+        (2**63 - 1, 2**63 - 100, (None, None)),
+        (2**64 - 1, 0, (None, None)),
+    ],
+)
+def test_room_and_inodes_come_from_statvfs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: int,
+    free_files: int,
+    inodes: tuple[int | None, int | None],
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, files, free_files))
     file_system = file_system_of("/", table(tmp_path, ROOT))
     assert (file_system.total_bytes, file_system.free_bytes, file_system.available_bytes) == (
         51200,
         25600,
         20480,
     )
-    assert (file_system.total_inodes, file_system.free_inodes) == (10, 7)
-
-
-def test_a_file_system_without_inode_counts_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, 0, 0))
-    file_system = file_system_of("/", table(tmp_path, ROOT))
-    assert (file_system.total_inodes, file_system.free_inodes) == (None, None)
-    space = space_of("/")
-    assert space is not None
-    assert (space.free_bytes, space.free_inodes, space.reserved_bytes) == (20480, None, 5120)
-
-
-@pytest.mark.parametrize(
-    ("files", "free_files"), [(2**64 - 1, 2**64 - 1), (2**63 - 1, 2**63 - 100), (2**64 - 1, 0)]
-)
-def test_any_number_of_inodes_is_no_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, free_files: int
-) -> None:
-    monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, files, free_files))
-    file_system = file_system_of("/", table(tmp_path, ROOT))
-    assert (file_system.total_inodes, file_system.free_inodes) == (None, None)
-    space = space_of("/")
-    assert space is not None
-    assert space.free_inodes is None
+    assert (file_system.total_inodes, file_system.free_inodes) == inodes
+    assert space_of("/") == Space(20480, inodes[1], 5120)
 
 
 def test_a_path_that_is_not_there_has_no_room(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.acl import NAMED_USER, grant
 from tests.needs import needs_root
-from tui_fs.linux.tools import ENGINE, find_tool
+from tui_fs.linux.tools import ENGINE, Tool, find_tool
 from tui_fs.model.errors import Missing
 from tui_fs.strategies.registry import why_missing
 
@@ -29,13 +29,19 @@ def search(monkeypatch: pytest.MonkeyPatch, *directories: Path | str) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join(map(str, directories)))
 
 
+def found(name: str) -> Tool:
+    """Find a tool that must be there."""
+    tool = find_tool(name)
+    assert tool is not None
+    return tool
+
+
 def test_a_tool_is_found_with_the_first_line_of_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = install(tmp_path / "bin", "rm", "rm (GNU coreutils) 9.1\nCopyright")
     search(monkeypatch, tmp_path / "bin")
-    tool = find_tool("rm")
-    assert tool is not None
+    tool = found("rm")
     assert (tool.path, tool.version, tool.is_gnu) == (str(path), "rm (GNU coreutils) 9.1", True)
 
 
@@ -47,9 +53,7 @@ def test_other_builds_are_not_taken_for_gnu(
 ) -> None:
     install(tmp_path / "bin", "rm", version)
     search(monkeypatch, tmp_path / "bin")
-    tool = find_tool("rm")
-    assert tool is not None
-    assert not tool.is_gnu
+    assert not found("rm").is_gnu
 
 
 def test_a_tool_that_refuses_to_print_its_version_has_none(
@@ -59,18 +63,8 @@ def test_a_tool_that_refuses_to_print_its_version_has_none(
     path = install(tmp_path / "bin", "rm", "")
     path.write_text("#!/no/such/interpreter\n")
     search(monkeypatch, tmp_path / "bin")
-    tool = find_tool("rm")
-    assert tool is not None
+    tool = found("rm")
     assert (tool.version, tool.is_gnu) == ("", False)
-
-
-def test_the_first_directory_of_path_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = install(tmp_path / "one", "rm", "1")
-    install(tmp_path / "two", "rm", "2")
-    search(monkeypatch, tmp_path / "one", tmp_path / "two")
-    tool = find_tool("rm")
-    assert tool is not None
-    assert tool.path == str(first)
 
 
 @pytest.mark.parametrize("entry", ["bin", "./bin", "", "."])
@@ -85,16 +79,15 @@ def test_relative_entries_of_path_are_ignored(
     assert find_tool("rm") is None
 
 
-def test_what_may_not_be_executed_is_passed_over(
+def test_the_first_of_path_that_may_be_executed_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path / "one", "rm", "no", mode=0o644)
     (tmp_path / "two" / "rm").mkdir(parents=True)
     path = install(tmp_path / "three", "rm", "yes")
-    search(monkeypatch, tmp_path / "one", tmp_path / "two", tmp_path / "three")
-    tool = find_tool("rm")
-    assert tool is not None
-    assert tool.path == str(path)
+    install(tmp_path / "four", "rm", "later")
+    search(monkeypatch, *(tmp_path / name for name in ("one", "two", "three", "four")))
+    assert found("rm").path == str(path)
 
 
 def test_a_missing_tool_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +133,7 @@ def test_a_tool_that_others_can_replace_is_not_used(
     safe = install(tmp_path / "safe", "rm", "safe")
     expose(exposed.parent)
     search(monkeypatch, exposed.parent, safe.parent)
-    tool = find_tool("rm")
-    assert tool is not None
-    assert tool.path == str(safe)
+    assert found("rm").path == str(safe)
     # And without it there is none, and the reason names the rejected file
     search(monkeypatch, exposed.parent)
     assert find_tool("rm") is None
@@ -200,5 +191,4 @@ def test_a_limit_of_this_process_is_not_blamed_on_the_tool(
     assert os.strerror(number) in error.value.sentence
     assert advice in error.value.advice
     # And afterwards the tool is what it is
-    tool = find_tool("rm")
-    assert tool is not None and tool.is_gnu
+    assert found("rm").is_gnu

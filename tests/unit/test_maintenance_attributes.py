@@ -70,7 +70,6 @@ def now_at(path: Path) -> Attributes:
 
 @pytest.mark.parametrize("action", ["recreate", "twin"])
 def test_everything_is_the_same_afterwards(arena: Arena, action: str) -> None:
-    """The new directory has the owner, mode, access lists, attributes and times of the old one."""
     decorate(arena)
     before = now_at(arena.path)
     assert len(before.extended) >= 5
@@ -86,7 +85,6 @@ def test_everything_is_the_same_afterwards(arena: Arena, action: str) -> None:
 
 
 def test_inode_flags_are_not_copied_but_refused(arena: Arena) -> None:
-    """With chattr flags that the parent does not have, nothing is changed."""
     fcntl.ioctl(arena.old, _SETFLAGS, struct.pack("=I4x", _NODUMP | _NOATIME))
     with pytest.raises(Refused, match="inode flags") as refused:
         arena.recreate()
@@ -96,7 +94,6 @@ def test_inode_flags_are_not_copied_but_refused(arena: Arena) -> None:
 
 
 def test_nothing_is_inherited_that_the_old_one_lacked(arena: Arena) -> None:
-    """The new directory does not inherit the parent's access list and group."""
     os.setxattr(arena.parent, "system.posix_acl_default", _ACL)
     os.chown(arena.parent, 0, 3)
     os.chmod(arena.parent, 0o2777)
@@ -107,7 +104,6 @@ def test_nothing_is_inherited_that_the_old_one_lacked(arena: Arena) -> None:
 
 
 def test_busy_writers_lose_nothing_on_btrfs(arena: Arena, tmp_path: Path) -> None:
-    """With writers active from before the exchange on, every created file is there."""
     writers = Writers(arena, tmp_path, "path", "descriptor")
     try:
         arena.recreate(writers.start)
@@ -120,7 +116,6 @@ def test_busy_writers_lose_nothing_on_btrfs(arena: Arena, tmp_path: Path) -> Non
 @pytest.mark.parametrize("lock", ["i", "a"])
 @pytest.mark.parametrize("where", ["spool", "."])
 def test_a_locked_directory_is_reported_or_left(ext4: Path, lock: str, where: str) -> None:
-    """With an immutable or append-only directory or parent, nothing is changed."""
     arena = Arena(ext4)
     locked = arena.parent / where
     subprocess.run(["chattr", f"+{lock}", locked], check=True)
@@ -134,7 +129,6 @@ def test_a_locked_directory_is_reported_or_left(ext4: Path, lock: str, where: st
 
 
 def test_the_attribute_that_cannot_be_copied_is_named(tmpfs: Path) -> None:
-    """A value that the file system rejects is named, and nothing is made."""
     arena = Arena(tmpfs)
     wanted = read_attributes(arena.old)
     new = tmpfs / "new"
@@ -150,7 +144,6 @@ def test_the_attribute_that_cannot_be_copied_is_named(tmpfs: Path) -> None:
 
 
 def test_a_user_cannot_recreate_the_directory_of_another(tmpfs: Path) -> None:
-    """A directory of root in one's own parent is refused before any exchange."""
     needs_root("becoming another user")
     arena = Arena(tmpfs)
     os.chown(tmpfs, 65534, 65534)
@@ -173,7 +166,6 @@ def test_a_user_cannot_recreate_the_directory_of_another(tmpfs: Path) -> None:
 
 
 def test_differences_leave_the_times_out() -> None:
-    """The attribute in which two directories differ is named, but not the times."""
     attributes = Attributes(1, 2, 0o755, {"user.a": b"1"}, 0, None, 5, 6)
 
     assert differences(attributes, replace(attributes, accessed_ns=7, modified_ns=8)) == ()

@@ -17,7 +17,6 @@ from tui_fs.model.errors import TuiFsError
 
 
 def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
-    """The end of this session would not reach an action that waits."""
     spool = tmp_path / "spool"
     spool.mkdir()
     os.makedirs(state_directory(), mode=0o700)
@@ -40,7 +39,6 @@ def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
 
 
 def test_its_own_sentence_is_reported_when_it_refuses(tmp_path: Path) -> None:
-    """If an action is impossible, the error is the program's own sentence."""
     spool = tmp_path / "spool"
     (spool / "full").mkdir(parents=True)
 
@@ -49,7 +47,6 @@ def test_its_own_sentence_is_reported_when_it_refuses(tmp_path: Path) -> None:
 
 
 def test_all_of_its_result_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Moved entries, a name made twice and unseen processes have a sentence each."""
     answer = {
         "type": "recreate", "path": "/a", "index_bytes_before": 8192, "index_bytes_after": 4096,
         "moved_entries": 1, "kept": [{"name": "n\x1b", "kept_as": "m"}],

@@ -82,7 +82,6 @@ def here(tmp_path: Path) -> Iterator[Arena]:
 @pytest.mark.parametrize("instead", ["directory", "link", "nothing"])
 @pytest.mark.parametrize("action", ["recreate", "aside", "twin"])
 def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, action: str) -> None:
-    """What gets the name at the last moment is put back untouched."""
     elsewhere = arena.parent / "elsewhere"
 
     def swap(_: ReplacementDir | None = None) -> None:
@@ -113,7 +112,6 @@ def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, acti
 
 
 def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
-    """Another user's full directory survives, however often they exchange the name."""
     decoy = here.parent / "decoy"
     decoy.mkdir()
     (decoy / "precious").touch()
@@ -152,7 +150,6 @@ def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
 
 
 def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    """Without an inode for the room or for the twin in it, nothing is left behind."""
     needs_root("mounting tmpfs")
     point = tmp_path / "mount"
     point.mkdir()
@@ -178,7 +175,6 @@ def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_change_of_mode_in_the_last_moment_is_not_lost(here: Arena) -> None:
-    """A mode changed between copy and exchange is on the old directory, which is back."""
     with pytest.raises(Refused, match="mode"):
         here.recreate(lambda _: here.path.chmod(0o711))
 
@@ -188,7 +184,6 @@ def test_a_change_of_mode_in_the_last_moment_is_not_lost(here: Arena) -> None:
 
 
 def test_a_change_of_mode_is_not_lost_when_a_twin_takes_the_place(here: Arena) -> None:
-    """A stricter mode set since the twin was made is on the directory, which is back."""
     goal = here.entry(".aside")
 
     with pytest.raises(Refused, match="mode") as refused:
@@ -205,8 +200,6 @@ def test_a_change_of_mode_is_not_lost_when_a_twin_takes_the_place(here: Arena) -
 def test_what_came_into_a_twin_that_is_taken_back_is_moved(
     here: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An entry made in the twin before the undo is in the directory."""
-
     def changed(*_: object) -> None:
         (here.path / "late").touch()
         raise Refused("changed", rule="changed")
@@ -226,8 +219,6 @@ def test_what_came_into_a_twin_that_is_taken_back_is_moved(
 def test_a_file_system_without_exchange_is_told(
     here: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After EINVAL of the kernel, the sentence names what the file system lacks."""
-
     class Libc:
         @staticmethod
         def renameat2(*_: object) -> int:
@@ -246,7 +237,6 @@ def test_a_file_system_without_exchange_is_told(
 
 
 def test_a_full_directory_is_refused(here: Arena) -> None:
-    """With one entry, nothing is made or exchanged."""
     (here.path / "file").touch()
 
     with pytest.raises(Refused, match="not empty"):
@@ -256,7 +246,6 @@ def test_a_full_directory_is_refused(here: Arena) -> None:
 
 
 def test_finishing_refuses_a_strange_directory(here: Arena) -> None:
-    """If another directory is at the path after the exchange, the room stays as it is."""
     room = here.parent / ROOM
     (room / "twin").mkdir(parents=True)
     room.chmod(0o700)
@@ -269,7 +258,6 @@ def test_finishing_refuses_a_strange_directory(here: Arena) -> None:
 
 
 def test_a_room_of_others_is_not_entered(here: Arena) -> None:
-    """A room in which others may write is not trusted."""
     room = here.parent / ROOM
     room.mkdir()
     room.chmod(0o777)
@@ -281,7 +269,6 @@ def test_a_room_of_others_is_not_entered(here: Arena) -> None:
 
 
 def test_an_exchange_of_the_wrong_thing_is_put_back(here: Arena) -> None:
-    """If either name has an unexpected directory, both names are as before."""
     other = here.parent / "other"
     other.mkdir()
     inodes = (here.inode, other.stat().st_ino)
@@ -295,7 +282,6 @@ def test_an_exchange_of_the_wrong_thing_is_put_back(here: Arena) -> None:
 
 @pytest.mark.parametrize("name", ["n", "n" * 255, "ü" * 127, "\udcff" * 255])
 def test_a_name_is_cut_to_what_a_file_system_takes(name: str) -> None:
-    """A joined name fits for any name, and begins with as much of it as fits."""
     joined = cut_name(".", name, ".tui-fs-aside-00000000")
 
     assert len(os.fsencode(joined)) <= 255

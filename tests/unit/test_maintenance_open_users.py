@@ -36,7 +36,6 @@ def ways(directory: Path) -> set[tuple[int, str]]:
 
 
 def test_a_new_directory_has_no_users(held: Path) -> None:
-    """Without a process in the directory, none is found."""
     assert ways(held) == set()
 
 
@@ -56,7 +55,6 @@ def test_who_holds_it_is_found(held: Path, start_python: StartPython, how: str) 
 def test_a_directory_of_the_same_name_is_another_one(
     held: Path, tmp_path: Path, start_python: StartPython
 ) -> None:
-    """A process in another directory of the same name is not found."""
     other = tmp_path / "other" / "held"
     other.mkdir(parents=True)
     start_python("", cwd=other)
@@ -64,7 +62,6 @@ def test_a_directory_of_the_same_name_is_another_one(
 
 
 def test_what_this_user_may_not_see_is_counted(held: Path) -> None:
-    """Processes that this user may not examine are counted."""
     needs_root("becoming another user")
     status = held.stat()
     child = os.fork()

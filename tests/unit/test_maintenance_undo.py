@@ -28,7 +28,6 @@ def with_twin(spool: Path) -> AsideRecord:
 
 
 def test_a_leftover_goes_into_the_known_directory_only(spool: Path) -> None:
-    """With a twin under the other name and an unknown directory at the path, both stay."""
     record = with_twin(spool)
     aside = Path(record.aside)
     saved, twin = spool.parent / "saved", spool.parent / "twin"
@@ -52,7 +51,6 @@ def test_a_leftover_goes_into_the_known_directory_only(spool: Path) -> None:
 def test_undoing_that_fails_at_its_end_says_what_is_where(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the twin cannot be removed, the report says that the directory is back."""
     record = with_twin(spool)
     inode = Path(record.aside).stat().st_ino
 
@@ -75,7 +73,6 @@ def test_undoing_that_fails_at_its_end_says_what_is_where(
 def test_another_directory_under_its_name_is_not_put_back(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the name refers to another directory after the first check, nothing is renamed."""
     record = put_aside(look(str(spool), to_recreate=False), with_twin=False).record
     Path(record.aside).rename(spool.parent / "elsewhere")
     Path(record.aside).mkdir()
@@ -89,7 +86,6 @@ def test_another_directory_under_its_name_is_not_put_back(
 
 
 def test_a_damaged_record_is_shown_and_blocks_no_other(spool: Path) -> None:
-    """An unreadable record does not prevent others from being found, undone and made."""
     record = with_twin(spool)
     file, _ = find(record.id)
     damaged = Path(file).parent / "0badbad0.json"
@@ -108,7 +104,6 @@ def test_a_damaged_record_is_shown_and_blocks_no_other(spool: Path) -> None:
 def test_a_record_that_is_forgotten_in_that_moment_is_none(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A record removed between listing and reading is not reported as damaged."""
     record = with_twin(spool)
     honest = read_json
 
@@ -123,7 +118,6 @@ def test_a_record_that_is_forgotten_in_that_moment_is_none(
 
 
 def test_a_check_writes_nothing(spool: Path) -> None:
-    """A check leaves the record of another process that is about to recreate."""
     (spool / "precious").unlink()
     record = with_twin(spool)
     undo(record.id)
@@ -140,7 +134,6 @@ def test_a_check_writes_nothing(spool: Path) -> None:
 def test_its_location_is_read_from_the_open_directory(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the parent is renamed meanwhile, the record of what is left stays."""
     (spool / "precious").unlink()
     prospect = look(str(spool), to_recreate=True)
     moved = spool.parent.with_name("moved")
@@ -166,7 +159,6 @@ def test_its_location_is_read_from_the_open_directory(
 def test_a_record_that_cannot_be_removed_only_warns(
     spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the disk fails after the work is done, the result is done, with a warning."""
     (spool / "precious").unlink()
     inode = spool.stat().st_ino
     prospect = look(str(spool), to_recreate=True)

@@ -96,7 +96,6 @@ class Writers:
 
 @pytest.mark.parametrize("ways", [("path",), ("descriptor",), ("path", "descriptor", "path")])
 def test_busy_writers_lose_nothing(arena: Arena, tmp_path: Path, ways: tuple[str, ...]) -> None:
-    """With writers active from before the exchange on, every created file is there."""
     writers = Writers(arena, tmp_path, *ways)
     try:
         done = arena.recreate(writers.start)
@@ -114,7 +113,6 @@ def test_busy_writers_lose_nothing(arena: Arena, tmp_path: Path, ways: tuple[str
 def test_a_writer_who_is_always_faster_loses_nothing(
     arena: Arena, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With several writers by descriptor, every file is there, whichever directory has the name."""
     monkeypatch.setattr(exchange_module, "DEADLINE_S", 0.1)
     writers = Writers(arena, tmp_path, *["descriptor"] * 3, "path", most=3_000)
     try:
@@ -129,7 +127,6 @@ def test_a_writer_who_is_always_faster_loses_nothing(
 
 
 def test_names_made_twice_are_both_kept(here: Arena) -> None:
-    """With one name in both directories, both entries stay, and the new name is reported."""
     new = here.parent / "new"
     new.mkdir()
     long_name = "n" * 255
@@ -149,7 +146,6 @@ def test_names_made_twice_are_both_kept(here: Arena) -> None:
 
 
 def test_a_full_directory_moves_whole(here: Arena) -> None:
-    """Subdirectories of the old directory move as they are."""
     (here.path / "sub").mkdir()
     (here.path / "sub" / "file").touch()
     new = here.parent / "new"
@@ -163,7 +159,6 @@ def test_a_full_directory_moves_whole(here: Arena) -> None:
 
 
 def test_what_cannot_be_moved_is_taken_back(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If entries cannot be moved over, the old directory is back, with every entry."""
     honest = MovedEntries._move
     refused: list[str] = []
 
@@ -210,7 +205,6 @@ def write_before_each_rmdir(
 
 
 def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a writer is always faster, the old directory is back, with every entry."""
     monkeypatch.setattr(exchange_module, "DEADLINE_S", 0.05)
     written = write_before_each_rmdir(here, monkeypatch)
     with pytest.raises(OSError, match="not empty"):
@@ -221,7 +215,6 @@ def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.Mon
 
 
 def test_a_signal_ends_the_waiting(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a writer is always faster, Ctrl-C brings the old directory back at once."""
     written = write_before_each_rmdir(here, monkeypatch, signal_at=3)
     began = time.monotonic()
     honest_handler = signal.signal(signal.SIGTERM, lambda *_: None)

@@ -17,35 +17,29 @@ from tui_fs.safety.rules import (
 __all__ = ["here", "target"]
 
 
+def environment(here: Environment, place: str | Path, whose: str) -> Environment:
+    """Return an environment in which this place is the current directory, or is needed."""
+    path = PathStr(str(place))
+    field = (PathStr("/nowhere"), path) if whose in ("program", "interpreter") else path
+    return replace(here, **{whose: field})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("below", ["", "sub", "sub/deeper"])
-@pytest.mark.parametrize("whose", ["standing_in", "program", "state"])
-def test_the_current_directory_of_a_process_is_refused(
+@pytest.mark.parametrize("whose", ["standing_in", "program", "interpreter", "state"])
+def test_a_directory_that_holds_what_is_in_use_is_refused(
     here: Environment, target: Path, below: str, whose: str
 ) -> None:
-    place = PathStr(os.path.join(target, below))
-    os.makedirs(place, exist_ok=True)
-    around = {
-        "standing_in": replace(here, standing_in=place),
-        "program": replace(here, program=(PathStr("/nowhere"), place)),
-        "state": replace(here, state=place),
-    }[whose]
-    assert refusal(target, around).rule == "in-use"
+    place = target / below
+    place.mkdir(parents=True, exist_ok=True)
+    assert refusal(target, environment(here, place, whose)).rule == "in-use"
 
 
 def test_standing_in_the_target_through_a_symlink_is_refused(
     here: Environment, target: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "other").symlink_to(target)
-    around = replace(here, standing_in=PathStr(str(tmp_path / "other")))
+    around = environment(here, tmp_path / "other", "standing_in")
     assert refusal(target, around).rule == "in-use"
-
-
-def test_standing_beside_a_target_of_a_shorter_name_is_allowed(
-    here: Environment, target: Path
-) -> None:
-    beside = f"{target}2"
-    os.mkdir(beside)
-    assert check(str(target), replace(here, standing_in=PathStr(beside))).path == str(target)
 
 
 def test_the_surroundings_of_this_process_hold_its_program(tmp_path: Path) -> None:
@@ -85,27 +79,16 @@ def test_nothing_inside_the_program_or_the_jobs_may_go(
 ) -> None:
     inside = target / below
     inside.mkdir(exist_ok=True)
-    place = PathStr(str(target))
-    around = {
-        "program": replace(here, program=(place,)),
-        "state": replace(here, state=place),
-    }[whose]
-    assert refusal(inside, around).rule == "in-use"
+    assert refusal(inside, environment(here, target, whose)).rule == "in-use"
 
 
-@pytest.mark.parametrize("whose", ["standing_in", "interpreter"])
-def test_what_only_holds_other_things_besides_may_lose_a_part(
-    here: Environment, target: Path, whose: str
+@pytest.mark.parametrize(
+    ("whose", "place"),
+    [("standing_in", ".."), ("interpreter", ".."), ("standing_in", "../target2")],
+)
+def test_what_only_lies_above_or_beside_may_lose_a_part(
+    here: Environment, target: Path, whose: str, place: str
 ) -> None:
-    place = PathStr(str(target.parent))
-    around = {
-        "standing_in": replace(here, standing_in=place),
-        "interpreter": replace(here, interpreter=(place,)),
-    }[whose]
-    assert check(str(target), around).path == str(target)
-
-
-def test_the_interpreter_itself_is_refused(here: Environment, target: Path) -> None:
-    (target / "bin").mkdir()
-    around = replace(here, interpreter=(PathStr(str(target / "bin")),))
-    assert refusal(target, around).rule == "in-use"
+    path = os.path.normpath(target / place)
+    os.makedirs(path, exist_ok=True)
+    assert check(str(target), environment(here, path, whose)).path == str(target)

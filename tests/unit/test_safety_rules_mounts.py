@@ -18,9 +18,19 @@ from tui_fs.safety.rules import (
 __all__ = ["here", "target"]
 
 
-def test_a_mount_point_is_refused(here: Environment, target: Path) -> None:
-    mounted(here, target)
-    assert refusal(target, here).rule == "mount-point"
+@pytest.mark.parametrize(
+    ("place", "kind", "options", "rule"),
+    [
+        ("target", "ext4", "rw", "mount-point"),
+        (".", "cgroup2", "rw", "pseudo"),
+        (".", "ext4", "ro,nosuid", "read-only"),
+    ],
+)
+def test_a_mount_on_or_above_the_target_is_refused(
+    here: Environment, target: Path, place: str, kind: str, options: str, rule: str
+) -> None:
+    mounted(here, target.parent / place, kind, options)
+    assert refusal(target, here).rule == rule
 
 
 def test_a_mount_that_the_table_lacks_is_refused(here: Environment) -> None:
@@ -48,33 +58,17 @@ def test_the_number_of_mounts_inside_is_reported(here: Environment, target: Path
     assert "(and 2 more)" in refusal(target, here).sentence
 
 
-def test_a_mount_beside_the_target_does_not_matter(here: Environment, target: Path) -> None:
+@pytest.mark.parametrize("device", ["8:1", "8:2"])
+def test_what_is_mounted_elsewhere_is_refused(here: Environment, target: Path, device: str) -> None:
     mounted(here, f"{target}2")
-    assert check(str(target), here).path == str(target)
-
-
-def test_objects_of_the_kernel_are_refused(here: Environment, target: Path) -> None:
-    mounted(here, target.parent, kind="cgroup2")
-    assert refusal(target, here).rule == "pseudo"
-
-
-def test_a_read_only_mount_is_refused(here: Environment, target: Path) -> None:
-    mounted(here, target.parent, options="ro,nosuid")
-    assert refusal(target, here).rule == "read-only"
-
-
-def test_what_is_mounted_elsewhere_is_refused(here: Environment, target: Path) -> None:
     with open(here.mountinfo, "a", encoding="utf-8") as table:
-        table.write(f"51 {ROOT_ID} 8:1 {target}/part /srv/shown rw - ext4 /dev/sda1 rw\n")
+        table.write(f"51 {ROOT_ID} {device} {target}/part /srv/shown rw - ext4 /dev/sda1 rw\n")
+    if device == "8:2":  # the same path on another device
+        assert check(str(target), here).path == str(target)
+        return
     refused = refusal(target, here)
     assert refused.rule == "mount-source"
     assert "/srv/shown" in refused.sentence
-
-
-def test_the_same_path_on_another_device_does_not_matter(here: Environment, target: Path) -> None:
-    with open(here.mountinfo, "a", encoding="utf-8") as table:
-        table.write(f"51 {ROOT_ID} 8:2 {target} /srv/shown rw - ext4 /dev/sda2 rw\n")
-    assert check(str(target), here).path == str(target)
 
 
 @pytest.mark.parametrize("kind", ["ext4", "nfs4", "fuse.sshfs"])
