@@ -28,6 +28,22 @@ from tui_fs.model.events import Event, RecordIncomplete, Resumed, Sampled, Unthr
 from tui_fs.model.snapshot import Snapshot, fold
 
 
+class Reserve(EndReserve):
+    """A reserve in memory."""
+
+    def __init__(self) -> None:
+        self.written: list[Event] = []
+        self.is_released = False
+
+    def write(self, events: list[Event]) -> None:
+        """Keep the events."""
+        self.written = events
+
+    def release(self) -> None:
+        """Remember it."""
+        self.is_released = True
+
+
 class Disk(JournalWriter):
     """A journal that can be written, or not, or for some events only."""
 
@@ -37,6 +53,8 @@ class Disk(JournalWriter):
         self.error = errno.ENOSPC
         self.now_s = 1000.0
         self.slept_s: list[float] = []
+        self.reserve = Reserve()
+        self.journal = BufferedJournal(self, self.reserve, self.clock)
 
     def write(self, event: Event) -> None:
         """Keep the event, as long as there is room."""
@@ -63,36 +81,8 @@ class Disk(JournalWriter):
 
 @pytest.fixture
 def disk() -> Disk:
-    """Return a disk with room."""
+    """Return a disk with room, and the journal of a job on it."""
     return Disk()
-
-
-class Reserve(EndReserve):
-    """A reserve in memory."""
-
-    def __init__(self) -> None:
-        self.written: list[Event] = []
-        self.is_released = False
-
-    def write(self, events: list[Event]) -> None:
-        """Keep the events."""
-        self.written = events
-
-    def release(self) -> None:
-        """Remember it."""
-        self.is_released = True
-
-
-@pytest.fixture
-def reserve() -> Reserve:
-    """Return a reserve that nothing is written to yet."""
-    return Reserve()
-
-
-@pytest.fixture
-def kept(disk: Disk, reserve: Reserve) -> BufferedJournal:
-    """Return the journal of a job on the disk, with the reserve."""
-    return BufferedJournal(disk, reserve, disk.clock)
 
 
 def event(number: int) -> Event:
@@ -102,99 +92,86 @@ def event(number: int) -> Event:
 
 @given(st.lists(st.none() | st.integers(0, 3), min_size=1, max_size=40))
 def test_every_event_is_written_once_and_in_order(rooms: list[int | None]) -> None:
-    disk, reserve = Disk(), Reserve()
-    kept = BufferedJournal(disk, reserve, disk.clock)
+    disk = Disk()
     for number, room in enumerate(rooms):
         disk.room = room
-        kept.write(event(number))
+        disk.journal.write(event(number))
     disk.room = None
-    assert kept.finish(disk.sleep)
+    assert disk.journal.finish(disk.sleep)
     assert disk.written == [event(number) for number in range(len(rooms))]
     assert disk.slept_s == []
 
 
-def test_the_job_must_end_when_nothing_was_written_for_long(
-    kept: BufferedJournal, disk: Disk
-) -> None:
-    kept.write(event(0))
+def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk) -> None:
+    disk.journal.write(event(0))
     disk.room = 0
-    kept.write(event(1))
-    assert not kept.is_lost
+    disk.journal.write(event(1))
+    assert not disk.journal.is_lost
     disk.now_s += PATIENCE_S
-    kept.write(event(2))
-    is_lost_at_the_limit = kept.is_lost
+    disk.journal.write(event(2))
+    is_lost_at_the_limit = disk.journal.is_lost
     disk.now_s += 0.001
-    assert (is_lost_at_the_limit, kept.is_lost) == (False, True)
-    assert kept.problem == "No space left on device"
+    assert (is_lost_at_the_limit, disk.journal.is_lost) == (False, True)
+    assert disk.journal.problem == "No space left on device"
 
 
-def test_patience_is_reset_after_a_success(kept: BufferedJournal, disk: Disk) -> None:
+def test_patience_is_reset_after_a_success(disk: Disk) -> None:
     disk.room = 0
-    kept.write(event(0))
+    disk.journal.write(event(0))
     disk.now_s += PATIENCE_S - 1
     disk.room = None
-    kept.write(event(1))
+    disk.journal.write(event(1))
     disk.room = 0
-    kept.write(event(2))
+    disk.journal.write(event(2))
     disk.now_s += PATIENCE_S - 1
-    assert not kept.is_lost
+    assert not disk.journal.is_lost
 
 
-def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(
-    kept: BufferedJournal, disk: Disk
-) -> None:
+def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(disk: Disk) -> None:
     # A disk that takes an event now and then, never all of them
     disk.room = 0
     for number in range(40):
-        kept.write(event(number))
-        kept.write(event(number))
+        disk.journal.write(event(number))
+        disk.journal.write(event(number))
         disk.room = 1
         disk.now_s += 1
-    assert kept.is_lost
+    assert disk.journal.is_lost
 
 
-def test_the_end_is_written_when_there_is_room_within_the_last_patience(
-    kept: BufferedJournal, disk: Disk
-) -> None:
+def test_the_end_is_written_when_there_is_room_within_the_last_patience(disk: Disk) -> None:
     disk.room = 0
-    kept.write(event(0))
+    disk.journal.write(event(0))
 
     def room_comes_back(seconds: float) -> None:
         disk.sleep(seconds)
         disk.room = None if disk.now_s > 1000 + LAST_PATIENCE_S / 2 else 0
 
-    assert kept.finish(room_comes_back)
+    assert disk.journal.finish(room_comes_back)
     assert disk.written == [event(0)]
 
 
-def test_the_end_is_given_up_after_the_last_patience(
-    kept: BufferedJournal, disk: Disk, reserve: Reserve
-) -> None:
+def test_the_end_is_given_up_after_the_last_patience(disk: Disk) -> None:
     disk.room = 0
-    kept.write(event(0))
-    assert not kept.finish(disk.sleep)
+    disk.journal.write(event(0))
+    assert not disk.journal.finish(disk.sleep)
     assert sum(disk.slept_s) == pytest.approx(LAST_PATIENCE_S, abs=1)
     # And the reserve has it, with the reason why the journal has not
-    assert reserve.written == [RecordIncomplete(0.0, "No space left on device"), event(0)]
-    assert not reserve.is_released
+    assert disk.reserve.written == [RecordIncomplete(0.0, "No space left on device"), event(0)]
+    assert not disk.reserve.is_released
 
 
-def test_a_complete_journal_releases_the_reserve(
-    kept: BufferedJournal, disk: Disk, reserve: Reserve
-) -> None:
-    kept.write(event(0))
-    assert kept.finish(disk.sleep)
-    assert (reserve.is_released, reserve.written) == (True, [])
+def test_a_complete_journal_releases_the_reserve(disk: Disk) -> None:
+    disk.journal.write(event(0))
+    assert disk.journal.finish(disk.sleep)
+    assert (disk.reserve.is_released, disk.reserve.written) == (True, [])
 
 
-def test_a_limit_for_the_size_of_a_file_is_not_waited_for(
-    kept: BufferedJournal, disk: Disk, reserve: Reserve
-) -> None:
+def test_a_limit_for_the_size_of_a_file_is_not_waited_for(disk: Disk) -> None:
     disk.room, disk.error = 0, errno.EFBIG
-    kept.write(event(0))
-    assert not kept.finish(disk.sleep)
+    disk.journal.write(event(0))
+    assert not disk.journal.finish(disk.sleep)
     assert disk.slept_s == []
-    assert reserve.written == [RecordIncomplete(0.0, "File too large"), event(0)]
+    assert disk.reserve.written == [RecordIncomplete(0.0, "File too large"), event(0)]
 
 
 @given(st.lists(values_of(Event), max_size=12))
@@ -251,45 +228,39 @@ def test_a_damaged_reserve_is_no_end(tmp_path: Path, content: bytes) -> None:
     assert read_reserve(str(path)) == []
 
 
-def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(
-    kept: BufferedJournal, disk: Disk
-) -> None:
+def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(disk: Disk) -> None:
     disk.room, disk.error = 0, errno.EIO
-    kept.sync()
+    disk.journal.sync()
     disk.now_s += PATIENCE_S + 1
-    assert kept.is_lost
-    assert kept.problem == "Input/output error"
+    assert disk.journal.is_lost
+    assert disk.journal.problem == "Input/output error"
     # And it is none any more when events are written
     disk.room = None
-    kept.write(event(0))
-    assert not kept.is_lost
+    disk.journal.write(event(0))
+    assert not disk.journal.is_lost
 
 
-def test_a_log_on_the_same_full_disk_does_not_end_the_job(
-    kept: BufferedJournal, disk: Disk
-) -> None:
+def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk) -> None:
     disk.room = 0
     log = os.dup(2)
     with open("/dev/full", "wb") as full:
         os.dup2(full.fileno(), 2)
     try:
-        kept.write(event(0))
-        kept.sync()
+        disk.journal.write(event(0))
+        disk.journal.sync()
     finally:
         os.dup2(log, 2)
         os.close(log)
-    assert not kept.is_lost
+    assert not disk.journal.is_lost
     disk.room = None
-    assert kept.finish(disk.sleep)
+    assert disk.journal.finish(disk.sleep)
     assert disk.written == [event(0)]
 
 
-def test_the_log_reports_it_once(
-    kept: BufferedJournal, disk: Disk, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_log_reports_it_once(disk: Disk, capfd: pytest.CaptureFixture[str]) -> None:
     disk.room = 0
     for number in range(5):
-        kept.write(event(number))
+        disk.journal.write(event(number))
     assert capfd.readouterr().err == "The journal cannot be written: No space left on device.\n"
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.limits.limits import limited, why_not_limited
 from tests.needs import lacks, needs_root, needs_tool
-from tui_fs.job.launcher import MAX_OUTPUT_BYTES, Launcher, run_steps
+from tui_fs.job.launcher import MAX_OUTPUT_BYTES, Launcher, StepsEnd, run_steps
 from tui_fs.model.calls import TraceSource
-from tui_fs.model.strategy import IoPriority
+from tui_fs.model.strategy import IoPriority, Step
 from tui_fs.tracing.select_source import open_source
 
 _OWN_FAULTS = 200
@@ -37,12 +37,17 @@ def tool(name: str) -> str:
     return needs_tool(name, package="coreutils")
 
 
+def run(steps: tuple[Step, ...], directory: int) -> StepsEnd:
+    """Run steps that nothing counts."""
+    return run_steps(steps, directory, open_source(TraceSource.OFF))
+
+
 def test_steps_run_in_turn_in_their_directory(directory: int, tmp_path: Path) -> None:
     steps = (
         ((tool("touch"), "made"),),
         ((tool("ls"),), (tool("wc"), "-l")),
     )
-    ended = run_steps(steps, directory, open_source(TraceSource.OFF))
+    ended = run(steps, directory)
     assert ended.output == b"1\n" and ended.errors == b""
     assert [step.statuses for step in ended.steps] == [(0,), (0, 0)]
     assert os.listdir(tmp_path) == ["made"]
@@ -53,7 +58,7 @@ def test_a_tool_sees_the_c_locale_and_a_path_and_nothing_else(
 ) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=4096")
     monkeypatch.setenv("RSYNC_RSH", "false")
-    ended = run_steps((((tool("env"),),),), directory, open_source(TraceSource.OFF))
+    ended = run((((tool("env"),),),), directory)
     variables = {line.partition(b"=")[0] for line in ended.output.splitlines()}
     assert variables == {b"LC_ALL", b"PATH"} and b"LC_ALL=C\n" in ended.output
 
@@ -66,7 +71,7 @@ def test_a_name_that_a_killed_tool_has_not_finished_is_dropped(
     reader = (needs_tool("xargs", package="findutils"), "-0", "-n", "1", tool("touch"), "--")
     steps = (((needs_tool("sh", package="dash"), "-c", writer), reader),)
     for _ in range(20):
-        ended = run_steps(steps, directory, open_source(TraceSource.OFF))
+        ended = run(steps, directory)
         # The second never reads end of file
         assert [step.statuses for step in ended.steps] == [(-signal.SIGKILL, -signal.SIGKILL)]
     assert os.listdir(tmp_path) in ([], ["whole"])
@@ -75,7 +80,7 @@ def test_a_name_that_a_killed_tool_has_not_finished_is_dropped(
 def test_a_reader_that_has_read_enough_ends_by_itself(directory: int) -> None:
     reader = "read -r first; exec <&-; sleep 0.3; echo $first; exit 7"
     steps = (((tool("yes"),), (needs_tool("sh", package="dash"), "-c", reader)),)
-    ended = run_steps(steps, directory, open_source(TraceSource.OFF))
+    ended = run(steps, directory)
     assert [step.statuses for step in ended.steps] == [(-signal.SIGPIPE, 7)]
     assert ended.output == b"y\n"
 
@@ -84,22 +89,18 @@ def test_a_tool_that_fails_by_itself_has_printed_all_names(directory: int, tmp_p
     writer = "printf 'whole\\0last\\0'; exit 1"
     reader = (needs_tool("xargs", package="findutils"), "-0", tool("touch"), "--")
     steps = (((needs_tool("sh", package="dash"), "-c", writer), reader),)
-    ended = run_steps(steps, directory, open_source(TraceSource.OFF))
+    ended = run(steps, directory)
     assert [step.statuses for step in ended.steps] == [(1, 0)]
     assert sorted(os.listdir(tmp_path)) == ["last", "whole"]
 
 
 def test_page_faults_are_the_tools_own(directory: int) -> None:
-    ended = run_steps((((tool("true"),),),), directory, open_source(TraceSource.OFF))
+    ended = run((((tool("true"),),),), directory)
     assert 0 < ended.steps[0].minor_faults < _OWN_FAULTS
 
 
-def test_only_the_beginning_of_much_output_is_kept_and_nothing_blocks(
-    directory: int,
-) -> None:
-    ended = run_steps(
-        (((tool("head"), "-c", "5000000", "/dev/zero"),),), directory, open_source(TraceSource.OFF)
-    )
+def test_only_the_beginning_of_much_output_is_kept_and_nothing_blocks(directory: int) -> None:
+    ended = run((((tool("head"), "-c", "5000000", "/dev/zero"),),), directory)
     assert ended.steps[0].statuses == (0,)
     assert ended.output == bytes(MAX_OUTPUT_BYTES)
 

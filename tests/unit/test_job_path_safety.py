@@ -1,6 +1,7 @@
 """Who could redirect a strategy, and the arguments that name the target to its tools."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.needs import lacks, needs_root
 from tui_fs.job.path_safety import (
     MOST_ARGUMENT_BYTES,
     MOST_GROUPS,
+    PreparedStep,
     check_path_race,
     directories_named_from,
     is_unreplaceable,
@@ -24,11 +26,12 @@ from tui_fs.linux.mounts import MountTable, mount_of, read_mounts
 from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Filters, Options, StrategyName
+from tui_fs.model.strategy import Filters, Options, Step, StrategyName
 from tui_fs.model.target import Pin, Target
 from tui_fs.strategies.registry import STRATEGIES
 
 NOBODY = 65534
+TOOL = "/bin/tool"
 BY_PATH = (StrategyName("xargs"), StrategyName("rsync"))
 BY_DESCRIPTOR = (
     StrategyName("rm"),
@@ -53,6 +56,37 @@ def tree(above: Path, mode: int = 0o755, uid: int | None = None) -> Path:
     if uid is not None:
         os.chown(target, uid, uid)
     return target
+
+
+def prepare(
+    strategy: StrategyName,
+    paths: Sequence[str | Path],
+    options: Options | None = None,
+    *,
+    pins: Sequence[Pin] = (),
+    with_output: bool = False,
+) -> tuple[PreparedStep, ...]:
+    """Prepare the steps of one strategy, whose tools are all in TOOL."""
+    built = STRATEGIES[strategy]
+    tools = dict.fromkeys(built.tools, TOOL)
+    return prepare_steps(
+        built,
+        [str(path) for path in paths],
+        options or Options(),
+        tools,
+        "/e",
+        pins=pins,
+        with_output=with_output,
+    )
+
+
+def steps_of(
+    strategy: StrategyName, paths: Sequence[str], options: Options, *, with_output: bool = False
+) -> tuple[Step, ...]:
+    """Return the steps of one strategy as it would build them."""
+    built = STRATEGIES[strategy]
+    build = built.steps_with_output if with_output else built.steps
+    return build(tuple(paths), options, dict.fromkeys(built.tools, TOOL), "/e")
 
 
 def race_reason(
@@ -117,12 +151,10 @@ def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: 
 def test_tools_get_the_path_where_it_is_firm(
     firm: Path, strategy: StrategyName, with_output: bool
 ) -> None:
-    target, built = str(tree(firm)), STRATEGIES[strategy]
-    build = built.steps_with_output if with_output else built.steps
-    tools = dict.fromkeys(built.tools, "/bin/tool")
-    prepared_steps = prepare_steps(built, [target], Options(), tools, "/e", with_output=with_output)
-    assert tuple(prepared.step for prepared in prepared_steps) == build(
-        (target,), Options(), tools, "/e"
+    target = str(tree(firm))
+    prepared_steps = prepare(strategy, [target], with_output=with_output)
+    assert tuple(prepared.step for prepared in prepared_steps) == steps_of(
+        strategy, [target], Options(), with_output=with_output
     )
     assert {(prepared.targets, prepared.is_inside) for prepared in prepared_steps} == {
         ((0,), False)
@@ -141,13 +173,10 @@ def test_tools_get_no_path_where_others_can_exchange_it(
 ) -> None:
     (firm / "all").mkdir()
     (firm / "all").chmod(0o777)
-    target, built = firm / "all" / "-rf", STRATEGIES[strategy]
+    target = firm / "all" / "-rf"
     target.mkdir()
     assert not is_unreplaceable(str(target), read_mounts())
-    tools = dict.fromkeys(built.tools, "/bin/tool")
-    prepared_steps = prepare_steps(
-        built, [str(target)], options, tools, "/e", with_output=with_output
-    )
+    prepared_steps = prepare(strategy, [target], options, with_output=with_output)
     words = [word for step in prepared_steps for argv in step.step for word in argv]
     assert not any(str(firm) in word for word in words)
     assert {step.targets for step in prepared_steps} == {(0,)}
@@ -156,12 +185,13 @@ def test_tools_get_no_path_where_others_can_exchange_it(
         assert [step.is_inside for step in prepared_steps] == [True] * (len(prepared_steps) - 1) + [
             False
         ]
-        assert prepared_steps[-1].step == ((tools["rmdir"], "--", "./-rf"),)
+        assert prepared_steps[-1].step == ((TOOL, "--", "./-rf"),)
     else:
         assert len(steps_inside) == len(prepared_steps)
     # And what runs in it keeps the directory itself
-    build = built.steps_with_output if with_output else built.steps
-    assert steps_inside == build((".",), replace(options, keep_root=True), tools, "/e")
+    assert steps_inside == steps_of(
+        strategy, ["."], replace(options, keep_root=True), with_output=with_output
+    )
 
 
 def several(above: Path, number: int, name: str = "t") -> list[str]:
@@ -182,15 +212,8 @@ def test_firm_targets_come_first_and_others_run_inside(
     one, two = several(firm, 2)
     (loose,) = several(firm / "all", 1, "-rf ")
     paths, options = [one, loose, two], Options(keep_root=keep_root)
-    built = STRATEGIES[strategy]
-    tools = dict.fromkeys(built.tools, "/bin/tool")
-    prepared_steps = prepare_steps(built, paths, options, tools, "/e")
-    groups = [(0,), (2,)]
-    expected = [
-        step
-        for group in groups
-        for step in built.steps(tuple(paths[at] for at in group), options, tools, "/e")
-    ]
+    prepared_steps = prepare(strategy, paths, options)
+    expected = [step for path in (one, two) for step in steps_of(strategy, [path], options)]
     outside = [step for step in prepared_steps if 1 not in step.targets]
     assert [step.step for step in outside] == expected
     assert not any(step.is_inside for step in outside)
@@ -212,8 +235,7 @@ def test_many_firm_targets_are_dealt_out_to_command_lines_that_the_kernel_permit
     above = firm.joinpath(*["x" * 240] * (14 if number == 1000 else 0))
     above.mkdir(parents=True, exist_ok=True)
     paths = several(above, number)
-    built = STRATEGIES[StrategyName("rm")]
-    prepared_steps = prepare_steps(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
+    prepared_steps = prepare(StrategyName("rm"), paths)
     # Each in just one, in its order
     assert [at for prepared in prepared_steps for at in prepared.targets] == list(range(number))
     sizes = [len(prepared.targets) for prepared in prepared_steps]
@@ -228,9 +250,7 @@ def test_many_firm_targets_are_dealt_out_to_command_lines_that_the_kernel_permit
 def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
     paths = several(firm, 51)
     built = STRATEGIES[StrategyName("rsync")]
-    tools = dict.fromkeys(built.tools, "/bin/tool")
-    few = prepare_steps(built, paths[:50], Options(), tools, "/e")
-    many = prepare_steps(built, paths, Options(), tools, "/e")
+    few, many = prepare(built.name, paths[:50]), prepare(built.name, paths)
     assert (len(few), len(many)) == (100, 102)
     assert step_limit_problem(built, few) is None
     assert "102 steps" in str(step_limit_problem(built, many))
@@ -293,26 +313,16 @@ def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
     paths = [str(tree(firm / "a")), str(tree(firm / "b", uid=NOBODY)), str(tree(firm / "c"))]
     os.chown(firm / "b", NOBODY, NOBODY)
     pins = [Pin(1, number, 0) for number in (10, 20, 30)]
-    tools = {"tui-fs-engine": "/bin/e", "rmdir": "/bin/rmdir"}
-    prepared_steps = prepare_steps(
-        STRATEGIES[StrategyName("parallel")], paths, Options(), tools, "/e", pins=pins
-    )
+    prepared_steps = prepare(StrategyName("parallel"), paths, pins=pins)
     pinned = {
         prepared.targets: [step for step in prepared.step[0] if ":" in step]
         for prepared in prepared_steps
-        if prepared.step[0][0] == "/bin/e"
+        if "delete" in prepared.step[0]
     }
     assert pinned == {(0,): ["1:10:0"], (2,): ["1:30:0"], (1,): ["1:20:0"]}
-    assert prepared_steps[-1].step == (("/bin/rmdir", "--", "./t"),)
+    assert prepared_steps[-1].step == ((TOOL, "--", "./t"),)
     # But no other strategy gets any
-    plain = prepare_steps(
-        STRATEGIES[StrategyName("find")], paths, Options(), {"find": "f", "rmdir": "r"}, ""
-    )
-    tools = {"find": "f", "rmdir": "r"}
-    assert (
-        prepare_steps(STRATEGIES[StrategyName("find")], paths, Options(), tools, "", pins=pins)
-        == plain
-    )
+    assert prepare(StrategyName("find"), paths, pins=pins) == prepare(StrategyName("find"), paths)
 
 
 @pytest.mark.parametrize("strategy", BY_PATH)

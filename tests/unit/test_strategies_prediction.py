@@ -138,16 +138,16 @@ def test_batches_are_by_count(batch_size: int, batches: int) -> None:
     assert batches_of(TEN_TIMES_100, Options(batch_size=batch_size)) == batches
 
 
-def test_batches_are_by_length_where_names_are_long() -> None:
-    survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * 4000)
-    fitting = (COMMAND_BYTES - RM_ARGV_BYTES) // 4001
-    assert fitting == 32
-    assert batches_of(survey, Options(batch_size=5000)) == 32
-
-
-def test_a_name_longer_than_a_command_is_still_a_batch() -> None:
-    survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * (COMMAND_BYTES + 1))
-    assert batches_of(survey, Options()) == 1000
+@pytest.mark.parametrize(
+    ("path_bytes", "batches"),
+    [
+        (4000, -(-1000 // ((COMMAND_BYTES - RM_ARGV_BYTES) // 4001))),
+        (COMMAND_BYTES + 1, 1000),  # a name longer than a command is still a batch
+    ],
+)
+def test_batches_are_by_length_where_names_are_long(path_bytes: int, batches: int) -> None:
+    survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * path_bytes)
+    assert batches_of(survey, Options(batch_size=5000)) == batches
 
 
 def test_each_run_of_xargs_has_a_batch_of_its_own() -> None:
