@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.test_job_store import plan
+from tests.waiting_process import waiting_process
 from tui_fs.job import conflicts
 from tui_fs.job.conflicts import check_conflicts, check_nested, register_or_refuse
 from tui_fs.job.lock import has_supervisor
@@ -48,17 +49,9 @@ def at(path: str) -> Target:
     return Target(PathStr(path), Pin(1, 2, 3))
 
 
-def process_of(folder: JobFolder) -> Process:
+def process_of(folder: JobFolder) -> AbstractContextManager[Process]:
     """Start a process that will take the job's lock."""
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", _AT_WORK, folder.path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    return process
+    return waiting_process([sys.executable, "-P", "-c", _AT_WORK, folder.path])
 
 
 def start_locking(process: Process) -> None:
@@ -77,14 +70,10 @@ def answer_of(process: Process) -> str:
 @contextmanager
 def at_work(folder: JobFolder) -> Iterator[None]:
     """Have a process at work on a job, by its lock."""
-    process = process_of(folder)
-    try:
+    with process_of(folder) as process:
         start_locking(process)
         answer_of(process)
         yield
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.mark.parametrize(
@@ -223,23 +212,20 @@ def test_a_job_that_has_ended_or_died_causes_no_conflict() -> None:
 
 def test_a_job_is_not_in_its_own_way() -> None:
     folder = job("aaaaaa", "/srv")
-    process = process_of(folder)
-    start_locking(process)
-    assert answer_of(process) == "free"
-    assert has_supervisor(folder.lock)
-    process.communicate("\n")
+    with process_of(folder) as process:
+        start_locking(process)
+        assert answer_of(process) == "free"
+        assert has_supervisor(folder.lock)
     assert not has_supervisor(folder.lock)
 
 
 @pytest.mark.slow
 def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
-    with at_work(job("aaaaaa", "/srv")):
-        folder = job("bbbbbb", "/srv/x")
-        process = process_of(folder)
+    folder = job("bbbbbb", "/srv/x")
+    with at_work(job("aaaaaa", "/srv")), process_of(folder) as process:
         start_locking(process)
         assert answer_of(process).startswith("busy: ")
         assert has_supervisor(folder.lock)
-        process.communicate("\n")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"schema": 1}'])
@@ -258,14 +244,12 @@ def test_a_job_at_an_unknown_place_conflicts_with_every_job(content: bytes) -> N
 def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
     paths = ["/srv", "/srv/a", "/srv", "/srv/a/b", "/srv"][:number]
     folders = [job(f"aaaaa{index}", path) for index, path in enumerate(paths)]
-    processes = [process_of(folder) for folder in folders]
-    for process in processes:
-        start_locking(process)
-    answers = [answer_of(process) for process in processes]
-    for process in processes:
-        process.communicate("\n")
-    free = [path for path, answer in zip(paths, answers, strict=True) if answer == "free"]
-    assert len(free) == 1
+    with ExitStack() as stack:
+        processes = [stack.enter_context(process_of(folder)) for folder in folders]
+        for process in processes:
+            start_locking(process)
+        answers = [answer_of(process) for process in processes]
+    assert answers.count("free") == 1
     assert all(answer.startswith("busy: ") for answer in answers if answer != "free")
 
 

@@ -83,36 +83,30 @@ def test_a_lock_survives_its_file_being_opened_and_closed_in_its_process(path: s
     assert not is_occupied(path)
 
 
+_FORK = """
+import os, sys, time
+from tui_fs.job.lock import SupervisorLock
+lock = SupervisorLock(sys.argv[1])
+gone_reading, gone_writing = os.pipe()
+if os.fork() == 0:
+    sys.stdin.read()
+    os._exit(0)
+print("forked", flush=True)
+time.sleep(600)
+"""
+
+
 def test_a_forked_launcher_keeps_the_targets_and_not_the_supervisor(path: str) -> None:
-    script = (
-        "import os, sys, time\n"
-        "from tui_fs.job.lock import SupervisorLock\n"
-        "lock = SupervisorLock(sys.argv[1])\n"
-        "gone_reading, gone_writing = os.pipe()\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    sys.stdin.read()\n"
-        "    os._exit(0)\n"
-        "print('forked', flush=True)\n"
-        "time.sleep(600)\n"
-    )
-    supervisor = subprocess.Popen(
-        [sys.executable, "-c", script, path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert supervisor.stdout is not None
-    assert supervisor.stdout.readline() == "forked\n"
-    assert has_supervisor(path)
-    supervisor.kill()
-    supervisor.wait()
-    wait_until(lambda: not has_supervisor(path), "the child to close what it inherited", 20)
-    assert is_occupied(path)
-    assert supervisor.stdin is not None
-    supervisor.stdin.close()
-    wait_until(lambda: not is_occupied(path), "the end of the launcher", 20)
-    supervisor.stdout.close()
+    with waiting_process([sys.executable, "-c", _FORK, path]) as supervisor:
+        assert has_supervisor(path)
+        supervisor.kill()
+        supervisor.wait()
+        wait_until(lambda: not has_supervisor(path), "the child to close what it inherited", 20)
+        assert is_occupied(path)
+        assert supervisor.stdin is not None
+        supervisor.stdin.close()
+        supervisor.stdin = None
+        wait_until(lambda: not is_occupied(path), "the end of the launcher", 20)
 
 
 def test_a_tool_that_was_executed_holds_nothing(path: str) -> None:

@@ -1,12 +1,12 @@
 """Uses of a directory in other mount namespaces are found, whichever process is examined."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 from tests.namespaces import other_namespace
 from tests.needs import needs_root
+from tests.unit.scratching import result_of_child
 from tests.waiting_process import waiting_process
 from tui_fs.linux.external_uses import ExternalUses, Layer, layers_of
 from tui_fs.linux.mounts import mount_of, read_mounts
@@ -62,12 +62,9 @@ def test_the_layers_of_an_overlay_are_read_as_the_kernel_writes_them(tmp_path: P
 
 def test_a_process_that_may_not_be_seen_is_counted() -> None:
     needs_root("becoming another user")
-    code = (
-        "from tui_fs.linux.external_uses import ExternalUses\n"
-        "from tui_fs.linux.mounts import read_mounts\n"
-        "import os, sys\n"
-        "os.setresuid(65534, 65534, 65534)\n"
-        "sys.exit(ExternalUses.read(read_mounts()).unseen_processes == 0)\n"
-    )
-    repository = Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", code], cwd=repository, check=True, env=os.environ)
+
+    def count() -> int:
+        os.setresuid(65534, 65534, 65534)
+        return ExternalUses.read(read_mounts()).unseen_processes
+
+    assert result_of_child(count) > 0

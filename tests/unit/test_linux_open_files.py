@@ -1,15 +1,16 @@
 """Holders of files of a tree, from a fake /proc and from the real one."""
 
+import ctypes
 import itertools
 import mmap
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.needs import needs_root
+from tests.unit.scratching import result_of_child
 from tests.waiting_process import StartPython
 from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan, scan_open_files
 
@@ -295,13 +296,12 @@ print(os.fstat(f.fileno()).st_ino, file=open(sys.argv[1] + '/inode', 'w'))
 def test_unreadable_processes_are_counted(tmp_path: Path, start_python: StartPython) -> None:
     needs_root("becoming another user")
     start_python("f = open(sys.argv[1])", __file__)
-    code = (
-        "import ctypes, os, sys; from tui_fs.linux.open_files import scan_open_files\n"
-        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "ctypes.CDLL(None).prctl(4, 1)\n"  # PR_SET_DUMPABLE: see the own /proc again
-        "print(scan_open_files([sys.argv[1]], 1, limit_s=60).unseen_processes)"
-    )
-    output = subprocess.run(
-        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
-    )
-    assert int(output.stdout) >= 2
+
+    def count() -> int:
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+        ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE: see the own /proc again
+        return scan_open_files([str(tmp_path)], 1, limit_s=60).unseen_processes
+
+    assert result_of_child(count) >= 2

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs_root
+from tests.unit.scratching import result_of_child
 from tests.unit.test_maintenance_exchange import ROOM, Arena, nothing
 from tests.unit.test_maintenance_writers import Writers
 from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
@@ -148,18 +149,15 @@ def test_a_user_cannot_recreate_the_directory_of_another(tmpfs: Path) -> None:
     arena = Arena(tmpfs)
     os.chown(tmpfs, 65534, 65534)
     arena.path.chmod(0o755)
-    child = os.fork()
-    if child == 0:
+
+    def recreate() -> None:
         os.setgroups([])
         os.setresgid(65534, 65534, 65534)
         os.setresuid(65534, 65534, 65534)
-        try:
+        with pytest.raises(Refused, match="owner"):
             arena.recreate()
-        except Refused as why:
-            os._exit(0 if "owner" in why.sentence else 1)
-        finally:
-            os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    result_of_child(recreate)
     assert os.listdir(tmpfs) == ["spool"]
     assert arena.path.stat().st_ino == arena.inode
     arena.close()

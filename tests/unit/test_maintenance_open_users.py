@@ -1,6 +1,5 @@
 """Processes that use a directory are found."""
 
-import ctypes
 import os
 import signal
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs_root
+from tests.unit.scratching import result_of_child
 from tests.waiting_process import StartPython
 from tui_fs.maintenance.open_users import find_open_users
 from tui_fs.model.paths import PathStr
@@ -64,12 +64,9 @@ def test_a_directory_of_the_same_name_is_another_one(
 def test_what_this_user_may_not_see_is_counted(held: Path) -> None:
     needs_root("becoming another user")
     status = held.stat()
-    child = os.fork()
-    if child == 0:
-        unseen = 0
-        try:
-            ctypes.CDLL(None).setresuid(65534, 65534, 65534)
-            unseen = find_open_users(PathStr(str(held)), (status.st_dev, status.st_ino)).unseen
-        finally:
-            os._exit(0 if unseen > 1 else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def look() -> int:
+        os.setresuid(65534, 65534, 65534)
+        return find_open_users(PathStr(str(held)), (status.st_dev, status.st_ino)).unseen
+
+    assert result_of_child(look) > 1
