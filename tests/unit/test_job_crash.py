@@ -5,19 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_job_view import job
+from tests.unit.test_job_view import job, reported
 from tests.unit.test_model_snapshot import RUNNING
 from tui_fs.job.journal import CrashMark, read_crash
 from tui_fs.job.store import JobFolder
-from tui_fs.job.view import JobView
 
 
 def test_a_crash_is_reported_as_one_with_its_log() -> None:
     folder = job(*RUNNING)
     CrashMark(folder.crash).leave(KeyError("missing"))
-    view = JobView(folder)
-    view.poll()
-    report = view.report().to_json()
+    report = reported(folder)
     assert report["outcome"] == "died"
     explanation = str(report["explanation"])
     assert explanation.startswith("tui-fs itself failed: KeyError: 'missing'; see ")
@@ -30,9 +27,7 @@ def test_a_killed_supervisor_is_reported_as_killed(has_mark_file: bool) -> None:
     folder = job(*RUNNING)
     if has_mark_file:
         CrashMark(folder.crash)
-    view = JobView(folder)
-    view.poll()
-    assert "The supervisor was killed" in str(view.report().to_json()["explanation"])
+    assert "The supervisor was killed" in str(reported(folder)["explanation"])
 
 
 def test_a_limit_is_named_in_the_mark(tmp_path: Path) -> None:

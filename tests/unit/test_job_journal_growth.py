@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.test_job_control import serving
 from tests.unit.test_job_lock import held
-from tests.unit.test_job_view import job
+from tests.unit.test_job_view import job, reported
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
 from tui_fs.job import journal
 from tui_fs.job.journal import JournalReader, JournalWriter, last_event
@@ -185,9 +185,7 @@ def test_a_line_longer_than_what_is_read_at_once_is_read(
 def test_a_view_keeps_a_bounded_number_of_failed_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_fs.job.view.PATHS_KEPT", 3)
     failed = [EntryFailed(1.0, PathStr(f"/t/{number}"), "remove", 1) for number in range(10)]
-    view = JobView(job(*RUNNING, *failed, finished(Outcome.PARTIAL)))
-    view.poll()
-    report = view.report().to_json()
+    report = reported(job(*RUNNING, *failed, finished(Outcome.PARTIAL)))
     assert (report["failed"], len(report["errors"])) == (10, 3)
 
 

@@ -102,23 +102,22 @@ def test_what_was_renamed_away_is_emptied_where_it_is(
     sentinel.assert_whole()
 
 
-def test_another_directory_in_its_place_stays(above: Path, sentinel: Sentinel) -> None:
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_another_directory_in_its_place_stays(
+    above: Path, sentinel: Sentinel, is_empty: bool
+) -> None:
     scratch = made_in(above)
     path = only_scratch(above)
     path.rename(above / "moved")
-    sentinel.root.rename(path)
-    scratch.remove()
-    path.rename(sentinel.root)
-    sentinel.assert_whole()
-
-
-def test_an_empty_one_in_its_place_stays(above: Path) -> None:
-    scratch = made_in(above)
-    path = only_scratch(above)
-    path.rename(above / "moved")
-    path.mkdir(mode=0o700)
+    if is_empty:
+        path.mkdir(mode=0o700)
+    else:
+        sentinel.root.rename(path)
     scratch.remove()
     assert path.is_dir()
+    if not is_empty:
+        path.rename(sentinel.root)
+    sentinel.assert_whole()
 
 
 def _refuse_to_open(monkeypatch: pytest.MonkeyPatch, exchange: Callable[[Path], None]) -> None:

@@ -46,14 +46,19 @@ def change_record(records: Path, **fields: object) -> Path:
     return path
 
 
+def assert_cleared_away(above: Path, records: Path) -> None:
+    """Clear away and fail unless nothing is left."""
+    clear_away(above)
+    assert scratches(above) == []
+    assert list(records.iterdir()) == []
+
+
 def test_what_a_killed_process_left_is_removed(
     above: Path, sentinel: Sentinel, records: Path
 ) -> None:
     before = manifest(above / "target")
     leave_behind(above)
-    clear_away(above)
-    assert scratches(above) == []
-    assert list(records.iterdir()) == []
+    assert_cleared_away(above, records)
     assert manifest(above / "target") == before
     sentinel.assert_whole()
 
@@ -138,9 +143,7 @@ def test_what_was_not_yet_finished_is_removed(
 
     with struck(monkeypatch, call, die):
         assert in_child(lambda: fill(made_in(above))) == -signal.SIGKILL
-    clear_away(above)
-    assert scratches(above) == []
-    assert list(records.glob("*")) == []
+    assert_cleared_away(above, records)
 
 
 def test_what_was_cleared_away_but_for_its_record_is_forgotten(above: Path, records: Path) -> None:
@@ -295,9 +298,7 @@ def test_one_that_cannot_be_removed_is_remembered(above: Path, records: Path) ->
     finally:
         _seal(above, on=False)
     # And when it can be removed, it is
-    clear_away(above)
-    assert scratches(above) == []
-    assert list(records.iterdir()) == []
+    assert_cleared_away(above, records)
 
 
 def test_one_on_another_file_system_is_left_for_its_turn(above: Path, records: Path) -> None:
@@ -305,9 +306,7 @@ def test_one_on_another_file_system_is_left_for_its_turn(above: Path, records: P
     remove_left_over(above.stat().st_dev + 1)
     assert only_scratch(above).is_dir()
     # And on its own it goes
-    clear_away(above)
-    assert scratches(above) == []
-    assert list(records.iterdir()) == []
+    assert_cleared_away(above, records)
 
 
 def _seal(directory: Path, *, on: bool = True) -> None:

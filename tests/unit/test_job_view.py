@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Json
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
@@ -42,6 +43,13 @@ def seen(folder: JobFolder) -> tuple[JobState, bool]:
     return view.state, view.is_over
 
 
+def reported(folder: JobFolder) -> Json:
+    """Return the report of a job, as a viewer sees it."""
+    view = JobView(folder)
+    view.poll()
+    return view.report().to_json()
+
+
 @pytest.mark.parametrize(
     ("last", "state"),
     [(sampled(1, 10), JobState.RUNNING), (Paused(2.0, 2.0, True), JobState.PAUSED)],
@@ -75,15 +83,11 @@ def test_a_refused_job_is_over() -> None:
 
 
 def test_a_job_that_never_began_has_deleted_nothing() -> None:
-    view = JobView(job())
-    view.poll()
-    assert "nothing was deleted" in str(view.report().to_json()["explanation"])
+    assert "nothing was deleted" in str(reported(job())["explanation"])
     # And with the error that ended the supervisor, if it left one
     folder = job(job_id="bbbbbb")
     CrashMark(folder.crash).leave(OSError(errno.EIO, "Input/output error"))
-    view = JobView(folder)
-    view.poll()
-    explanation = str(view.report().to_json()["explanation"])
+    explanation = str(reported(folder)["explanation"])
     assert "tui-fs itself failed: Input/output error" in explanation
     assert "nothing was deleted" in explanation
 
@@ -134,9 +138,7 @@ def test_a_damaged_journal_is_said() -> None:
 
 def test_a_job_that_died_reports_what_its_journal_gives() -> None:
     failed = EntryFailed(2.0, PathStr("/t/\udcff"), "remove", 1)
-    view = JobView(job(*RUNNING, failed, sampled(2, 300)))
-    view.poll()
-    report = view.report().to_json()
+    report = reported(job(*RUNNING, failed, sampled(2, 300)))
     assert (report["outcome"], report["counts_are"]) == ("died", "at least")
     assert report["deleted_files"] == 300
     assert report["errors"][0]["path_b64"] == "L3Qv/w=="
@@ -177,9 +179,7 @@ def test_a_job_that_died_is_resumed_only_if_something_is_left(
     writer = JournalWriter(folder.journal)
     for event in RUNNING:
         writer.write(event)
-    view = JobView(folder)
-    view.poll()
-    explanation = str(view.report().to_json()["explanation"])
+    explanation = str(reported(folder)["explanation"])
     assert ("tui-fs resume abc continues" in explanation) is is_there
     assert ("there is nothing to resume" in explanation) is not is_there
 

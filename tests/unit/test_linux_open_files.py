@@ -58,6 +58,11 @@ class FakeProc:
         info = self.path / str(pid) / "fdinfo" / str(number)
         info.write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount_id}\n")
 
+    def enter_tree(self, folder: Path) -> None:
+        """Make the tree the current directory of a process."""
+        (folder / "cwd").unlink()
+        (folder / "cwd").symlink_to(self.tree)
+
     def look(self, limit_s: float = 60, **others: object) -> OpenFileScan:
         """Scan for holders of the tree."""
         device = os.stat(self.tree).st_dev
@@ -98,8 +103,7 @@ def test_who_lives_in_the_tree(fake: FakeProc) -> None:
     program.touch()
     library.touch()
     folder = fake.process(7)
-    (folder / "cwd").unlink()
-    (folder / "cwd").symlink_to(fake.tree)
+    fake.enter_tree(folder)
     (folder / "exe").symlink_to(program)
     (folder / "map_files").mkdir()
     lines = ""
@@ -129,9 +133,7 @@ def test_names_of_any_bytes(fake: FakeProc) -> None:
 def test_own_processes_are_marked(fake: FakeProc) -> None:
     (fake.path / str(OWN) / "stat").write_text(f"{OWN} (x) S 20 1 1 0 -1 0 0\n")
     for pid, parent in ((10, 1), (20, 10), (30, 1)):
-        folder = fake.process(pid, parent)
-        (folder / "cwd").unlink()
-        (folder / "cwd").symlink_to(fake.tree)
+        fake.enter_tree(fake.process(pid, parent))
     marks = {holder.holder.pid: holder.holder.is_own for holder in fake.look().living}
     assert marks == {10: True, 20: True, 30: False}
 
@@ -157,8 +159,7 @@ def test_another_namespace_and_a_bind_mount(fake: FakeProc) -> None:
     )
     (fake.tree.parent / "data").symlink_to(inside)  # so that the made /proc leads there
     fake.descriptor(7, 3, f"{fake.tree.parent}/data/log", mount_id=2)
-    (folder / "cwd").unlink()
-    (folder / "cwd").symlink_to(fake.tree)
+    fake.enter_tree(folder)
     looked = fake.look()
     assert [file.path for file in looked.held] == [str(inside / "log")]
     assert looked.living == ()

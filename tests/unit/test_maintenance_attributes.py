@@ -12,10 +12,9 @@ import pytest
 
 from tests.needs import needs_root
 from tests.unit.scratching import result_of_child
-from tests.unit.test_maintenance_exchange import ROOM, Arena, nothing
+from tests.unit.test_maintenance_exchange import ASIDE, Arena
 from tests.unit.test_maintenance_writers import Writers
 from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
-from tui_fs.maintenance.exchange import put_aside_with_replacement
 from tui_fs.model.errors import Refused
 
 _NODUMP, _NOATIME = 0x40, 0x80  # linux/fs.h
@@ -77,12 +76,12 @@ def test_everything_is_the_same_afterwards(arena: Arena, action: str) -> None:
     if action == "recreate":
         arena.recreate()
     else:
-        put_aside_with_replacement(
-            arena.entry(), arena.old, arena.entry(".a"), arena.entry(ROOM), nothing
-        )
+        arena.put_aside()
     assert arena.path.stat().st_ino != arena.inode
     assert now_at(arena.path) == before
-    assert set(os.listdir(arena.parent)) == ({"spool"} if action == "recreate" else {"spool", ".a"})
+    assert set(os.listdir(arena.parent)) == (
+        {"spool"} if action == "recreate" else {"spool", ASIDE}
+    )
 
 
 def test_inode_flags_are_not_copied_but_refused(arena: Arena) -> None:

@@ -30,6 +30,7 @@ from tui_fs.model.errors import Refused
 from tui_fs.model.target import Pin
 
 ROOM = ".spool.room"
+ASIDE = ".aside"
 
 
 def nothing(_: ReplacementDir) -> None:
@@ -61,6 +62,12 @@ class Arena:
     def recreate(self, made: Callable[[ReplacementDir], None] = nothing) -> Recreated:
         """Recreate the directory."""
         return recreate(self.entry(), self.old, self.entry(ROOM), made)
+
+    def put_aside(self, made: Callable[[ReplacementDir], None] = nothing) -> None:
+        """Put the directory aside, with a replacement in its place."""
+        put_aside_with_replacement(
+            self.entry(), self.old, self.entry(ASIDE), self.entry(ROOM), made
+        )
 
 
 @pytest.fixture
@@ -96,9 +103,7 @@ def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, acti
         if action == "recreate":
             arena.recreate(swap)
         elif action == "twin":
-            put_aside_with_replacement(
-                arena.entry(), arena.old, arena.entry(".aside"), arena.entry(ROOM), swap
-            )
+            arena.put_aside(swap)
         else:
             swap()
             put_aside(arena.entry(), arena.old, arena.entry(".aside"))
@@ -164,9 +169,7 @@ def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:
             with pytest.raises(OSError, match="No space"):
                 arena.recreate()
             with pytest.raises(OSError, match="No space"):
-                put_aside_with_replacement(
-                    arena.entry(), arena.old, arena.entry(".aside"), arena.entry(ROOM), nothing
-                )
+                arena.put_aside()
             assert os.listdir(point) == ["spool"]
             assert arena.path.stat().st_ino == arena.inode
         arena.close()
@@ -174,22 +177,12 @@ def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:
         unmount_below(point)
 
 
-def test_a_change_of_mode_in_the_last_moment_is_not_lost(here: Arena) -> None:
-    with pytest.raises(Refused, match="mode"):
-        here.recreate(lambda _: here.path.chmod(0o711))
-
-    assert here.path.stat().st_ino == here.inode
-    assert here.path.stat().st_mode & 0o777 == 0o711
-    assert os.listdir(here.parent) == ["spool"]
-
-
-def test_a_change_of_mode_is_not_lost_when_a_twin_takes_the_place(here: Arena) -> None:
-    goal = here.entry(".aside")
-
+@pytest.mark.parametrize("action", [Arena.recreate, Arena.put_aside])
+def test_a_change_of_mode_in_the_last_moment_is_not_lost(
+    here: Arena, action: Callable[[Arena, Callable[[ReplacementDir], None]], object]
+) -> None:
     with pytest.raises(Refused, match="mode") as refused:
-        put_aside_with_replacement(
-            here.entry(), here.old, goal, here.entry(ROOM), lambda _: here.path.chmod(0o700)
-        )
+        action(here, lambda _: here.path.chmod(0o700))
 
     assert refused.value.rule == "changed"
     assert here.path.stat().st_ino == here.inode
@@ -207,9 +200,7 @@ def test_what_came_into_a_twin_that_is_taken_back_is_moved(
     monkeypatch.setattr("tui_fs.maintenance.exchange.refuse_changed", changed)
 
     with pytest.raises(Refused):
-        put_aside_with_replacement(
-            here.entry(), here.old, here.entry(".aside"), here.entry(ROOM), nothing
-        )
+        here.put_aside()
 
     assert here.path.stat().st_ino == here.inode
     assert os.listdir(here.path) == ["late"]

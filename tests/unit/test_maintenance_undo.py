@@ -22,6 +22,11 @@ def spool(tmp_path: Path) -> Path:
     return spool
 
 
+def fail(*_: object, **__: object) -> None:
+    """Fail as a broken disk does."""
+    raise OSError(errno.EIO, "")
+
+
 def with_twin(spool: Path) -> AsideRecord:
     """Set it aside, with a twin in its place."""
     return put_aside(look(str(spool), to_recreate=False), with_twin=True).record
@@ -53,9 +58,6 @@ def test_undoing_that_fails_at_its_end_says_what_is_where(
 ) -> None:
     record = with_twin(spool)
     inode = Path(record.aside).stat().st_ino
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, "")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "rmdir", fail)
@@ -162,9 +164,6 @@ def test_a_record_that_cannot_be_removed_only_warns(
     (spool / "precious").unlink()
     inode = spool.stat().st_ino
     prospect = look(str(spool), to_recreate=True)
-
-    def fail(*_: object) -> None:
-        raise OSError(errno.EIO, "")
 
     monkeypatch.setattr(os, "unlink", fail)
 

@@ -62,35 +62,30 @@ def _is_quoted_rightly(name: bytes) -> bool:
     return b"'" not in name or 0x20 <= name[0] < 0x7F
 
 
-@given(st.lists(ANY_NAME.filter(_is_quoted_rightly), min_size=1, max_size=30, unique=True))
-@example(NAMES)
-@settings(max_examples=80)
+@pytest.mark.parametrize(
+    ("tool", "package", "before"), [("rm", "coreutils", b""), ("find", "findutils", b"./")]
+)
 @pytest.mark.slow
-def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
-    # Names that do not exist
-    rm = needs_tool("rm", package="coreutils")
-    with tempfile.TemporaryDirectory() as nowhere:
-        lines = messages([rm, "--", *names], nowhere)
-    failed = failures(StrategyName("rm"), lines)
-    assert [os.fsencode(failure.path) for failure in failed] == names
-    assert {(failure.operation, failure.error) for failure in failed} <= {
-        ("remove", errno.ENOENT),
-        ("remove", errno.ENAMETOOLONG),
-    }
+def test_names_in_messages_come_back(tool: str, package: str, before: bytes) -> None:
+    path = needs_tool(tool, package=package)
 
+    @given(st.lists(ANY_NAME, min_size=1, max_size=30, unique=True))
+    @example(NAMES)
+    @settings(max_examples=80)
+    def come_back(names: list[bytes]) -> None:
+        # Names that do not exist
+        paths = [before + name for name in names if tool == "find" or _is_quoted_rightly(name)]
+        with tempfile.TemporaryDirectory() as nowhere:
+            lines = messages([path, *([b"--"] if tool == "rm" else []), *paths], nowhere)
+        failed = failures(StrategyName(tool), lines if paths else [])
+        assert [os.fsencode(failure.path) for failure in failed] == paths
+        operation = {"rm": "remove", "find": "read"}[tool]
+        assert {(failure.operation, failure.error) for failure in failed} <= {
+            (operation, errno.ENOENT),
+            (operation, errno.ENAMETOOLONG),
+        }
 
-@given(st.lists(ANY_NAME, min_size=1, max_size=30, unique=True))
-@example(NAMES)
-@settings(max_examples=80)
-@pytest.mark.slow
-def test_names_in_messages_of_find_come_back(names: list[bytes]) -> None:
-    # Names that do not exist
-    find = needs_tool("find", package="findutils")
-    with tempfile.TemporaryDirectory() as nowhere:
-        lines = messages([find, *(b"./" + name for name in names)], nowhere)
-    failed = failures(StrategyName("find"), lines)
-    assert [os.fsencode(failure.path) for failure in failed] == [b"./" + name for name in names]
-    assert {failure.error for failure in failed} <= {errno.ENOENT, errno.ENAMETOOLONG}
+    come_back()
 
 
 @pytest.fixture
