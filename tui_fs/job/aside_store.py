@@ -140,14 +140,14 @@ def keep(record: AsideRecord) -> str:
 def rewrite(file: str, record: AsideRecord) -> None:
     """Replace a record's file atomically and durably; OSError if that fails."""
     write_json(file, {"schema": _SCHEMA, **encode(record)})
-    _sync(os.path.dirname(file))
+    sync_directory(os.path.dirname(file))
 
 
 def forgotten(file: str) -> str:
     """Remove an obsolete record; return why that failed as a sentence, empty if it did not."""
     try:
         os.unlink(file)
-        _sync(os.path.dirname(file))
+        sync_directory(os.path.dirname(file))
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         return f"Its record {displayable(file)} cannot be removed: {reason}."
@@ -216,14 +216,6 @@ def _make_private(place: str) -> None:
             f"{PRIVATE_ADVICE} Nothing was changed.",
             rule="record",
         )
-
-
-def _sync(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class AsideState(enum.StrEnum):

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from tui_fs.job.store import is_private, made_private, state_directory
+from tui_fs.job.store import is_private, made_private, state_directory, sync_directory
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.host import boot_id, current_host
 from tui_fs.linux.permissions import may, protects_new_entries, replaceable_part
@@ -162,20 +162,12 @@ def _begun(record: _Record) -> tuple[str, int]:
         if not os.fstat(lock).st_nlink:  # another process took it for left over and removed it
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         _write(lock, record)
-        _sync(place)
+        sync_directory(place)
     except BaseException:  # a signal, too
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         raise
     return path, lock
-
-
-def _sync(place: str) -> None:
-    directory = open_directory(place)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _write(descriptor: int, record: _Record) -> None:

@@ -393,6 +393,15 @@ def read_json(path: str) -> dict[str, Any]:
     return value
 
 
+def sync_directory(path: str) -> None:
+    """Write the names of a directory to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def write_json(path: str, value: dict[str, Any]) -> None:
     """Write a file atomically and durably: it is complete or absent after a power failure."""
     partial = f"{path}.{os.urandom(4).hex()}.partial"  # others may write the same file

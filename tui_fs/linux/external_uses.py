@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tui_fs.linux.mount_namespaces import OtherNamespace, other_namespaces
-from tui_fs.linux.mounts import Mount, MountTable, mount_of, mount_with_id, unescaped
+from tui_fs.linux.mounts import Mount, MountTable, by_names, mount_of, mount_with_id, unescaped
 from tui_fs.linux.pins import pin_of
 from tui_fs.linux.resolve_path import canonical, lies_in
 from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted, upwards
@@ -367,11 +367,11 @@ class _Places:
             if key not in seen:
                 seen.add(key)
                 self._at.setdefault(use.inner, []).append(use)
-        self._sorted = sorted(self._at, key=_by_names)
+        self._sorted = sorted(self._at, key=by_names)
 
     def inside(self, inner: str) -> list[ExternalUse]:
         """Return the uses of a place and of all places below it."""
-        start = bisect.bisect_left(self._sorted, _by_names(inner), key=_by_names)
+        start = bisect.bisect_left(self._sorted, by_names(inner), key=by_names)
         uses: list[ExternalUse] = []
         for number in range(start, len(self._sorted)):
             if not is_within(self._sorted[number], inner):
@@ -450,7 +450,3 @@ def _is_slow(path: str, root: str, slow: Sequence[str]) -> bool:
     if root:
         return lies_in(path, slow)
     return lies_in(canonical(path, slow) if slow else path, slow)
-
-
-def _by_names(path: str) -> list[str]:
-    return [] if path == "/" else path.split("/")

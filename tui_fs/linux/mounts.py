@@ -222,7 +222,7 @@ class MountTable:
     @functools.cached_property
     def points(self) -> list[str]:
         """All mount points, sorted so that those below a directory directly follow it."""
-        return sorted(self._at, key=_by_names)
+        return sorted(self._at, key=by_names)
 
     @functools.cached_property
     def slow(self) -> tuple[Mount, ...]:
@@ -368,7 +368,7 @@ def unresponsive_mounts(path: str, mounts: MountTable) -> tuple[PathStr, ...]:
 def mounts_below(path: str, mounts: MountTable) -> tuple[Mount, ...]:
     """Return the visible mounts strictly below the absolute `path`, including bind mounts."""
     points = mounts.points
-    start = bisect.bisect_right(points, _by_names(path), key=_by_names)
+    start = bisect.bisect_right(points, by_names(path), key=by_names)
     below = path.rstrip("/") + "/"
     mounts_inside: list[Mount] = []
     for number in range(start, len(points)):
@@ -379,7 +379,8 @@ def mounts_below(path: str, mounts: MountTable) -> tuple[Mount, ...]:
     return tuple(mounts_inside)
 
 
-def _by_names(path: str) -> list[str]:
+def by_names(path: str) -> list[str]:
+    """Return the key that sorts a directory directly before all that is below it."""
     return [] if path == "/" else path.split("/")
 
 
