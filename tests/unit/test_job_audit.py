@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.needs import lacks, needs_root, needs_tool
+from tests.unit.test_job_store import plan
 from tui_fs.job.audit import (
     MAX_LINE_BYTES,
     SYSLOG_SOCKET,
@@ -24,21 +25,14 @@ from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
-from tui_fs.model.strategy import Filters, Options, StrategyName
+from tui_fs.model.strategy import Filters, Options
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Pin, Target
 
-PLAN = Plan(
-    job_id="a1b2c3",
-    created_at=0.0,
+PLAN = replace(
+    plan("a1b2c3", created_at=0.0),
     targets=(Target(PathStr("/srv/spool"), Pin(1, 2, 3)),),
-    strategy=StrategyName("rm"),
-    options=Options(),
-    tools={},
     expected=Expected(Totals(files=200_000, directories=1), 0, 0, complete=True),
-    predicted=None,
-    confirmed_from=PathStr("/"),
-    requester=CallerIdentity(0, "root", "", "", "", ""),
 )
 ALICE = CallerIdentity(0, "root", "alice", "alice", "10.0.0.9 50022 10.0.0.2 22", "/dev/pts/3")
 END = AuditedEnd(Outcome.PARTIAL, 199_998, 2, 3, 12.345)
@@ -122,12 +116,12 @@ def test_what_was_not_counted_is_unknown() -> None:
 
 def test_filters_and_doubts_are_said() -> None:
     filters = Filters(name_glob="*.log x", min_size_bytes=0, modified_before_s=1_700_000_000)
-    plan = replace(
+    changed = replace(
         PLAN,
         options=Options(keep_root=True, filters=filters),
         expected=replace(PLAN.expected, complete=False),
     )
-    pairs = read_back(audit_line(plan, ALICE))
+    pairs = read_back(audit_line(changed, ALICE))
     assert pairs["name_glob"] == "*.log x"
     assert (pairs["min_size_bytes"], pairs["modified_before_s"]) == ("0", "1700000000")
     assert (pairs["keep_root"], pairs["expected_complete"]) == ("yes", "no")
@@ -203,8 +197,8 @@ def test_every_line_fits_and_can_be_read_back(
 ) -> None:
     filters = Filters(glob, 2**64 - 1, 2**64 - 1)
     path = f"/{path}"
-    plan = replace(with_path(path), job_id="f" * 64, options=Options(filters=filters))
-    line = audit_line(plan, asker, end)
+    changed = replace(with_path(path), job_id="f" * 64, options=Options(filters=filters))
+    line = audit_line(changed, asker, end)
     assert not {unicodedata.category(character) for character in line} & {
         "Cc",
         "Cf",

@@ -125,11 +125,6 @@ def test_a_job_that_does_not_run_does_not_answer(folder: JobFolder, has_run: boo
         send(folder, Command("pause"))
 
 
-def test_only_the_owner_may_connect(folder: JobFolder) -> None:
-    with serving(folder, lambda *_: None):
-        assert os.stat(folder.socket).st_mode & 0o777 == 0o600
-
-
 def test_a_socket_works_at_any_length_of_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,13 +53,6 @@ def test_a_created_job_is_found_and_its_plan_read() -> None:
     assert (folder.job_id, load_plan(folder)) == (job_id, plan(job_id))
 
 
-def test_jobs_are_private() -> None:
-    folder = create(plan())
-    assert os.stat(folder.path).st_mode & 0o777 == 0o700
-    assert os.stat(folder.plan).st_mode & 0o777 == 0o600
-    assert os.listdir(folder.empty_directory) == []
-
-
 @pytest.mark.parametrize(
     "job_id", ["", "../x", "a/b", ".", "..", "abc123/", "./abc123", "abc\0", "a b", "-", "\n"]
 )

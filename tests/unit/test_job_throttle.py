@@ -6,28 +6,22 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.conftest import wait_until
 from tests.needs import needs_tool
+from tests.unit.test_job_launcher import directory
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.throttle import CONTINUED_BY_OTHERS, PressureThrottle, Throttle
 from tui_fs.model.command import Command
 from tui_fs.model.events import Event, PaceChanged, ToolSaid
 from tui_fs.model.strategy import IoPriority, Pace
 
+__all__ = ["directory"]
+
 DEADLINE_MS = 20_000
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Iterator[int]:
-    """Yield an open directory."""
-    descriptor = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
-    yield descriptor
-    os.close(descriptor)
 
 
 def cat_launcher(directory: int, steps: int = 1, *, takes_commands: bool = False) -> Launcher:

@@ -103,14 +103,15 @@ def test_nothing_is_inherited_that_the_old_one_lacked(arena: Arena) -> None:
     assert now_at(arena.path) == before
 
 
-def test_busy_writers_lose_nothing_on_btrfs(arena: Arena, tmp_path: Path) -> None:
+def test_busy_writers_lose_nothing_on_btrfs(btrfs: Path, tmp_path: Path) -> None:
+    arena = Arena(btrfs)
     writers = Writers(arena, tmp_path, "path", "descriptor")
     try:
         arena.recreate(writers.start)
     finally:
         writers.stop()
-
     assert len(os.listdir(arena.path)) == writers.made()
+    arena.close()
 
 
 @pytest.mark.parametrize("lock", ["i", "a"])
