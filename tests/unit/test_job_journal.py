@@ -87,3 +87,7 @@ def test_two_writers_append(tmp_path: Path) -> None:
     path = written(tmp_path, SAMPLE)
     JournalWriter(str(path)).write(Paused(9.0, 9.0, True))
     assert JournalReader(str(path)).poll() == [*SAMPLE, Paused(9.0, 9.0, True)]
+
+
+def test_only_the_owner_may_read_a_journal(tmp_path: Path) -> None:
+    assert written(tmp_path, SAMPLE).stat().st_mode & 0o777 == 0o600
