@@ -3,13 +3,12 @@
 import errno
 import signal
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 import pytest
 
 from tests.unit.test_job_store import plan
-from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
+from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled, started
 from tui_fs.cli.follow import report_as_text
 from tui_fs.job.outcome import JobOutcome, Verification, outcome_of_job
 from tui_fs.job.report import report_of
@@ -28,7 +27,6 @@ from tui_fs.model.events import (
 )
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr, displayable
-from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.space import Space
 from tui_fs.model.survey import Totals
 
@@ -58,7 +56,7 @@ def removed(entries: int, directories: int | None) -> Sampled:
 
 def ending(verification: Verification, *events: Event, problem: str = "") -> JobOutcome:
     """End the job of ten files and two directories after these events."""
-    snapshot = reduce(fold, (*RUNNING, *events), Snapshot())
+    snapshot = folded(*RUNNING, *events)
     return outcome_of_job(plan(), snapshot, verification, problem)
 
 
@@ -119,7 +117,7 @@ def test_a_done_job_says_where_its_counts_disagree_with_the_survey() -> None:
 
 def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
     """Return the report after these events."""
-    snapshot = reduce(fold, events, Snapshot())
+    snapshot = folded(*events)
     errors = [event for event in events if isinstance(event, EntryFailed)]
     return report_of(snapshot, state, errors).to_json()
 
@@ -151,7 +149,7 @@ def test_a_report_holds_prediction_and_counts_side_by_side() -> None:
 def test_a_disagreement_agrees_in_number() -> None:
     expected = replace(plan().expected, totals=Totals(files=1))
     events: tuple[Event, ...] = (*RUNNING, removed(2, 0))
-    snapshot = reduce(fold, events, Snapshot())
+    snapshot = folded(*events)
     ending = outcome_of_job(replace(plan(), expected=expected), snapshot, GONE, "")
     assert "had counted 1 entry, the job removed 2:" in ending.explanation
 
@@ -211,7 +209,7 @@ def test_counts_are_exact_or_differences_or_unknown(
     is_exact: bool,
 ) -> None:
     begun = (replace(started(), source=source), *RUNNING[1:])
-    outcome = outcome_of_job(plan(), reduce(fold, (*begun, *events), Snapshot()), verification, "")
+    outcome = outcome_of_job(plan(), folded(*begun, *events), verification, "")
     assert (outcome.deleted_files, outcome.deleted_directories) == (files, directories)
     assert outcome.split_is_exact is is_exact
 
@@ -232,7 +230,7 @@ def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
     several = replace(plan(), targets=tuple(replace(plan().targets[0], path=p) for p in paths))
     begun = replace(started(), targets=paths)
     events: tuple[Event, ...] = (begun, *RUNNING[1:])
-    snapshot = reduce(fold, events, Snapshot())
+    snapshot = folded(*events)
     outcome = outcome_of_job(several, snapshot, Verification(paths[1:], Totals(files=3)), "")
     assert outcome.outcome is Outcome.PARTIAL
     assert outcome.explanation == "3 entries are left. In 2 of 3 directories: /srv/b, /srv/c."

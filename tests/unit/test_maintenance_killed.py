@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,29 +92,40 @@ def put_in_order() -> set[tuple[Action, AsideState | None]]:
     return messages
 
 
+def kill_at_each_step(
+    prepare: Callable[[], Callable[[], object]], late_in: Path | None = None
+) -> Iterator[bool]:
+    """Prepare and do something again and again, killed one step later each time.
+
+    Yields:
+        Whether it was killed; the last time it was not.
+    """
+    for step in range(1, MOST_STEPS):
+        was_killed = killed_before(step, prepare(), late_in)
+        yield was_killed
+        if not was_killed:
+            return
+    pytest.fail("it never came to its end")
+
+
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.slow
-def test_recreating(spool: Path, is_late: bool) -> None:
-    """After a kill at any step, an entry made meanwhile is there, and nothing is left over."""
+def test_recreating_killed_at_any_step_loses_no_entry_and_leaves_nothing(
+    spool: Path, is_late: bool
+) -> None:
+    def recreate() -> None:
+        recreate_directory(look(str(spool), to_recreate=True), accept_occupants=False)
+
     messages = set()
-    for step in range(1, MOST_STEPS):
-        was_killed = killed_before(
-            step,
-            lambda: recreate_directory(look(str(spool), to_recreate=True), accept_occupants=False),
-            spool if is_late else None,
-        )
+    for was_killed in kill_at_each_step(lambda: recreate, spool if is_late else None):
         came_late = {path.name for path in spool.parent.rglob(LATE)}
         messages |= put_in_order()
         assert os.listdir(spool.parent) == ["spool"]
         assert os.getxattr(spool, "user.note") == b"1"
         assert set(os.listdir(spool)) == came_late
         assert came_late <= {LATE}
+        assert was_killed or came_late == ({LATE} if is_late else set())
         (spool / LATE).unlink(missing_ok=True)
-        if not was_killed:
-            assert came_late == ({LATE} if is_late else set())
-            break
-    else:
-        pytest.fail("it never came to its end")
     assert messages == {
         (Action.RECREATE, AsideState.GONE),
         (Action.RECREATE, AsideState.INTERRUPTED),
@@ -123,25 +134,17 @@ def test_recreating(spool: Path, is_late: bool) -> None:
 
 @pytest.mark.parametrize("with_twin", [False, True])
 @pytest.mark.slow
-def test_putting_aside(spool: Path, with_twin: bool) -> None:
-    """After a kill at any step, the directory is at one of its two names and can be put back."""
+def test_what_is_killed_while_it_is_put_aside_can_be_put_back(spool: Path, with_twin: bool) -> None:
     (spool / "precious").touch()
     inode = spool.stat().st_ino
     messages = set()
-    for step in range(1, MOST_STEPS):
-        was_killed = killed_before(
-            step,
-            lambda: put_aside(look(str(spool), to_recreate=False), with_twin=with_twin),
-            None,
-        )
+    for _ in kill_at_each_step(
+        lambda: lambda: put_aside(look(str(spool), to_recreate=False), with_twin=with_twin)
+    ):
         messages |= put_in_order()
         assert os.listdir(spool.parent) == ["spool"]
         assert spool.stat().st_ino == inode
         assert os.listdir(spool) == ["precious"]
-        if not was_killed:
-            break
-    else:
-        pytest.fail("it never came to its end")
     assert (Action.ASIDE, AsideState.ASIDE) in messages
     assert (Action.ASIDE, AsideState.GONE) in messages
     assert ((Action.ASIDE, AsideState.INTERRUPTED) in messages) is with_twin
@@ -150,17 +153,21 @@ def test_putting_aside(spool: Path, with_twin: bool) -> None:
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("with_twin", [False, True])
 @pytest.mark.slow
-def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
-    """After a kill at any step of an undo, repeating the undo completes it."""
+def test_an_undo_killed_at_any_step_is_completed_by_the_next(
+    spool: Path, with_twin: bool, is_late: bool
+) -> None:
     (spool / "precious").touch()
     inode = spool.stat().st_ino
-    for step in range(1, MOST_STEPS):
-        done = put_aside(look(str(spool), to_recreate=False), with_twin=with_twin)
+    record_id = ""
 
-        def put_back(record_id: str = done.record.id) -> None:
-            undo(record_id)
+    def put_aside_first() -> Callable[[], object]:
+        nonlocal record_id
+        record = put_aside(look(str(spool), to_recreate=False), with_twin=with_twin).record
+        record_id = record.id
+        return lambda: undo(record.id)
 
-        was_killed = killed_before(step, put_back, spool if is_late and with_twin else None)
+    late_in = spool if is_late and with_twin else None
+    for was_killed in kill_at_each_step(put_aside_first, late_in):
         came_late = {path.name for path in spool.parent.rglob(LATE)}
         if not was_killed:
             with pytest.raises(BadInput, match="There is no record"):
@@ -169,7 +176,7 @@ def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
             with pytest.raises(Refused, match="no longer empty"):
                 undo(done.record.id)
             (spool / LATE).rename(spool.parent / "saved")
-            undo(done.record.id)
+            undo(record_id)
             (spool.parent / "saved").rename(spool / LATE)
         else:
             put_in_order()
@@ -177,7 +184,3 @@ def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
         assert spool.stat().st_ino == inode
         assert set(os.listdir(spool)) == {"precious", *came_late}
         (spool / LATE).unlink(missing_ok=True)
-        if not was_killed:
-            break
-    else:
-        pytest.fail("it never came to its end")

@@ -26,7 +26,8 @@ def steps(name: str, options: Options, output: bool = False) -> tuple[Step, ...]
 
 def words(text: str) -> tuple[str, ...]:
     """Split a command line at blanks; T is the target."""
-    return tuple(TARGET if word == "T" else word for word in text.split())
+    names = {"T": TARGET, "T/": f"{TARGET}/"}
+    return tuple(names.get(word, word) for word in text.split())
 
 
 OLD_LOGS = Filters(name_glob="*.log", min_size_bytes=1024, modified_before_s=1700000000)
@@ -117,13 +118,7 @@ LOG_TESTS = "! -type d -name *.log -type f -size +1023c ! -newermt @1700000000"
     ],
 )
 def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> None:
-    lines = tuple(
-        tuple(
-            tuple(f"{TARGET}/" if word == "T/" else word for word in words(argv))
-            for argv in step.split(" | ")
-        )
-        for step in expected
-    )
+    lines = tuple(tuple(words(argv) for argv in step.split(" | ")) for step in expected)
     assert steps(name, options) == lines
 
 
@@ -151,10 +146,7 @@ def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> 
     ],
 )
 def test_this_is_what_runs_when_the_output_counts(name: str, expected: list[str]) -> None:
-    argvs = tuple(
-        tuple(f"{TARGET}/" if word == "T/" else word for word in words(argv)) for argv in expected
-    )
-    assert flatten(steps(name, Options(), output=True)) == argvs
+    assert flatten(steps(name, Options(), output=True)) == tuple(map(words, expected))
 
 
 @pytest.mark.parametrize("keep_root", [False, True])

@@ -19,18 +19,22 @@ from tui_fs.tracing.syscalls import SYSCALLS
 ENVIRONMENT = {"LC_ALL": "C", "PWD": "/"}
 
 
-def traced(argv: list[str], only: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> Counts:
-    """Run a command under kernel counters of these calls; closing each takes the kernel 40 ms."""
-    needs_kernel_counters()
-    monkeypatch.setattr(perf, "SYSCALLS", {name: SYSCALLS[name] for name in only})
-    # The shell waits for a line, and then becomes the command
-    waiting = subprocess.Popen(
+def started(argv: list[str]) -> "subprocess.Popen[bytes]":
+    """Start a shell that waits for a line, and then becomes the command."""
+    return subprocess.Popen(
         ["/bin/sh", "-c", 'read _; exec "$@"', "sh", *argv],
         stdin=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd="/",
         env=ENVIRONMENT,
     )
+
+
+def traced(argv: list[str], only: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> Counts:
+    """Run a command under kernel counters of these calls; closing each takes the kernel 40 ms."""
+    needs_kernel_counters()
+    monkeypatch.setattr(perf, "SYSCALLS", {name: SYSCALLS[name] for name in only})
+    waiting = started(argv)
     counters = PerfCounters(find_tracefs())
     try:
         counters.attach(waiting.pid)
@@ -86,11 +90,7 @@ def test_what_has_ended_is_counted_but_not_read_again(
     monkeypatch.setattr("tui_fs.tracing.perf.os.read", noted)
     for _ in range(2):
         plant(tmp_path / "t")
-        waiting = subprocess.Popen(
-            ["/bin/sh", "-c", 'read _; exec /bin/rm -rf -- "$1"', "sh", str(tmp_path / "t")],
-            stdin=subprocess.PIPE,
-            env=ENVIRONMENT,
-        )
+        waiting = started(["/bin/rm", "-rf", "--", str(tmp_path / "t")])
         counters.attach(waiting.pid)
         waiting.communicate(b"\n")
         read.clear()
