@@ -1,7 +1,8 @@
 """The browser: moving, marking, querying the survey, returning."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -64,20 +65,19 @@ class Browsing:
         return TreeSurvey.begun[-1]
 
 
-async def browse(act: Callable[[Browsing], object], imported: str | None = None) -> None:
-    """Open the browser and do something there."""
+@asynccontextmanager
+async def browsing(imported: str | None = None) -> AsyncIterator[Browsing]:
+    """Open the browser on the spool directory."""
     screen = BrowserScreen(SPOOL, Settings(interval_s=0), imported)
     async with Host(screen).run_test(size=(80, 24), notifications=True) as pilot:
-        browsing = Browsing(pilot, screen)
-        await browsing.sees("maildrop/")
-        result = act(browsing)
-        assert hasattr(result, "__await__")
-        await result
+        browser = Browsing(pilot, screen)
+        await browser.sees("maildrop/")
+        yield browser
 
 
 @pytest.mark.slow
 async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         for key in (None, "t"):
             await browser.press("u", *([key] if key else []))
             rows = browser.pilot.app.screen.query_one(BarTable)
@@ -88,12 +88,10 @@ async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
             assert len(browser.marked) == 1
             assert browser.marked[0].endswith(keys[0])
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_entering_and_leaving_asks_the_same_survey() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("j", "enter")
         await browser.sees("two/")
         await browser.press("h")
@@ -102,43 +100,35 @@ async def test_entering_and_leaving_asks_the_same_survey() -> None:
         assert len(TreeSurvey.begun) == 1
         assert browser.survey.asked == [f"show {SPOOL}", f"show {SESSIONS}", f"show {SPOOL}"]
 
-    await browse(act)
-
 
 async def test_going_above_the_surveyed_directory_surveys_the_one_above() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("h")
         await browser.sees("spool/")
         first, second = TreeSurvey.begun
         assert first.is_stopped
         assert second.paths == ("/srv",)
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_what_a_survey_leaves_out_is_surveyed_when_entered() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("j", "j", "enter")
         await browser.pilot.pause()
         assert TreeSurvey.begun[-1].paths == ("/srv/spool/a[",)
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_only_directories_are_marked() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         shown = await browser.press("G", "space")
         assert "Only directories" in shown
         assert browser.marked == ()
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_marks_stay_elsewhere_and_go_at_a_key() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("j", "enter")
         await browser.sees("two/")
         await browser.press("space")
@@ -148,12 +138,10 @@ async def test_marks_stay_elsewhere_and_go_at_a_key() -> None:
         await browser.press("u")
         assert browser.marked == ()
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_no_mark_inside_a_mark() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("j", "space", "k", "enter")
         await browser.sees("two/")
         assert "is inside it" in await browser.press("space")
@@ -163,23 +151,19 @@ async def test_no_mark_inside_a_mark() -> None:
         assert "It contains 1 marked directory" in await browser.press("space")
         assert browser.marked == (SESSIONS,)
 
-    await browse(act)
-
 
 async def test_all_of_a_name_are_marked() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("N")
         await browser.sees("2 directories named maildrop")
         assert browser.survey.asked[-1] == "name maildrop"
         assert browser.marked == CACHES
         assert "2 marked · the preview counts them" in await browser.press()
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_d_previews_the_marked_directories_or_else_the_highlighted_one() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("d")
         assert isinstance(preview := browser.pilot.app.screen, PreviewScreen)
         assert preview._paths == (MAILDROP,)
@@ -190,11 +174,9 @@ async def test_d_previews_the_marked_directories_or_else_the_highlighted_one() -
         await browser.press("d")
         assert seen == [CACHES]
 
-    await browse(act)
-
 
 async def test_coming_back_without_a_new_job_counts_nothing_again() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         browser.survey.count_on(finished=False)
         await browser.sees("counting")
         await browser.press("d")
@@ -204,12 +186,10 @@ async def test_coming_back_without_a_new_job_counts_nothing_again() -> None:
         assert first.asked[-1] == "resume"
         assert not first.is_stopped
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_coming_back_after_a_job_counts_again_and_drops_marks_of_what_is_gone() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("space", "J")
         folder = Path("jobs/7f3a99")
         folder.mkdir(parents=True, mode=0o700)
@@ -220,12 +200,10 @@ async def test_coming_back_after_a_job_counts_again_and_drops_marks_of_what_is_g
         assert len(TreeSurvey.begun) == 2
         assert browser.marked == ()  # /srv/spool is nowhere on this machine
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_imported_survey_is_read_only() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing("export.json") as browser:
         assert "imported, read-only" in await browser.press()
         assert browser.survey.imported == "export.json"
         assert browser.survey.paths == ()
@@ -236,12 +214,10 @@ async def test_imported_survey_is_read_only() -> None:
         assert "top directory of" in await browser.press("h")
         assert len(TreeSurvey.begun) == 1
 
-    await browse(act, "export.json")
-
 
 @pytest.mark.slow
 async def test_the_ranking_jumps_and_marks() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("t")
         assert isinstance(browser.pilot.app.screen, RankingScreen)
         await browser.sees("sessions/one/cache/")
@@ -253,11 +229,9 @@ async def test_the_ranking_jumps_and_marks() -> None:
         assert browser.survey.asked[-1] == "show /srv/spool/sessions/one"
         assert browser.screen.path == "/srv/spool/sessions/one"
 
-    await browse(act)
-
 
 async def test_a_ranking_that_is_being_closed_shows_no_further_update() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("t")
         ranking = browser.pilot.app.screen
         assert isinstance(ranking, RankingScreen)
@@ -268,12 +242,10 @@ async def test_a_ranking_that_is_being_closed_shows_no_further_update() -> None:
         await left
         await browser.sees("maildrop/")
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_the_surveyed_directory_itself_is_jumped_to() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("j", "enter", "t")
         await browser.sees("./")
         await browser.press("G", "enter")
@@ -281,12 +253,10 @@ async def test_the_surveyed_directory_itself_is_jumped_to() -> None:
         assert browser.screen.path == SPOOL
         assert len(TreeSurvey.begun) == 1
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_findings_jump_and_mark_groups() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("tab")
         assert isinstance(browser.pilot.app.screen, FindingsScreen)
         assert "Only a group" in await browser.press("space")
@@ -297,12 +267,10 @@ async def test_findings_jump_and_mark_groups() -> None:
         await browser.sees("maildrop/")
         assert "›     1,204,113" in await browser.press()
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_the_screens_beside_go_on_while_it_counts() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         browser.survey.count_on(finished=False)
         await browser.press("tab")
         await browser.sees("~ so far")
@@ -310,11 +278,9 @@ async def test_the_screens_beside_go_on_while_it_counts() -> None:
         await browser.pilot.pause(0.1)
         assert "~ so far" not in await browser.press()
 
-    await browse(act)
-
 
 async def test_messages_of_an_earlier_survey_are_ignored() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         first = browser.survey
         await browser.press("r")
         await browser.sees("maildrop/")
@@ -325,8 +291,6 @@ async def test_messages_of_an_earlier_survey_are_ignored() -> None:
         await browser.pilot.pause()
         assert "maildrop/" in await browser.press()
         assert browser.screen.client.survey is not late.survey
-
-    await browse(act)
 
 
 @pytest.mark.parametrize(
@@ -340,16 +304,14 @@ async def test_messages_of_an_earlier_survey_are_ignored() -> None:
     ],
 )
 async def test_the_path_to_type_begins_with_what_leads_there(path: str, begins: str) -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         browser.screen.query_one(Prompts).ask_for_path(path)
         assert browser.screen.query_one("#path-input", Input).value == begins
-
-    await browse(act)
 
 
 @pytest.mark.slow
 async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         for key, letter in (("slash", "/"), ("d", "d"), ("r", "r"), ("o", "o")):
             browser.pilot.app.post_message(events.Key(key, letter))
         await browser.press("enter")
@@ -358,8 +320,6 @@ async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> Non
         assert "sessions/" not in shown
         await browser.press("o", "slash", "o")
         assert browser.screen.query_one("#path-input").value.endswith("/o")  # type: ignore
-
-    await browse(act)
 
 
 @pytest.mark.slow
@@ -374,7 +334,7 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
     monkeypatch.setattr("os.path.islink", islink)
     monkeypatch.setattr("tui_fs.screens.browser.screen._PATIENCE_S", 0.1)
 
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         await browser.press("o")
         browser.screen.query_one("#path-input").value = "/net/dead"  # type: ignore
         await browser.pilot.press("enter")
@@ -387,12 +347,10 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
         assert "symbolic link" not in screen_text(browser.pilot.app)
         assert browser.screen.path == "/srv/spool/sessions"
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_counts_that_come_before_a_screen_is_composed_wait_for_it() -> None:
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         for opened in (browser.screen.action_findings, browser.screen.action_ranking):
             opened()
             update = browser.screen.client.last_update
@@ -404,8 +362,6 @@ async def test_counts_that_come_before_a_screen_is_composed_wait_for_it() -> Non
             assert browser.pilot.app.screen is not browser.screen
             await browser.press("escape")
 
-    await browse(act)
-
 
 @pytest.mark.slow
 async def test_no_single_key_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,9 +371,7 @@ async def test_no_single_key_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_fs.screens.preview.start", start)
     bound = [key for binding in BrowserScreen.BINDINGS for key in binding.key.split(",")]  # type: ignore
 
-    async def act(browser: Browsing) -> None:
+    async with browsing() as browser:
         for key in (*bound, "space", "D", "x", "delete"):
             if key != "q":
                 await browser.press(key, "enter", "escape", "escape")
-
-    await browse(act)
