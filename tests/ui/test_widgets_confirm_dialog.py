@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from rich.text import Text
@@ -24,18 +25,12 @@ class Clock:
 
 
 class DialogApp(App[None]):
+    """An app that shows dialogs, and their answers."""
+
     def __init__(self) -> None:
         super().__init__()
         self.answers: list[bool | None] = []
-
-    async def ask(
-        self, pilot: Pilot[None], dialog: ConfirmDialog, clock: Clock | None = None
-    ) -> None:
-        """Show a dialog, and with its clock wait until Enter counts."""
-        self.push_screen(dialog, self.answers.append)
-        await pilot.pause()
-        if clock is not None:
-            clock.now_s += IGNORED_ENTER_S
+        self.clock = Clock()
 
     def yes_is_disabled(self) -> bool:
         """Whether the dialog can be confirmed by its button."""
@@ -50,157 +45,142 @@ class DialogApp(App[None]):
         return "\n".join(lines)
 
 
-def dialog(word: str | None = None, clock: Callable[[], float] | None = None) -> ConfirmDialog:
+class Asked:
+    """The app and its pilot."""
+
+    def __init__(self, app: DialogApp, pilot: Pilot[None]) -> None:
+        self.app, self.pilot = app, pilot
+
+    async def ask(self, dialog: ConfirmDialog) -> None:
+        """Show a dialog."""
+        self.app.push_screen(dialog, self.app.answers.append)
+        await self.pilot.pause()
+
+    async def press(self, *keys: str) -> list[bool | None]:
+        """Press keys; return all answers so far."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+        return self.app.answers
+
+
+@asynccontextmanager
+async def asked(word: str | None = None, *, is_early: bool = False) -> AsyncIterator[Asked]:
+    """Ask for a confirmation, and wait until Enter counts."""
+    app = DialogApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        asked = Asked(app, pilot)
+        await asked.ask(dialog(word, app.clock))
+        app.clock.now_s += 0.0 if is_early else IGNORED_ENTER_S
+        yield asked
+
+
+def dialog(word: str | None, clock: Clock) -> ConfirmDialog:
     return ConfirmDialog(
         "Delete /var/spool?",
         ["1,204,113 files", Text("1 directory")],
         "This cannot be undone.",
         word,
-        clock=clock or Clock(),
+        clock=clock,
     )
 
 
 async def test_enter_alone_means_no() -> None:
-    app, clock = DialogApp(), Clock()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.ask(pilot, dialog(clock=clock), clock)
-        assert isinstance(app.focused, Button)
-        assert app.focused.id == "confirm-no"
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.answers == [False]
+    async with asked() as asking:
+        assert isinstance(asking.app.focused, Button)
+        assert asking.app.focused.id == "confirm-no"
+        assert await asking.press("enter") == [False]
 
 
 @pytest.mark.parametrize("key", ["tab", "right", "l", "left", "h", "shift+tab"])
 @pytest.mark.slow
 async def test_yes_needs_the_focus_moved_and_enter(key: str) -> None:
-    app, clock = DialogApp(), Clock()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.ask(pilot, dialog(clock=clock), clock)
-        await pilot.press(key)
-        assert app.answers == []
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.answers == [True]
+    async with asked() as asking:
+        assert await asking.press(key) == []
+        assert await asking.press("enter") == [True]
 
 
 @pytest.mark.slow
 async def test_no_single_key_confirms() -> None:
-    app, clock = DialogApp(), Clock()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.ask(pilot, dialog(clock=clock), clock)
-        await pilot.press("y", "Y", "d", "space", "delete", "up", "down")
-        await pilot.pause()
-        assert app.answers == []
+    async with asked() as asking:
+        assert await asking.press("y", "Y", "d", "space", "delete", "up", "down") == []
 
 
 @pytest.mark.slow
 async def test_an_early_enter_is_ignored() -> None:
-    app, clock = DialogApp(), Clock()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.ask(pilot, dialog(clock=clock))
-        await pilot.press("tab", "enter", "enter")
-        clock.now_s += IGNORED_ENTER_S - 0.01
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.answers == []
-        clock.now_s += 0.02
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.answers == [True]
+    async with asked(is_early=True) as asking:
+        await asking.press("tab", "enter", "enter")
+        asking.app.clock.now_s += IGNORED_ENTER_S - 0.01
+        assert await asking.press("enter") == []
+        asking.app.clock.now_s += 0.02
+        assert await asking.press("enter") == [True]
 
 
 async def test_an_early_enter_after_the_word_is_ignored() -> None:
-    app, clock = DialogApp(), Clock()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.ask(pilot, dialog("w", clock))
-        await pilot.press("w", "enter")
-        await pilot.pause()
-        assert app.answers == []
+    async with asked("w", is_early=True) as asking:
+        assert await asking.press("w", "enter") == []
 
 
 @pytest.mark.parametrize("word", [None, "spool"])
 @pytest.mark.slow
 async def test_escape_means_no_wherever_the_focus_is(word: str | None) -> None:
-    app = DialogApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        for keys in ((), ("tab",), ("tab", "tab")):
-            await app.ask(pilot, dialog(word))
-            await pilot.press(*keys, "escape")
-            await pilot.pause()
-        assert app.answers == [False, False, False]
+    async with asked(word) as asking:
+        await asking.press("escape")
+        for keys in (("tab",), ("tab", "tab")):
+            await asking.ask(dialog(word, asking.app.clock))
+            await asking.press(*keys, "escape")
+        assert asking.app.answers == [False, False, False]
 
 
 @pytest.mark.slow
 async def test_the_word_must_be_exact() -> None:
-    app, clock = DialogApp(), Clock()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.ask(pilot, dialog("hljk", clock), clock)
+    async with asked("hljk") as asking:
+        app = asking.app
         mismatch = app.screen.query_one("#confirm-mismatch", Static)
         assert isinstance(app.focused, Input)
-        await pilot.press("h", "l", "j", "enter")
-        await pilot.pause()
+        await asking.press("h", "l", "j", "enter")
         assert app.yes_is_disabled()
         assert str(mismatch.render()) == "does not match"
-        await pilot.press("K")
-        await pilot.pause()
+        await asking.press("K")
         assert app.yes_is_disabled()
         assert str(mismatch.render()) == ""
-        await pilot.press("backspace", "k")
-        await pilot.pause()
+        await asking.press("backspace", "k")
         assert not app.yes_is_disabled()
-        await pilot.press("x")
-        await pilot.pause()
+        await asking.press("x")
         assert app.yes_is_disabled()
-        await pilot.press("backspace", "enter")
-        await pilot.pause()
-        assert app.answers == [True]
+        assert await asking.press("backspace", "enter") == [True]
 
 
 async def test_without_the_word_the_focus_cannot_reach_yes() -> None:
-    app, clock = DialogApp(), Clock()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.ask(pilot, dialog("spool", clock), clock)
-        await pilot.press("tab")
+    async with asked("spool") as asking:
+        app = asking.app
+        await asking.press("tab")
         assert app.focused is app.screen.query_one("#confirm-no")
-        await pilot.click("#confirm-yes")
-        await pilot.press("right")
+        await asking.pilot.click("#confirm-yes")
+        assert await asking.press("right") == []
         assert app.focused is app.screen.query_one("#confirm-word")
-        assert app.answers == []
 
 
 @pytest.mark.slow
 async def test_the_right_word_frees_the_button() -> None:
-    app, clock = DialogApp(), Clock()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.ask(pilot, dialog("ok", clock), clock)
-        await pilot.press("o", "k", "tab", "right", "enter")
-        await pilot.pause()
-        assert app.answers == [True]
+    async with asked("ok") as asking:
+        assert await asking.press("o", "k", "tab", "right", "enter") == [True]
 
 
 @pytest.mark.parametrize("word", ["[red]", "a[/b]c", "漢字", "a b", "$x", "\\["])
 @pytest.mark.slow
 async def test_nothing_is_markup_and_any_word_can_be_typed(word: str) -> None:
-    app, clock = DialogApp(), Clock()
-    async with app.run_test(size=(80, 24)) as pilot:
-        odd = ConfirmDialog(
-            f"title {word}",
-            [f"line {word}"],
-            f"gone {word}",
-            word,
-            yes_label=f"yes {word}",
-            no_label=f"no {word}",
-            clock=clock,
-        )
-        await app.ask(pilot, odd, clock)
+    async with asked() as asking:
+        labels = (f"title {word}", f"line {word}", f"gone {word}", f"yes {word}", f"no {word}")
+        title, line, gone, yes, no = labels
+        app = asking.app
+        odd = ConfirmDialog(title, [line], gone, word, yes_label=yes, no_label=no, clock=app.clock)
+        await asking.ask(odd)
+        app.clock.now_s += IGNORED_ENTER_S
         shown = app.shown()
-        for text in (f"title {word}", f"line {word}", f"gone {word}", f"no {word}", f"yes {word}"):
-            assert text in shown
+        assert [label for label in labels if label not in shown] == []
         assert f"type {word} to confirm" in shown
-        await pilot.press(*("space" if key == " " else key for key in word), "enter")
-        await pilot.pause()
-        assert app.answers == [True]
+        keys = ["space" if key == " " else key for key in word]
+        assert await asking.press(*keys, "enter") == [True]
 
 
 def test_spaces_that_one_would_not_see_are_shown() -> None:
@@ -210,28 +190,24 @@ def test_spaces_that_one_would_not_see_are_shown() -> None:
 
 
 async def test_a_pasted_control_character_is_refused() -> None:
-    app = DialogApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.ask(pilot, dialog("spool"))
-        word = app.screen.query_one("#confirm-word", Input)
+    async with asked("spool") as asking:
+        word = asking.app.screen.query_one("#confirm-word", Input)
         word.insert_text_at_cursor("\x1b[31m")
         assert word.value == ""
 
 
 @pytest.mark.slow
 async def test_a_long_path_is_wrapped_and_the_answer_stays_in_view() -> None:
-    app = DialogApp()
     path = "/" + "/".join(f"part{index:02}-漢字" for index in range(90))
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with asked() as asking:
         long = ConfirmDialog(path[:300], [path], "This cannot be undone.", "w" * 250)
-        await app.ask(pilot, long)
-        await pilot.pause()
-        shown = app.shown()
+        await asking.ask(long)
+        await asking.pilot.pause()
+        shown = asking.app.shown()
         for text in ("This cannot be undone.", "to confirm", "No, go back", "Delete"):
             assert text in shown
         squeezed = "".join(character for character in shown if character not in " \n│")
         assert path[:300] in squeezed
         assert "w" * 250 in squeezed
-        await pilot.press("tab", "down")
-        await pilot.pause()
-        assert app.screen.query_one("#confirm-text").scroll_offset.y == 1
+        await asking.press("tab", "down")
+        assert asking.app.screen.query_one("#confirm-text").scroll_offset.y == 1
