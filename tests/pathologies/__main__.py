@@ -1,22 +1,18 @@
-"""Make pathologies to examine, or show which of them the program finds.
+"""Make pathologies to examine.
 
 ``python -m tests.pathologies list``                  names all
 ``python -m tests.pathologies make NAME --dir DIR``   makes one in a new directory, and keeps it
-``python -m tests.pathologies show [NAME ...]``       prints a table of kinds and file systems
 """
 
 import argparse
 import contextlib
-import os
 import signal
-import sysconfig
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from tests.conftest import Cli
 from tests.filesystems import kind_of, unmount_below
 from tests.pathologies.case import Pathology, Scene
-from tests.pathologies.page import table
 from tests.pathologies.register import PATHOLOGIES
 
 
@@ -33,16 +29,11 @@ def main() -> None:
         "--filesystem",
         help="what a tree that brings a file system makes; otherwise that of DIR is used",
     )
-    show = commands.add_parser("show")
-    show.add_argument("names", metavar="NAME", nargs="*", default=[])
     parsed = parser.parse_args()
-    match parsed.command:
-        case "list":
-            _list()
-        case "make":
-            _make(parsed.name, parsed.dir, parsed.filesystem)
-        case _:
-            _show(parsed.names)
+    if parsed.command == "list":
+        _list()
+    else:
+        _make(parsed.name, parsed.dir, parsed.filesystem)
 
 
 def _list() -> None:
@@ -52,17 +43,16 @@ def _list() -> None:
         print(f"{case.name:{width}}  {case.severity.value:8}  {case.title} ({systems})")
 
 
-def _chosen(name: str) -> list[Pathology]:
-    """Return the tree of this name, else all of this kind, the simplest first."""
-    named = [case for case in PATHOLOGIES if case.name == name]
-    cases = named or [case for case in PATHOLOGIES if case.kind == name]
-    if not cases:
-        raise SystemExit(f"no pathology is called {name}; see: python -m tests.pathologies list")
-    return cases
+def _chosen(name: str) -> Pathology:
+    """Return the tree of this name, else the first of this kind."""
+    for case in (*PATHOLOGIES, *(replace(case, name=case.kind) for case in PATHOLOGIES)):
+        if case.name == name:
+            return case
+    raise SystemExit(f"no pathology is called {name}; see: python -m tests.pathologies list")
 
 
 def _make(name: str, directory: Path, filesystem: str | None) -> None:
-    case = _chosen(name)[0]
+    case = _chosen(name)
     directory.mkdir(exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix=f"{case.name}-", dir=directory))
     place.chmod(0o755)
@@ -79,16 +69,6 @@ def _make(name: str, directory: Path, filesystem: str | None) -> None:
         print("Ctrl-C ends its processes and mounts, and leaves the files.", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             signal.pause()
-
-
-def _show(names: list[str]) -> None:
-    cases = tuple(case for name in names for case in _chosen(name)) or PATHOLOGIES
-    with tempfile.TemporaryDirectory(prefix=f"tui-fs-scratch-{os.getpid()}-") as directory:
-        program = Path(sysconfig.get_path("scripts")) / "tui-fs"
-        state_home = Path(directory, "state")
-        os.environ["XDG_STATE_HOME"] = str(state_home)
-        for line in table(Cli(str(program), state_home), cases, Path(directory)):
-            print(line, flush=True)
 
 
 if __name__ == "__main__":

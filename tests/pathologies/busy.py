@@ -10,7 +10,7 @@ from tests.trees import flat
 
 MIB = 1 << 20
 _FILES_EACH = 5
-REFILLED_FILES = 20_000
+_REFILLED_FILES = 20_000
 _ONE = {"processes": exactly(1)}
 
 
@@ -60,10 +60,10 @@ def _deleted(scene: Scene, *, size_bytes: int) -> Made:
     return Made(tree, None, {"held_bytes": exactly(held_bytes)})
 
 
-def refilled(scene: Scene, files: int = REFILLED_FILES) -> Made:
+def _refilled(scene: Scene) -> Made:
     """Let a process make and remove names in a directory of many, all the time."""
     tree = scene.tree()
-    flat(tree / "spool", files)
+    flat(tree / "spool", _REFILLED_FILES)
     hold(scene, "refill", tree / "spool")
     return Made(tree, tree / "spool")
 
@@ -147,7 +147,7 @@ BUSY = (
         kind="refilled",
         severity=WARNING,
         title="a process that makes and removes names in a directory of 20,000",
-        make=refilled,
+        make=_refilled,
         filesystems=("ext4", "xfs", "btrfs", "tmpfs"),
         also=frozenset({"in-use"}),
         is_settled=False,

@@ -9,7 +9,7 @@ from tests.pathologies.shapes import beyond_path_max
 from tests.trees import flat
 from tui_fs.model.finding import Severity
 
-LONG_NAME_BYTES = 255
+_LONG_NAME_BYTES = 255
 _NEARLY_PATH_MAX_BYTES = 3_900
 _CROWD_FILES = 20_000
 
@@ -59,16 +59,11 @@ def _sort(word: str, severity: Severity, part: str, name: bytes, is_directory: b
     )
 
 
-def long_name(scene: Scene, name_bytes: int = LONG_NAME_BYTES) -> Made:
-    """Make a file with a name of this length."""
+def _long_name(scene: Scene) -> Made:
     tree = scene.tree()
     (tree / "held").mkdir()
-    Path(tree, "held", "n" * name_bytes).touch()
-    return Made(tree, None, {"longest_name_bytes": exactly(name_bytes)})
-
-
-def _nearly_path_max(scene: Scene) -> Made:
-    return beyond_path_max(scene, _NEARLY_PATH_MAX_BYTES)
+    Path(tree, "held", "n" * _LONG_NAME_BYTES).touch()
+    return Made(tree, None, {"longest_name_bytes": exactly(_LONG_NAME_BYTES)})
 
 
 NAMES = (
@@ -87,7 +82,7 @@ NAMES = (
         kind="long-names",
         severity=INFO,
         title="a name of 255 bytes",
-        make=long_name,
+        make=_long_name,
         filesystems=("ext4", "xfs", "btrfs", "tmpfs"),
     ),
     Pathology(
@@ -95,7 +90,7 @@ NAMES = (
         kind="long-names",
         severity=INFO,
         title="a path of 3,900 bytes",
-        make=_nearly_path_max,
+        make=partial(beyond_path_max, path_bytes=_NEARLY_PATH_MAX_BYTES),
         filesystems=("tmpfs",),
     ),
 )

@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.pathologies.case import INFO, WARNING, Made, Pathology, Scene, exactly
 from tests.trees import chain, flat
 
-FLAT_ENTRIES = 100_000
-SUBDIRECTORIES = 50_001
-DEEP_LEVELS = 1_000
+_FLAT_ENTRIES = 100_000
+_SUBDIRECTORIES = 50_001
+_DEEP_LEVELS = 1_000
 _EMPTIED_FILES = 60_000
 _LEFT_FILES = 7
 _GROUPS = 20
@@ -17,11 +17,11 @@ _FILES_IN_A_GROUP = 100
 _NESTED_FILES = 5
 
 
-def flat_tree(scene: Scene, entries: int = FLAT_ENTRIES) -> Made:
+def _flat_tree(scene: Scene) -> Made:
     """Make one directory of very many names, one level down."""
     tree = scene.tree()
-    flat(tree / "spool", entries)
-    return Made(tree, tree / "spool", _size_of(tree / "spool", entries))
+    flat(tree / "spool", _FLAT_ENTRIES)
+    return Made(tree, tree / "spool", _size_of(tree / "spool", _FLAT_ENTRIES))
 
 
 def emptied(scene: Scene, files: int = _EMPTIED_FILES, left: int = _LEFT_FILES) -> Made:
@@ -39,13 +39,13 @@ def emptied(scene: Scene, files: int = _EMPTIED_FILES, left: int = _LEFT_FILES) 
     return Made(tree, spool, _size_of(spool, left))
 
 
-def many_subdirectories(scene: Scene, number: int = SUBDIRECTORIES) -> Made:
+def _many_subdirectories(scene: Scene) -> Made:
     """Make one directory of very many directories."""
     tree = scene.tree()
     crowd = tree / "crowd"
-    make_subdirectories(crowd, number)
+    make_subdirectories(crowd, _SUBDIRECTORIES)
     (crowd / "a file").touch()
-    return Made(tree, crowd, {"subdirectories": exactly(number)})
+    return Made(tree, crowd, {"subdirectories": exactly(_SUBDIRECTORIES)})
 
 
 def make_subdirectories(directory: Path, number: int) -> None:
@@ -57,11 +57,11 @@ def make_subdirectories(directory: Path, number: int) -> None:
     os.close(descriptor)
 
 
-def deep(scene: Scene, levels: int = DEEP_LEVELS) -> Made:
+def _deep(scene: Scene) -> Made:
     """Make a chain of directories, its paths shorter than PATH_MAX."""
     tree = scene.tree()
-    chain(tree, levels)
-    return Made(tree, None, {"max_depth": exactly(levels)})
+    chain(tree, _DEEP_LEVELS)
+    return Made(tree, None, {"max_depth": exactly(_DEEP_LEVELS)})
 
 
 def beyond_path_max(scene: Scene, path_bytes: int = 4_096) -> Made:
@@ -106,7 +106,7 @@ SHAPES = (
         kind="flat",
         severity=WARNING,
         title="100,000 names in one directory",
-        make=flat_tree,
+        make=_flat_tree,
         filesystems=("ext4", "xfs", "tmpfs"),
     ),
     Pathology(
@@ -123,7 +123,7 @@ SHAPES = (
         kind="many-subdirectories",
         severity=WARNING,
         title="50,001 directories in one",
-        make=many_subdirectories,
+        make=_many_subdirectories,
         filesystems=("ext4", "btrfs", "tmpfs"),
     ),
     Pathology(
@@ -131,7 +131,7 @@ SHAPES = (
         kind="deep",
         severity=WARNING,
         title="a chain of 1,000 directories",
-        make=deep,
+        make=_deep,
         filesystems=("ext4", "xfs", "btrfs", "tmpfs"),
     ),
     Pathology(

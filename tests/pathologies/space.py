@@ -14,6 +14,7 @@ MIB = 1 << 20
 _BLOCK_BYTES = 4096
 _SMALL_FILES = 20_000
 _SPARSE_BYTES = 100 * MIB
+_PREALLOCATED_BYTES = 1 << 30
 _FRAGMENTS = 12_800
 _LINKED_INODES = 1_200
 _LINKED_BYTES = 64 * 1024
@@ -65,7 +66,7 @@ def space_low(scene: Scene, *, left_percent: float) -> Made:
     return Made(tree, None, {"available_bytes": range(max(0, available - MIB), available + MIB)})
 
 
-def small_files(scene: Scene) -> Made:
+def _small_files(scene: Scene) -> Made:
     """Make 20,000 files of one byte."""
     tree = scene.tree()
     (tree / "cache").mkdir()
@@ -80,25 +81,25 @@ def small_files(scene: Scene) -> Made:
     return Made(tree, None, {"waste_bytes": range(wasted - MIB, wasted + MIB)})
 
 
-def preallocated(scene: Scene, allocated_bytes: int = 1 << 30) -> Made:
+def _preallocated(scene: Scene) -> Made:
     """Make empty files with blocks behind their end: slack without the small files."""
     tree = scene.tree()
     for number in range(16):
         file = tree / f"file-{number:02}"
         file.touch()
-        length = str(allocated_bytes // 16)
+        length = str(_PREALLOCATED_BYTES // 16)
         subprocess.run(["fallocate", "--keep-size", "-l", length, file], check=True)
-    return Made(tree, None, {"waste_bytes": range(allocated_bytes, allocated_bytes + MIB)})
+    return Made(tree, None, {"waste_bytes": range(_PREALLOCATED_BYTES, _PREALLOCATED_BYTES + MIB)})
 
 
-def sparse(scene: Scene, size_bytes: int = _SPARSE_BYTES) -> Made:
+def _sparse(scene: Scene) -> Made:
     """Make a file with a large hole."""
     tree = scene.tree()
     (tree / "images").mkdir()
     file = tree / "images" / "disk.img"
     file.write_bytes(b"x" * _BLOCK_BYTES)
-    os.truncate(file, size_bytes)
-    return Made(tree, None, {"apparent_bytes": exactly(size_bytes)})
+    os.truncate(file, _SPARSE_BYTES)
+    return Made(tree, None, {"apparent_bytes": exactly(_SPARSE_BYTES)})
 
 
 def fragmented(scene: Scene, fragments: int = _FRAGMENTS) -> Made:
@@ -115,35 +116,35 @@ def fragmented(scene: Scene, fragments: int = _FRAGMENTS) -> Made:
     return Made(tree, file, {"extents": exactly(fragments)})
 
 
-def _linked(scene: Scene, inodes: int) -> Path:
+def _linked(scene: Scene) -> Path:
     tree = scene.tree()
     originals = tree / "daily.0"
     originals.mkdir()
-    for number in range(inodes):
+    for number in range(_LINKED_INODES):
         with (originals / f"file-{number:05}").open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, _LINKED_BYTES)
     return tree
 
 
-def hard_links(scene: Scene, inodes: int = _LINKED_INODES) -> Made:
+def _hard_links(scene: Scene) -> Made:
     """Make files with three names each, all of them in the tree."""
-    tree = _linked(scene, inodes)
+    tree = _linked(scene)
     for number in (1, 2):
         copy = ["cp", "-al", str(tree / "daily.0"), str(tree / f"daily.{number}")]
         subprocess.run(copy, check=True)
     numbers = {
-        "names": exactly(3 * inodes),
-        "inodes": exactly(inodes),
+        "names": exactly(3 * _LINKED_INODES),
+        "inodes": exactly(_LINKED_INODES),
         "linked_outside_bytes": exactly(0),
     }
     return Made(tree, None, numbers)
 
 
-def hard_links_outside(scene: Scene, inodes: int = _LINKED_INODES) -> Made:
+def _hard_links_outside(scene: Scene) -> Made:
     """Make files of 64 KiB that have a second name outside the tree."""
-    tree = _linked(scene, inodes)
+    tree = _linked(scene)
     subprocess.run(["cp", "-al", str(tree / "daily.0"), str(scene.place / "kept")], check=True)
-    return Made(tree, None, {"linked_outside_bytes": exactly(inodes * _LINKED_BYTES)})
+    return Made(tree, None, {"linked_outside_bytes": exactly(_LINKED_INODES * _LINKED_BYTES)})
 
 
 def _settle(tree: Path) -> None:
@@ -176,7 +177,7 @@ SPACE = (
         kind="small-file-waste",
         severity=INFO,
         title="20,000 files of one byte",
-        make=small_files,
+        make=_small_files,
         filesystems=("ext4", "xfs", "btrfs", "tmpfs"),
     ),
     Pathology(
@@ -184,7 +185,7 @@ SPACE = (
         kind="small-file-waste",
         severity=WARNING,
         title="1 GiB allocated for files of nothing",
-        make=preallocated,
+        make=_preallocated,
         filesystems=("ext4", "xfs"),
     ),
     Pathology(
@@ -192,7 +193,7 @@ SPACE = (
         kind="sparse",
         severity=INFO,
         title="a file of 100 MiB with 4 KiB in it",
-        make=sparse,
+        make=_sparse,
         filesystems=("ext4", "xfs", "btrfs", "tmpfs"),
     ),
     Pathology(
@@ -217,7 +218,7 @@ SPACE = (
         kind="hard-links",
         severity=INFO,
         title="1,200 files with three names each in the tree",
-        make=hard_links,
+        make=_hard_links,
         filesystems=("ext4", "xfs", "btrfs", "tmpfs"),
     ),
     Pathology(
@@ -225,7 +226,7 @@ SPACE = (
         kind="hard-links",
         severity=WARNING,
         title="1,200 files of 64 KiB with other names outside",
-        make=hard_links_outside,
+        make=_hard_links_outside,
         filesystems=("ext4", "xfs"),
     ),
 )

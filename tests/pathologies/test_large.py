@@ -2,13 +2,11 @@
 
 import os
 import resource
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.conftest import Cli
@@ -19,8 +17,7 @@ from tests.pathologies.grounds import Grounds
 from tests.pathologies.processes import hold
 from tests.pathologies.shapes import make_subdirectories
 from tests.trees import chain, flat, many_directories
-from tui_fs.model.errors import TuiFsError
-from tui_fs.model.survey import Survey
+from tests.unit.survey_trees import comb
 from tui_fs.survey.runner import Backend, SurveyRunner
 
 BACKENDS: tuple[Backend, ...] = ("scandir", "engine")
@@ -43,7 +40,7 @@ def spread(grounds: Grounds) -> Path:
     many_directories(tree / "small", 500, 20)
     flat(tree / "large", 30_000)
     (tree / "deep").mkdir()
-    _chain_with_sides(tree / "deep", 1_000)
+    comb(tree / "deep", 1_000)
     (tree / "linked").mkdir()
     for number in range(200):
         (tree / "linked" / f"file-{number}").write_bytes(b"x" * 5_000)
@@ -74,23 +71,13 @@ class TestDepth:
         # A chain with a directory on both sides at every level; to open each again by
         # the path from the top would take 400 million calls, longer than the deadline of `run`
         levels = 20_000
-        _chain_with_sides(tmpfs_place, levels)
+        comb(tmpfs_place, levels)
 
         report = cli.run("survey", "--json", "--", tmpfs_place).expect(0).object()
 
         assert report["complete"] is True
         assert report["directories"] == 3 * levels + 1
-        assert report["max_depth"] == levels
-
-    @pytest.mark.parametrize("backend", BACKENDS)
-    def test_counts_the_sides(self, tmpfs_place: Path, backend: Backend) -> None:
-        levels = 3_000
-        _chain_with_sides(tmpfs_place, levels)
-
-        survey = surveyed(tmpfs_place, backend)
-
-        assert survey.complete
-        assert survey.totals.directories == 3 * levels + 1
+        assert report["max_depth"] == levels + 1
 
 
 def test_counts_200_000_subdirectories(tmpfs_place: Path) -> None:
@@ -112,40 +99,6 @@ class TestBackends:
     @pytest.mark.parametrize("backend", BACKENDS)
     def test_they_count_what_find_and_du_count(self, spread: Path, backend: Backend) -> None:
         assert totals_of_survey(spread, backend) == totals_of_tools(spread)
-
-    @pytest.mark.parametrize("backend", BACKENDS)
-    def test_links_in_different_directories_count_once(
-        self, tmpfs_place: Path, backend: Backend
-    ) -> None:
-        tree = tmpfs_place / "tree"
-        make_subdirectories(tree, 60)
-        for number in range(100):
-            first = tree / "directory-000000" / f"file-{number}"
-            first.write_bytes(b"x" * 5_000)
-            for directory in range(1, 60):
-                os.link(first, tree / f"directory-{directory:06}" / f"file-{number}")
-            if number % 2:
-                os.link(first, tmpfs_place / f"file-{number}")
-
-        survey = surveyed(tree, backend)
-
-        assert survey.totals.files == 6_000
-        assert survey.inodes == 100 + 61
-        assert survey.freed_bytes_max == 100 * 8_192
-        assert survey.freed_bytes_min == 50 * 8_192
-
-    def test_the_death_of_the_engine_is_reported(self, spread: Path) -> None:
-        others = set(psutil.Process().children())
-        counting = SurveyRunner([str(spread)], interval_s=0.0, backend="engine").run()
-        assert not next(counting).finished
-        (engine,) = set(psutil.Process().children()) - others
-
-        engine.send_signal(signal.SIGKILL)
-        surveys: list[Survey] = []
-
-        with pytest.raises(TuiFsError):
-            surveys.extend(counting)
-        assert not any(survey.finished or survey.complete for survey in surveys)
 
     def test_few_descriptors_are_enough(self, spread: Path, cli: Cli) -> None:
         limited = cli.wrapped(after_shell(f"ulimit -n {_DESCRIPTORS}"))
@@ -204,15 +157,3 @@ class TestDisturbedTree:
         assert survey.finished
         assert survey.totals.files <= 40_000
         assert survey.totals.directories <= 2_001
-
-
-def _chain_with_sides(top: Path, levels: int) -> None:
-    """Make a chain of `m`, each with empty siblings `a` and `z`."""
-    descriptor = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
-    for _ in range(levels):
-        for name in ("a", "m", "z"):
-            os.mkdir(name, dir_fd=descriptor)
-        below = os.open("m", os.O_RDONLY | os.O_DIRECTORY, dir_fd=descriptor)
-        os.close(descriptor)
-        descriptor = below
-    os.close(descriptor)

@@ -9,9 +9,6 @@ from tests.pathologies.grounds import Grounds
 from tests.pathologies.looking import is_as_grave, made, survey_here, undeserved
 from tests.pathologies.near import NEAR
 
-# In these trees files are written while they are surveyed.
-_WRITTEN = frozenset({"refilled: a directory of 900 names"})
-
 
 @pytest.mark.parametrize("case", NEAR, ids=lambda case: case.name)
 def test_is_not_reported(case: Pathology, grounds: Grounds) -> None:
@@ -23,8 +20,7 @@ def test_is_not_reported(case: Pathology, grounds: Grounds) -> None:
         assert [
             finding for finding in of_kind if is_as_grave(finding.severity, case.severity)
         ] == []
-        if case.name not in _WRITTEN:
-            assert undeserved(case, findings) == []
+        assert undeserved(case, findings) == []
 
 
 def test_a_file_of_several_names_is_told_once(grounds: Grounds) -> None:

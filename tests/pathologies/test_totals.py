@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.filesystems import mount
-from tests.pathologies.case import Scene
 from tests.pathologies.counting import surveyed, totals_of_survey, totals_of_tools
 from tests.pathologies.grounds import FILESYSTEMS, TMPFS_OPTIONS, Grounds
-from tests.pathologies.register import PATHOLOGIES
 from tests.trees import flat, hostile_names
-from tui_fs.survey.runner import Backend, SurveyRunner
+from tui_fs.survey.runner import Backend
 
 _BACKENDS: tuple[Backend, ...] = ("scandir", "engine")
 
@@ -93,21 +91,6 @@ def test_leaves_out_what_is_bound_into_the_tree(grounds: Grounds) -> None:
     assert counted["apparent bytes"] <= expected["apparent bytes"]
 
 
-def test_counts_links_between_several_trees_once(grounds: Grounds) -> None:
-    place = grounds.directory_on("tmpfs")
-    for name in ("one", "two"):
-        (place / name).mkdir()
-        for number in range(100):
-            (place / name / f"file-{number}").write_bytes(b"x" * 4096)
-    for number in range(100):
-        os.link(place / "one" / f"file-{number}", place / "two" / f"again-{number}")
-
-    *_, survey = SurveyRunner([str(place / "one"), str(place / "two")]).run()
-
-    assert survey.totals.files == 300
-    assert survey.totals.allocated_bytes == survey.freed_bytes_min == 200 * 4096
-
-
 def test_counts_files_whose_sizes_together_are_beyond_64_bits(grounds: Grounds) -> None:
     # Sparse files of the largest size there is; anybody may make them in a tmpfs
     tree = grounds.directory_on("tmpfs")
@@ -135,20 +118,6 @@ def test_counts_files_of_strange_dates(grounds: Grounds) -> None:
     (largest, *_) = survey.largest
     assert survey.totals.files == 3
     assert largest.newest_s == max(dates_s)
-
-
-def test_groups_count_the_nested_ones_once(grounds: Grounds) -> None:
-    (case,) = (case for case in PATHOLOGIES if case.name == "group")
-    made = case.make(Scene(grounds.directory_on("tmpfs"), "tmpfs"))
-
-    group = next(g for g in surveyed(made.tree).groups if g.name == "node_modules")
-
-    assert group.directories == 20
-    # In each: 100 files, a package, and in that one `node_modules` of 5 files.
-    assert group.totals.files == 20 * 105
-    assert group.totals.directories == 20 * 3
-    assert all(path.endswith("/node_modules") for path in group.paths)
-    assert not any("node_modules/" in path for path in group.paths)
 
 
 def test_a_group_of_hard_links_counts_bytes_once(grounds: Grounds) -> None:
