@@ -27,7 +27,8 @@ NAMES = (
     .filter(lambda name: name not in (b".", b".."))
 )
 LEAVES = st.one_of(
-    st.sampled_from([0, 1, 4095, 4096, 100_000]), st.sampled_from(["symlink", "fifo", "link"])
+    st.sampled_from([0, 1, 4095, 4096, 100_000]),
+    st.sampled_from(["symlink", "fifo", "link", "inside"]),
 )
 TREES: st.SearchStrategy[Tree] = st.dictionaries(
     NAMES,
@@ -38,31 +39,35 @@ TREES: st.SearchStrategy[Tree] = st.dictionaries(
 
 @contextmanager
 def grown(tree: Tree) -> Iterator[bytes]:
-    """Make a tree; "link" is a further name of one file outside the tree."""
+    """Make a tree; "link" is a name of one file outside the tree, "inside" of one in it."""
     with tempfile.TemporaryDirectory() as directory:
+        above = os.fsencode(directory)
+        links = {"link": os.path.join(above, b"outside")}
         Path(directory, "outside").write_bytes(b"x" * 9000)
-        root = os.path.join(os.fsencode(directory), b"root")
-        os.mkdir(root)
-        _grow(root, tree, os.path.join(os.fsencode(directory), b"outside"))
-        yield root
+        _grow(os.path.join(above, b"root"), tree, links)
+        yield os.path.join(above, b"root")
 
 
-def _grow(directory: bytes, tree: Tree, outside: bytes) -> None:
+def _grow(directory: bytes, tree: Tree, links: dict[str, bytes]) -> None:
+    os.mkdir(directory)
     for name, content in tree.items():
         path = os.path.join(directory, name)
         match content:
             case dict():
-                os.mkdir(path)
-                _grow(path, content, outside)
+                _grow(path, content, links)
             case int():
                 with open(path, "wb") as file:
                     file.write(b"x" * content)
+                os.utime(path, (1_600_000_000 + content, 1_600_000_000 + content))
             case "symlink":
                 os.symlink(directory, path)
             case "fifo":
                 os.mkfifo(path)
-            case "link":
-                os.link(outside, path)
+            case "inside" if "inside" not in links:
+                Path(os.fsdecode(path)).write_bytes(b"y" * 5000)
+                links["inside"] = path
+            case _:
+                os.link(links[content], path)
 
 
 @dataclass

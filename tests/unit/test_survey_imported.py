@@ -5,15 +5,14 @@ import io
 import os
 import select
 import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.import_files import last, listing, tree_file, written
+from tests.unit.survey_trees import TREES, Tree, grown
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import EntryKind, Totals
 from tui_fs.survey import imported
@@ -31,60 +30,21 @@ SAME = [
     "unreadable", "finished",
 ]  # fmt: skip
 """Fields of a survey that an export keeps."""
-NAMES = (
-    st.one_of(st.binary(min_size=1, max_size=12), st.text(min_size=1, max_size=6).map(str.encode))
-    .map(lambda name: name.replace(b"/", b"-").replace(b"\0", b"-"))
-    .filter(lambda name: name not in (b".", b".."))
-)
-LEAVES = st.sampled_from([0, 1, 4095, 100_000, "symlink", "fifo", "inside", "outside"])
-TREES = st.dictionaries(
-    NAMES,
-    st.recursive(LEAVES, lambda below: st.dictionaries(NAMES, below, max_size=5), max_leaves=12),
-    max_size=6,
-)
-
-
-def grow(directory: bytes, tree: dict[bytes, Any], shared: bytes, outside: bytes) -> None:
-    """Make a tree; "inside" is one more name of a file in it, "outside" of one that is not."""
-    for name, content in tree.items():
-        path = os.path.join(directory, name)
-        match content:
-            case dict():
-                os.mkdir(path)
-                grow(path, content, shared, outside)
-            case int():
-                with open(path, "wb") as file:
-                    file.write(b"x" * content)
-                    os.utime(path, (1_600_000_000 + content, 1_600_000_000 + content))
-            case "symlink":
-                os.symlink(b"/nowhere", path)
-            case "fifo":
-                os.mkfifo(path)
-            case "inside":
-                os.link(shared, path)
-            case "outside":
-                os.link(outside, path)
 
 
 @given(TREES, st.booleans())
 @settings(max_examples=60)
 @pytest.mark.slow
-def test_export_and_import_keep_what_was_counted(tree: dict[bytes, Any], compressed: bool) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        top = os.path.join(place, "top")
-        os.mkdir(top)
-        shared, outside = os.path.join(top, "shared"), os.path.join(place, "outside")
-        for path in (shared, outside):
-            with open(path, "wb") as file:
-                file.write(b"y" * 5_000)
-        grow(os.fsencode(top), {b"tree": tree}, os.fsencode(shared), os.fsencode(outside))
+def test_export_and_import_keep_what_was_counted(tree: Tree, compressed: bool) -> None:
+    with grown(tree) as root:
         os.sync()
+        top = os.fsdecode(root)
         counting = SurveyRunner([top], checks_surroundings=False)
         *_, counted = counting.run()
         output = io.BytesIO()
         NcduExport(top, output).run("tui-fs", "0", 1)
         data = gzip.compress(output.getvalue()) if compressed else output.getvalue()
-        survey = ImportedSurvey(written(Path(place), data))
+        survey = ImportedSurvey(written(Path(top).parent, data))
         result = last(survey)
     for field in SAME:
         assert getattr(result, field) == getattr(counted, field), field
