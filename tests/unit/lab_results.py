@@ -1,6 +1,7 @@
 """Runs of the lab, made by hand."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tui_fs.lab.experiment import (
     BarsView,
@@ -16,7 +17,6 @@ from tui_fs.lab.experiment import (
     Setting,
     Step,
     TableView,
-    Verdict,
     View,
     judged,
 )
@@ -56,27 +56,68 @@ def plan(key: str, title: str = "", entries: int = 10_001, **others: object) -> 
     return StepPlan(key=key, title=title or key, entries=entries, **values)  # type: ignore[arg-type]
 
 
-def steps_of(experiment: Experiment, scale: Scale, setting: Setting) -> dict[str, tuple[Step, int]]:
+def all_tools(experiment: Experiment) -> Setting:
+    """Return a machine with all tools of an experiment."""
+    tools = {name: f"/usr/bin/{name}" for name in experiment.tools}
+    return Setting(tools, is_root=True, processors=2)
+
+
+def steps_of(experiment: Experiment, scale: Scale) -> dict[str, tuple[Step, int]]:
     """Return the steps of an experiment by key, each with the entries of its tree."""
     return {
         step.key: (step, trial.tree.entries if trial.tree else 0)
-        for trial in experiment.trials(scale, setting)
+        for trial in experiment.trials(scale, all_tools(experiment))
         for step in trial.steps
     }
 
 
-def plans_of(experiment: Experiment, scale: Scale, setting: Setting) -> list[StepPlan]:
+def plans_of(experiment: Experiment, scale: Scale) -> list[StepPlan]:
     """Return the steps of an experiment as they will be done."""
     return [
         plan(key, step.title, entries, series=step.series, x=step.x, share=step.share)
-        for key, (step, entries) in steps_of(experiment, scale, setting).items()
+        for key, (step, entries) in steps_of(experiment, scale).items()
     ]
 
 
-def claim_of(experiment: Experiment, beginning: str) -> Claim:
-    """Return the one claim of an experiment whose text begins so."""
+def run_with(
+    experiment: Experiment,
+    scale: Scale = Scale.SMALL,
+    *,
+    seconds: Mapping[str, Sequence[float | Run]] | None = None,
+    outputs: Mapping[str, str] | None = None,
+    calls: Mapping[str, Mapping[str, int | CallCount]] | None = None,
+    left: Mapping[str, FileState] | None = None,
+    failed: Mapping[str, str] | None = None,
+    processors: int = 2,
+) -> Results:
+    """Return a run of an experiment with these figures and no others."""
+    outputs = outputs or {}
+    runs = {
+        key: [run if isinstance(run, Run) else run_of(run, outputs.get(key, "")) for run in values]
+        for key, values in {**dict.fromkeys(outputs, (0.001,)), **(seconds or {})}.items()
+    }
+    counts = {
+        key: {
+            name: count if isinstance(count, CallCount) else CallCount(count)
+            for name, count in counted.items()
+        }
+        for key, counted in (calls or {}).items()
+    }
+    return results_of(
+        plans_of(experiment, scale),
+        runs,
+        calls=counts,
+        left=left,
+        failed=failed,
+        scale=scale.value,
+        machine=replace(MACHINE, processors=processors),
+    )
+
+
+def judgement_of(experiment: Experiment, beginning: str, results: Results) -> Judgement:
+    """Return the judgement on the one claim of an experiment whose text begins so."""
     (claim,) = (claim for claim in experiment.claims if claim.text.startswith(beginning))
-    return claim
+    return claim.judged(results)
 
 
 def run_of(seconds: float, output: str = "") -> Run:
@@ -183,8 +224,3 @@ def full_results(machine: Machine = MACHINE, notes: Sequence[str] = ("A note.",)
         "rsync-1000": {"unlink": CallCount(1_000, 0, 0.04), "lstat": CallCount(1_004, 2, 0.01)},
     }
     return results_of(plans, seconds, calls=calls, notes=notes, machine=machine)
-
-
-def judged_verdicts() -> tuple[Verdict, ...]:
-    """Return the verdicts of that experiment's claims on that run."""
-    return Verdict.HOLDS, Verdict.DOES_NOT, Verdict.UNTESTED

@@ -1,13 +1,14 @@
 """exec-vs-xargs: what is done at each scale, the text's tables, and the verdicts."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Claim, Counting, Scale, Setting, Step, Verdict
+from tui_fs.lab.experiment import Counting, Scale, Step, Verdict
 from tui_fs.lab.experiments.exec_vs_xargs import (
     BATCHES,
     COMMAND_BYTES,
@@ -16,16 +17,12 @@ from tui_fs.lab.experiments.exec_vs_xargs import (
     WHOLE,
     fitting,
 )
-from tui_fs.lab.results import (
-    Results,
-)
 from tui_fs.lab.tree_generators import Flat
 from tui_fs.model.calls import CallCount
 
 Counts = dict[str, dict[str, CallCount]]
 
 TEXT_FILES = 200_000
-SETTING = Setting({"file": "/usr/bin/file"}, is_root=True, processors=2)
 
 
 def seconds(name: str) -> float:
@@ -49,37 +46,15 @@ def published_counts(files: int) -> Counts:
     return {"exec-name": scaled, "batches": batches}
 
 
-def results_of(
-    scale: Scale = Scale.PUBLISHED,
-    counts: Counts | None = None,
-    times: dict[str, float] | None = None,
-    printed: dict[str, str] | None = None,
-) -> Results:
-    """Return a run of the experiment with these figures and no others; seconds are of the whole."""
-    plans = lab_results.plans_of(EXPERIMENT, scale, SETTING)
-    shares = {plan.key: plan.share for plan in plans}
-    runs = {
-        **{key: [lab_results.run_of(value * shares[key])] for key, value in (times or {}).items()},
-        **{key: [lab_results.run_of(0.001, text)] for key, text in (printed or {}).items()},
-    }
-    return lab_results.results_of(plans, runs, calls=counts, scale=scale.value)
-
-
-def claim(beginning: str) -> Claim:
-    return lab_results.claim_of(EXPERIMENT, beginning)
-
-
 def steps_of(scale: Scale) -> dict[str, tuple[Step, int]]:
     """Return the steps by key, each with the files of its tree."""
-    steps = lab_results.steps_of(EXPERIMENT, scale, SETTING)
+    steps = lab_results.steps_of(EXPERIMENT, scale)
     return {key: (step, entries - 1) for key, (step, entries) in steps.items()}
 
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_a_share_is_what_the_part_is_of_the_whole(scale: Scale) -> None:
-    trials = EXPERIMENT.trials(scale, SETTING)
     steps = steps_of(scale)
-    assert len(steps) == sum(len(trial.steps) for trial in trials)
     for key in ("exec-path", "exec-name", "exec-name-again", "xargs-1", "rm-each"):
         step, files = steps[key]
         assert files == PART[scale]
@@ -146,64 +121,18 @@ def test_times_decide(beginning: str, key: str, other: float) -> None:
     assert judge(results_of(times={**SECONDS, key: other})).verdict is Verdict.DOES_NOT
 
 
-@pytest.mark.parametrize("scale", list(Scale))
-def test_the_texts_counts_bear_it_out(scale: Scale) -> None:
-    results = results_of(scale, published_counts(PART[scale]))
-    for beginning in ("xargs starts one", "No call takes as much", "A process for each file"):
-        judgement = claim(beginning).judged(results)
-        assert judgement.verdict is Verdict.HOLDS, beginning
-    here = claim("A process for each file").judged(results).here
-    assert here == "79.1 one by one, 2.5 in batches"
-
-
-@pytest.mark.parametrize(
-    ("beginning", "key", "name", "count"),
-    [
-        ("xargs starts one", "batches", "execve", CallCount(14)),
-        ("No call takes as much", "batches", "wait4", CallCount(16, 2, 0.0001)),
-        ("No call takes as much", "exec-name", "wait4", CallCount(200_000, 0, 0.001)),
-        ("A process for each file", "batches", "read", CallCount(500_000)),
-    ],
-)
-def test_other_counts_refute_it(beginning: str, key: str, name: str, count: CallCount) -> None:
+def counted(key: str = "", name: str = "", count: CallCount | None = None) -> dict[str, Any]:
+    """Return the text's counts; one of them is another."""
     counts = published_counts(PART[Scale.PUBLISHED])
-    counts[key][name] = count
-    judgement = claim(beginning).judged(results_of(counts=counts))
-    assert judgement.verdict is Verdict.DOES_NOT
+    if count is not None:
+        counts[key][name] = count
+    return {"calls": counts}
 
 
-def test_every_counted_batch_is_judged() -> None:
-    counts = published_counts(PART[Scale.PUBLISHED])
-    expected = 2 + math.ceil(WHOLE[Scale.PUBLISHED] / 1_000)
-    for extra, verdict in ((0, Verdict.HOLDS), (2, Verdict.DOES_NOT)):
-        counts["xargs-1000"] = {"execve": CallCount(expected + extra)}
-        judgement = claim("xargs starts one").judged(results_of(counts=counts))
-        assert judgement.verdict is verdict
-        assert f"{expected + extra:,} in batches of 1,000, {expected:,} expected" in judgement.here
-
-
-@pytest.mark.parametrize(("started_each", "verdict"), [(1, Verdict.DOES_NOT), (2, Verdict.HOLDS)])
-def test_a_shell_would_be_one_more_program(started_each: int, verdict: Verdict) -> None:
-    files = PART[Scale.SMALL]
-    counts = {"exec-path": {"execve": CallCount(1 + started_each * files)}}
-    judgement = claim("-exec … ; starts a shell").judged(results_of(Scale.SMALL, counts))
-    assert judgement.verdict is verdict
-
-
-@pytest.mark.parametrize(
-    ("failed", "failed_by_path", "verdict"),
-    [
-        (3 * PART[Scale.SMALL], 0, Verdict.HOLDS),
-        (0, 0, Verdict.DOES_NOT),
-        (7, 0, Verdict.DOES_NOT),
-        (PART[Scale.SMALL], PART[Scale.SMALL], Verdict.DOES_NOT),
-    ],
-)
-def test_a_search_fails_once_in_every_directory_before(
-    failed: int, failed_by_path: int, verdict: Verdict
-) -> None:
-    files = PART[Scale.SMALL]
-    counts = {
+def started(scale: Scale, failed: int, failed_by_path: int) -> dict[str, Any]:
+    """Return the programs that were started by name and by path."""
+    files = PART[scale]
+    calls = {
         "exec-name": {"execve": CallCount(1 + files + failed, failed)},
         "exec-path": {"execve": CallCount(1 + files + failed_by_path, failed_by_path)},
     }

@@ -14,7 +14,6 @@ from tests.unit.lab_results import (
     STACKS,
     full_experiment,
     full_results,
-    judged_verdicts,
     plan,
     results_of,
     showing,
@@ -66,7 +65,8 @@ def test_claims_come_first_then_the_views_in_their_order() -> None:
     assert [type(exhibit) for exhibit in exhibits] == [Claims, Table, Bars, Curves, Calls, Flames]
     claims = exhibits[0]
     assert isinstance(claims, Claims)
-    assert tuple(claim.verdict for claim in claims.claims) == judged_verdicts()
+    verdicts = [claim.verdict for claim in claims.claims]
+    assert verdicts == [Verdict.HOLDS, Verdict.DOES_NOT, Verdict.UNTESTED]
     assert "not installed" in claims.claims[2].why
 
 

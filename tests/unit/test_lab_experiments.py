@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Counting, Experiment, Scale, Setting, Verdict
+from tui_fs.lab.experiment import Counting, Experiment, Scale, Verdict
 from tui_fs.lab.experiments import experiments
 from tui_fs.lab.results import Measure
 
@@ -13,18 +13,12 @@ EACH = pytest.mark.parametrize(
 SCALES = pytest.mark.parametrize("scale", list(Scale))
 
 
-def all_tools(experiment: Experiment) -> Setting:
-    """Return a machine with all tools."""
-    tools = {name: f"/usr/bin/{name}" for name in experiment.tools}
-    return Setting(tools, is_root=True, processors=2)
-
-
 @EACH
 @SCALES
 def test_every_step_has_a_key_of_its_own_and_known_tools(
     experiment: Experiment, scale: Scale
 ) -> None:
-    trials = experiment.trials(scale, all_tools(experiment))
+    trials = experiment.trials(scale, lab_results.all_tools(experiment))
     steps = [step for trial in trials for step in trial.steps]
     assert len({step.key for step in steps}) == len(steps)
     tools = {argv[0] for step in steps for pipeline in step.commands for argv in pipeline}
@@ -37,9 +31,8 @@ def test_every_step_has_a_key_of_its_own_and_known_tools(
 def test_views_show_steps_there_are_and_all_that_is_published(
     experiment: Experiment, scale: Scale
 ) -> None:
-    plans = lab_results.plans_of(experiment, scale, all_tools(experiment))
-    keys = {plan.key for plan in plans}
-    results = lab_results.results_of(plans, {key: [1.0] for key in keys}, scale=scale.value)
+    keys = {plan.key for plan in lab_results.plans_of(experiment, scale)}
+    results = lab_results.run_with(experiment, scale, seconds={key: [1.0] for key in keys})
     shown: set[str] = set()
     for view in experiment.views(results):
         if hasattr(view, "keys"):
@@ -64,7 +57,7 @@ def test_published_figures_are_unique_and_tables_have_their_counts(
     assert "?" in experiment.question and experiment.title and experiment.claims
     if experiment.name not in ("profile", "race-your-strategies", "rivals"):
         assert experiment.source and (figures or experiment.published_calls)
-    steps = lab_results.steps_of(experiment, Scale.PUBLISHED, all_tools(experiment))
+    steps = lab_results.steps_of(experiment, Scale.PUBLISHED)
     totals = {
         figure.key: figure.value
         for figure in experiment.published
@@ -105,14 +98,14 @@ def test_the_tables_add_up_to_the_texts_totals(
 def test_what_was_not_measured_is_untested_and_says_why(
     experiment: Experiment, scale: Scale
 ) -> None:
-    plans = lab_results.plans_of(experiment, scale, all_tools(experiment))
+    results = lab_results.run_with(experiment, scale)
     for claim in experiment.claims:
-        judgement = claim.judged(lab_results.results_of(plans, scale=scale.value))
+        judgement = claim.judged(results)
         assert judgement.verdict is Verdict.UNTESTED and judgement.why
 
 
 @EACH
 def test_the_small_scale_is_small(experiment: Experiment) -> None:
-    trials = experiment.trials(Scale.SMALL, all_tools(experiment))
+    trials = experiment.trials(Scale.SMALL, lab_results.all_tools(experiment))
     assert all(trial.tree is None or trial.tree.entries <= 21_000 for trial in trials)
     assert all(trial.disk_bytes <= 64 << 20 for trial in trials)

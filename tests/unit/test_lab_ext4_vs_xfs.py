@@ -3,12 +3,9 @@
 import pytest
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Place, Scale, Setting, Verdict
+from tui_fs.lab.experiment import Judgement, Place, Scale, Setting, Verdict
 from tui_fs.lab.experiments.ext4_vs_xfs import EXPERIMENT
-from tui_fs.lab.results import (
-    Measure,
-    Results,
-)
+from tui_fs.lab.results import Measure
 
 USER = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.tools}, False, 2)
 ROOT = Setting(USER.tools, True, 2)
@@ -26,21 +23,12 @@ BY_NAME = "The gain is far greater when searching by name than when listing all 
 THE_SAME = "Each file system lists the same number of entries."
 
 
-def results_of(
-    seconds: dict[str, tuple[float, ...]], outputs: dict[str, str] | None = None
-) -> Results:
-    """Return a run at the published scale with these times only."""
-    plans = lab_results.plans_of(EXPERIMENT, Scale.PUBLISHED, ROOT)
-    runs = {
-        key: [lab_results.run_of(value, (outputs or {}).get(key, "")) for value in values]
-        for key, values in seconds.items()
-    }
-    return lab_results.results_of(plans, runs)
-
-
-def verdict(text: str, results: Results) -> Verdict:
-    """Return the verdict on the claim with this text."""
-    return lab_results.claim_of(EXPERIMENT, text).judged(results).verdict
+def judgement(
+    claim: str, seconds: dict[str, tuple[float, ...]], outputs: dict[str, str] | None = None
+) -> Judgement:
+    """Return the judgement on a claim by a run at the published scale with these figures only."""
+    results = lab_results.run_with(EXPERIMENT, Scale.PUBLISHED, seconds=seconds, outputs=outputs)
+    return lab_results.judgement_of(EXPERIMENT, claim, results)
 
 
 @pytest.mark.parametrize("scale", list(Scale))
@@ -113,10 +101,9 @@ def test_xfs_is_faster_if_each_of_its_runs_is(
     expected: Verdict,
     is_noise: bool,
 ) -> None:
-    (claim,) = (stated for stated in EXPERIMENT.claims if stated.text == FASTER[name])
-    judgement = claim.judged(results_of({f"ext4-{name}": ext4, f"xfs-{name}": xfs}))
-    assert judgement.verdict is expected
-    assert ("overlap" in judgement.why) is is_noise
+    judged = judgement(FASTER[name], {f"ext4-{name}": ext4, f"xfs-{name}": xfs})
+    assert judged.verdict is expected
+    assert ("overlap" in judged.why) is is_noise
 
 
 @pytest.mark.parametrize(
@@ -125,16 +112,14 @@ def test_xfs_is_faster_if_each_of_its_runs_is(
 def test_some_cache_is_kept_if_both_search_faster_again(
     xfs_again: tuple[float, ...], expected: Verdict
 ) -> None:
-    results = results_of(
-        {
-            "ext4-find": (4.0, 4.1),
-            "ext4-find-again": (3.0, 3.1),
-            "xfs-find": (1.0, 1.1),
-            "xfs-find-again": xfs_again,
-        }
-    )
+    seconds = {
+        "ext4-find": (4.0, 4.1),
+        "ext4-find-again": (3.0, 3.1),
+        "xfs-find": (1.0, 1.1),
+        "xfs-find-again": xfs_again,
+    }
     # The guess holds for both only
-    assert verdict(CACHE, results) is expected
+    assert judgement(CACHE, seconds).verdict is expected
 
 
 @pytest.mark.parametrize(
@@ -145,9 +130,9 @@ def test_the_gain_by_name_is_compared_with_the_plain_one(
     ext4_s: float, xfs_s: float, expected: Verdict
 ) -> None:
     seconds = {"ext4-find": (4.0,), "xfs-find": (2.0,)}
-    results = results_of({**seconds, "ext4-backups": (ext4_s,), "xfs-backups": (xfs_s,)})
+    by_name = {"ext4-backups": (ext4_s,), "xfs-backups": (xfs_s,)}
     # About as much of a gain is not enough
-    assert verdict(BY_NAME, results) is expected
+    assert judgement(BY_NAME, {**seconds, **by_name}).verdict is expected
 
 
 @pytest.mark.parametrize(
@@ -162,5 +147,4 @@ def test_the_gain_by_name_is_compared_with_the_plain_one(
 )
 def test_the_numbers_found_are_compared(found: dict[str, str], expected: Verdict) -> None:
     outputs = {f"{place}-find": number for place, number in found.items()}
-    results = results_of(dict.fromkeys(outputs, (1.0,)), outputs)
-    assert verdict(THE_SAME, results) is expected
+    assert judgement(THE_SAME, {}, outputs).verdict is expected

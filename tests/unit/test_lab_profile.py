@@ -30,11 +30,7 @@ from tui_fs.lab.pyspy import (
     py_spy_path,
     py_spy_version,
 )
-from tui_fs.lab.results import (
-    Results,
-    Run,
-)
-from tui_fs.model.calls import CallCount
+from tui_fs.lab.results import Run
 from tui_fs.model.errors import Missing, TuiFsError
 
 ENTRIES = 20_201
@@ -47,25 +43,16 @@ NATIVE_IS_DEAR = "Including the C functions takes at least twice that time."
 COSTS_LITTLE = "Profiling less than doubles the time."
 
 
-def steps(scale: Scale = Scale.SMALL) -> dict[str, tuple[str, ...]]:
-    """Return the one command of each step."""
-    trials = EXPERIMENT.trials(scale, Setting({}, False, 2))
-    return {step.key: step.commands[0][0] for trial in trials for step in trial.steps}
-
-
-def results_of(
-    times: Mapping[str, tuple[float, float, float]], calls: Mapping[str, int] | None = None
-) -> Results:
-    """Return a run of these wall, user and system seconds."""
-    plans = [lab_results.plan(key, entries=ENTRIES) for key in (ALONE, *WATCHED)]
+def judgement(
+    claim: str,
+    times: Mapping[str, tuple[float, float, float]],
+    calls: Mapping[str, int] | None = None,
+) -> Judgement:
+    """Return the judgement on a claim by a run of these wall, user and system seconds."""
     runs = {key: [Run(*seconds, 0, 0, 0)] for key, seconds in times.items()}
-    made = {name: CallCount(number) for name, number in (calls or {}).items()}
-    return lab_results.results_of(plans, runs, calls={ALONE: made} if calls else None)
-
-
-def verdict(claim: str, results: Results) -> Judgement:
-    """Return the verdict on a claim."""
-    return lab_results.claim_of(EXPERIMENT, claim).judged(results)
+    counts = {ALONE: calls} if calls else None
+    results = lab_results.run_with(EXPERIMENT, seconds=runs, calls=counts)
+    return lab_results.judgement_of(EXPERIMENT, claim, results)
 
 
 @pytest.mark.parametrize("scale", list(Scale))
@@ -86,41 +73,69 @@ def test_the_same_deletion_runs_alone_and_watched(scale: Scale) -> None:
     assert len({step.keeps for step in watched}) == len(WATCHED)
 
 
-@pytest.mark.parametrize(
-    ("user_s", "system_s", "expected"),
-    [(0.2, 0.8, Verdict.HOLDS), (0.8, 0.2, Verdict.DOES_NOT)],
-)
-def test_the_share_of_the_kernel(user_s: float, system_s: float, expected: Verdict) -> None:
-    judgement = verdict(IN_THE_KERNEL, results_of({ALONE: (1.0, user_s, system_s)}))
-    assert judgement.verdict is expected
-    assert f"{100 * system_s:.0f} %" in judgement.here
+ONE_SECOND = (1.0, 0.2, 0.8)
 
 
 @pytest.mark.parametrize(
-    ("calls", "expected"),
+    ("claim", "times", "calls", "expected", "here"),
     [
-        ({"unlinkat": 20_000, "rmdir": 201, "openat": 700}, Verdict.HOLDS),
-        ({"unlinkat": 20_201, "newfstatat": 20_000}, Verdict.DOES_NOT),
-        ({"unlinkat": 20_200}, Verdict.DOES_NOT),
-        (None, Verdict.UNTESTED),
+        (IN_THE_KERNEL, {ALONE: (1.0, 0.2, 0.8)}, None, Verdict.HOLDS, "80 %"),
+        (IN_THE_KERNEL, {ALONE: (1.0, 0.8, 0.2)}, None, Verdict.DOES_NOT, "20 %"),
+        (
+            ONE_CALL_EACH,
+            {ALONE: ONE_SECOND},
+            {"unlinkat": 20_000, "rmdir": 201, "openat": 700},
+            Verdict.HOLDS,
+            "",
+        ),
+        (
+            ONE_CALL_EACH,
+            {ALONE: ONE_SECOND},
+            {"unlinkat": 20_201, "newfstatat": 20_000},
+            Verdict.DOES_NOT,
+            "",
+        ),
+        (ONE_CALL_EACH, {ALONE: ONE_SECOND}, {"unlinkat": 20_200}, Verdict.DOES_NOT, ""),
+        (ONE_CALL_EACH, {ALONE: ONE_SECOND}, None, Verdict.UNTESTED, ""),
+        (
+            COSTS_LITTLE,
+            {ALONE: ONE_SECOND, RAW: (1.2, 0.2, 0.8)},
+            None,
+            Verdict.HOLDS,
+            "times as long",
+        ),
+        (
+            COSTS_LITTLE,
+            {ALONE: ONE_SECOND, RAW: (2.1, 0.2, 0.8)},
+            None,
+            Verdict.DOES_NOT,
+            "times as long",
+        ),
+        (
+            NATIVE_IS_DEAR,
+            {RAW: (1.2, 0.2, 0.8), NATIVE: (2.4, 0.2, 0.8)},
+            None,
+            Verdict.HOLDS,
+            "",
+        ),
+        (
+            NATIVE_IS_DEAR,
+            {RAW: (1.2, 0.2, 0.8), NATIVE: (2.0, 0.2, 0.8)},
+            None,
+            Verdict.DOES_NOT,
+            "",
+        ),
     ],
 )
-def test_calls_for_each_entry(calls: Mapping[str, int] | None, expected: Verdict) -> None:
-    results = results_of({ALONE: (1.0, 0.2, 0.8)}, calls)
-    assert verdict(ONE_CALL_EACH, results).verdict is expected
-
-
-@pytest.mark.parametrize(("watched_s", "expected"), [(1.2, Verdict.HOLDS), (2.1, Verdict.DOES_NOT)])
-def test_the_cost_of_profiling(watched_s: float, expected: Verdict) -> None:
-    results = results_of({ALONE: (1.0, 0.2, 0.8), RAW: (watched_s, 0.2, 0.8)})
-    judgement = verdict(COSTS_LITTLE, results)
-    assert judgement.verdict is expected and "times as long" in judgement.here
-
-
-@pytest.mark.parametrize(("native_s", "expected"), [(2.4, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
-def test_the_cost_of_profiling_c_code(native_s: float, expected: Verdict) -> None:
-    results = results_of({RAW: (1.2, 0.2, 0.8), NATIVE: (native_s, 0.2, 0.8)})
-    assert verdict(NATIVE_IS_DEAR, results).verdict is expected
+def test_figures_decide(
+    claim: str,
+    times: Mapping[str, tuple[float, float, float]],
+    calls: Mapping[str, int] | None,
+    expected: Verdict,
+    here: str,
+) -> None:
+    judged = judgement(claim, times, calls)
+    assert judged.verdict is expected and here in judged.here
 
 
 def test_py_spy_is_found_beside_the_interpreters_scripts_first(

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import pytest
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Judgement, Place, Scale, Setting, Verdict
+from tui_fs.lab.experiment import Judgement, Place, Scale, Verdict
 from tui_fs.lab.experiments.rivals import EXPERIMENT, PLACES, key_of
 from tui_fs.lab.results import Run
 from tui_fs.linux.tools import ENGINE
 
-SETTING = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.tools}, True, 2)
+SETTING = lab_results.all_tools(EXPERIMENT)
 SHAPES = ("many", "small", "flat", "chain", "mixed")
 
 
@@ -18,12 +18,12 @@ def judged(
     text: str, seconds: Mapping[str, tuple[float, ...]], peak_bytes: int = 1 << 20
 ) -> Judgement:
     """Return the verdict on the claim that begins so."""
-    plans = lab_results.plans_of(EXPERIMENT, Scale.PUBLISHED, SETTING)
     runs = {
         key: [Run(value, 0.0, 0.0, peak_bytes, 0, 0) for value in values]
         for key, values in seconds.items()
     }
-    return lab_results.claim_of(EXPERIMENT, text).judged(lab_results.results_of(plans, runs))
+    results = lab_results.run_with(EXPERIMENT, Scale.PUBLISHED, seconds=runs)
+    return lab_results.judgement_of(EXPERIMENT, text, results)
 
 
 def everywhere(tool: str, seconds: float) -> dict[str, tuple[float, ...]]:

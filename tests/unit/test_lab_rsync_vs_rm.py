@@ -1,21 +1,17 @@
 """rsync-vs-rm: what is done at each scale, the text's tables, and the verdicts."""
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Claim, Scale, Setting, Verdict
+from tui_fs.lab.experiment import Judgement, Scale, Verdict
 from tui_fs.lab.experiments.rsync_vs_rm import EXPERIMENT, FEW, MANY, MORE
-from tui_fs.lab.results import (
-    Results,
-)
 from tui_fs.model.calls import CallCount
 
 Counts = dict[str, dict[str, CallCount]]
 
-SETTING = Setting({}, is_root=True, processors=2)
 RM, TREE, RSYNC = f"rm-all-{MANY}", f"rm-tree-{MANY}", f"rsync-{MANY}"
 RM_PINNED, RSYNC_PINNED = f"{RM}-pinned", f"{RSYNC}-pinned"
 
@@ -33,20 +29,11 @@ def as_published() -> Counts:
     return counts
 
 
-def results_of(
-    counts: Counts | None = None,
-    seconds: Mapping[str, tuple[float, ...]] | None = None,
-    scale: Scale = Scale.SMALL,
-    processors: int = 2,
-) -> Results:
-    """Return a run of the experiment with these counts and times and no others."""
-    plans = lab_results.plans_of(EXPERIMENT, scale, SETTING)
-    machine = replace(lab_results.MACHINE, processors=processors)
-    return lab_results.results_of(plans, seconds, calls=counts, scale=scale.value, machine=machine)
-
-
-def claim(beginning: str) -> Claim:
-    return lab_results.claim_of(EXPERIMENT, beginning)
+def judgement(beginning: str, **figures: Any) -> Judgement:
+    """Return the judgement on a claim by a run with these figures and no others."""
+    return lab_results.judgement_of(
+        EXPERIMENT, beginning, lab_results.run_with(EXPERIMENT, **figures)
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,12 +41,8 @@ def claim(beginning: str) -> Claim:
     [(Scale.SMALL, (FEW, MANY)), (Scale.PUBLISHED, (FEW, MANY, MORE))],
 )
 def test_each_way_has_trees_of_each_size(scale: Scale, sizes: tuple[int, ...]) -> None:
-    trials, steps = (
-        EXPERIMENT.trials(scale, SETTING),
-        lab_results.steps_of(EXPERIMENT, scale, SETTING),
-    )
-
-    assert len(trials) == len(steps) == 3 * len(sizes) + 2 * (len(sizes) - 1)
+    steps = lab_results.steps_of(EXPERIMENT, scale)
+    assert len(steps) == 3 * len(sizes) + 2 * (len(sizes) - 1)
     for files in sizes:
         for name in ("rm-all", "rm-tree", "rsync"):
             assert steps[f"{name}-{files}"][1] == files + 1
@@ -87,12 +70,12 @@ DOES_NOT = (
 )
 
 
-def test_the_texts_own_counts_bear_it_out() -> None:
-    results = results_of(as_published())
-    for beginning in HOLDS:
-        assert claim(beginning).judged(results).verdict is Verdict.HOLDS, beginning
-    for beginning in DOES_NOT:
-        assert claim(beginning).judged(results).verdict is Verdict.DOES_NOT, beginning
+@pytest.mark.parametrize(
+    ("beginning", "expected"),
+    [*((text, Verdict.HOLDS) for text in HOLDS), *((text, Verdict.DOES_NOT) for text in DOES_NOT)],
+)
+def test_the_texts_own_counts_bear_it_out(beginning: str, expected: Verdict) -> None:
+    assert judgement(beginning, calls=as_published()).verdict is expected
 
 
 @pytest.mark.parametrize(
@@ -111,9 +94,9 @@ def test_the_texts_own_counts_bear_it_out() -> None:
 def test_other_counts_refute_it(beginning: str, key: str, name: str, count: CallCount) -> None:
     counts = as_published()
     counts[key][name] = count
-    judgement = claim(beginning).judged(results_of(counts))
-    assert judgement.verdict is Verdict.DOES_NOT
-    assert judgement.here
+    judged = judgement(beginning, calls=counts)
+    assert judged.verdict is Verdict.DOES_NOT
+    assert judged.here
 
 
 @pytest.mark.parametrize(
@@ -127,7 +110,7 @@ def test_other_counts_refute_it(beginning: str, key: str, name: str, count: Call
 def test_the_rumours_can_hold(beginning: str, name: str) -> None:
     counts = as_published()
     del counts[RSYNC][name]
-    assert claim(beginning).judged(results_of(counts)).verdict is Verdict.HOLDS
+    assert judgement(beginning, calls=counts).verdict is Verdict.HOLDS
 
 
 FAST, SLOW = (0.10, 0.11, 0.12), (0.20, 0.21, 0.22)
@@ -143,8 +126,7 @@ FAST, SLOW = (0.10, 0.11, 0.12), (0.20, 0.21, 0.22)
 )
 def test_times_decide_unless_they_overlap(beginning: str, fast: str, slow: str) -> None:
     def verdict(of_fast: tuple[float, ...], of_slow: tuple[float, ...]) -> Verdict:
-        results = results_of(seconds={fast: of_fast, slow: of_slow})
-        return claim(beginning).judged(results).verdict
+        return judgement(beginning, seconds={fast: of_fast, slow: of_slow}).verdict
 
     assert verdict(FAST, SLOW) is Verdict.HOLDS
     assert verdict(SLOW, FAST) is Verdict.DOES_NOT
@@ -154,13 +136,10 @@ def test_times_decide_unless_they_overlap(beginning: str, fast: str, slow: str) 
 def test_rsync_has_to_be_faster_with_more_files_too() -> None:
     rm, rsync = f"rm-all-{MORE}", f"rsync-{MORE}"
     seconds = {RSYNC: FAST, RM: SLOW, rsync: SLOW, rm: FAST}
-
-    judgement = claim("rsync is faster than rm").judged(
-        results_of(seconds=seconds, scale=Scale.PUBLISHED)
-    )
-    assert judgement.verdict is Verdict.DOES_NOT
-    assert "10,000 files: 110 ms" in judgement.here
-    assert "100,000 files: 210 ms" in judgement.here
+    judged = judgement("rsync is faster than rm", scale=Scale.PUBLISHED, seconds=seconds)
+    assert judged.verdict is Verdict.DOES_NOT
+    assert "10,000 files: 110 ms" in judged.here
+    assert "100,000 files: 210 ms" in judged.here
 
 
 def test_one_processor_or_counts_without_times_leave_claims_untested() -> None:

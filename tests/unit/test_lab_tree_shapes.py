@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from tests.unit import lab_results
 from tui_fs.lab.experiment import (
     Counting,
+    Judgement,
     Place,
     Scale,
     Setting,
@@ -15,10 +17,9 @@ from tui_fs.lab.experiment import (
 )
 from tui_fs.lab.experiments.tree_shapes import EXPERIMENT, expected_reads
 from tui_fs.lab.preparing import in_words
-from tui_fs.lab.results import Machine, Measured, Results, Run, RunBegan, StepPlan
-from tui_fs.model.calls import CallCount
+from tui_fs.lab.results import Run
 
-_ALL = ("rm", "find", "busybox", "toybox", "uu-rm")
+_GROWING = ("growing-1", "growing-2", "growing-3", "flat")
 _SMALL_FILES = (300, 1_000, 3_000, 10_000)
 _PUBLISHED_FILES = (1_000, 10_000, 100_000, 1_000_000)
 _RM_CALLS = {"unlinkat": 10_001, "getdents64": 10, "brk": 24, "openat": 5, "close": 9}
@@ -38,41 +39,22 @@ def _run(
     return Run(seconds, user_s, system_s, peak_memory_bytes, minor_faults, 0)
 
 
-def _results(
-    runs: Mapping[str, Run],
-    calls: Mapping[str, dict[str, int]] | None = None,
-    failed: tuple[str, ...] = (),
+def _judged(
+    beginning: str,
+    runs: Mapping[str, Run] | None = None,
+    *,
     scale: Scale = Scale.SMALL,
-) -> Results:
-    """Return results of all steps; these were run, counted, or failed."""
-    measured = {}
-    for trial in EXPERIMENT.trials(scale, _setting(*_ALL)):
-        assert trial.tree is not None
-        for step in trial.steps:
-            plan = StepPlan(
-                step.key, step.title, (), trial.place, trial.tree.words, trial.tree.entries
-            )
-            one = Measured(plan, failed="it ended with status 1" if step.key in failed else "")
-            if step.key in runs:
-                one = replace(one, runs=(runs[step.key],))
-            counted = (calls or {}).get(step.key, {})
-            measured[step.key] = replace(
-                one, calls={name: CallCount(number) for name, number in counted.items()}
-            )
-    machine = Machine("Linux", "", 2, 1 << 30, "", {})
-    return Results(RunBegan("tree-shapes", scale, 0.0, machine, "/tmp", ()), measured)
-
-
-def _judged(words: str, results: Results) -> tuple[Verdict, str]:
-    """Return what is said of the one claim with these words."""
-    (claim,) = [stated for stated in EXPERIMENT.claims if words in stated.text]
-    judgement = claim.judged(results)
-    return judgement.verdict, f"{judgement.here} {judgement.why}"
+    **figures: Any,
+) -> Judgement:
+    """Return the judgement on a claim by a run with these figures and no others."""
+    seconds = {key: [run] for key, run in (runs or {}).items()}
+    results = lab_results.run_with(EXPERIMENT, scale, seconds=seconds, **figures)
+    return lab_results.judgement_of(EXPERIMENT, beginning, results)
 
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_every_rm_deletes_every_shape_in_memory_and_here(scale: Scale) -> None:
-    trials = EXPERIMENT.trials(scale, _setting(*_ALL))
+    trials = EXPERIMENT.trials(scale, lab_results.all_tools(EXPERIMENT))
     keys = [step.key for trial in trials for step in trial.steps]
     tools = ("rm", "find", "busybox", "toybox", "uutils")
     for shape in ("wide", "chain", "flat"):
@@ -139,11 +121,8 @@ def _rm_counted(**changes: int) -> dict[str, dict[str, int]]:
     ],
 )
 def test_claims_on_calls(claim: str, changes: dict[str, int]) -> None:
-    verdict, _ = _judged(claim, _results({}, _rm_counted()))
-    assert verdict is Verdict.HOLDS
-    verdict, _ = _judged(claim, _results({}, _rm_counted(**changes)))
-    assert verdict is Verdict.DOES_NOT
-    assert _judged(claim, _results({}))[0] is Verdict.UNTESTED
+    assert _judged(claim, calls=_rm_counted()).verdict is Verdict.HOLDS
+    assert _judged(claim, calls=_rm_counted(**changes)).verdict is Verdict.DOES_NOT
 
 
 @pytest.mark.parametrize(
@@ -151,13 +130,12 @@ def test_claims_on_calls(claim: str, changes: dict[str, int]) -> None:
 )
 @pytest.mark.parametrize("held_bytes", [0, 288])
 def test_claims_on_memory_for_names(tool: str, claim: str, held_bytes: int) -> None:
-    names = ("growing-1", "growing-2", "growing-3", "flat")
     runs = {
         f"{name}-{tool}-tmpfs": _run(minor_faults=100 + files * held_bytes // 4_096)
-        for name, files in zip(names, _SMALL_FILES, strict=True)
+        for name, files in zip(_GROWING, _SMALL_FILES, strict=True)
     }
-    verdict, _ = _judged(claim, _results(runs))
-    assert verdict is (Verdict.HOLDS if (held_bytes > 0) is (tool == "rm") else Verdict.DOES_NOT)
+    expected = Verdict.HOLDS if (held_bytes > 0) is (tool == "rm") else Verdict.DOES_NOT
+    assert _judged(claim, runs).verdict is expected
 
 
 @pytest.mark.parametrize(
@@ -168,24 +146,25 @@ def test_the_claim_that_all_names_are_held(peak_bytes: int, verdict: Verdict) ->
         "growing-3-rm-tmpfs": _run(peak_memory_bytes=29_000_000),
         "flat-rm-tmpfs": _run(peak_memory_bytes=peak_bytes),
     }
-    assert _judged("however many", _results(runs, scale=Scale.PUBLISHED))[0] is verdict
-    assert _judged("however many", _results(runs))[0] is Verdict.UNTESTED
+    claim = "It holds all names of a directory"
+    assert _judged(claim, runs, scale=Scale.PUBLISHED).verdict is verdict
+    assert _judged(claim, runs).verdict is Verdict.UNTESTED
 
 
 def test_the_claim_on_the_chain_says_who_deleted_it() -> None:
-    results = _results({"chain-rm-tmpfs": _run(0.05)}, failed=("chain-busybox-tmpfs",))
-    verdict, words = _judged("chain of directories", results)
-    assert verdict is Verdict.HOLDS
-    assert "Deleted by rm 50.0 ms; not by busybox rm" in words
-    verdict, words = _judged("chain of directories", _results({}, failed=("chain-rm-tmpfs",)))
-    assert verdict is Verdict.DOES_NOT
-    assert _judged("chain of directories", _results({}))[0] is Verdict.UNTESTED
+    claim, ended = "rm deletes a chain", "it ended with status 1"
+    runs = {"chain-rm-tmpfs": _run(0.05)}
+    judged = _judged(claim, runs, failed={"chain-busybox-tmpfs": ended})
+    assert judged.verdict is Verdict.HOLDS
+    assert "Deleted by rm 50.0 ms; not by busybox rm" in judged.here
+    assert _judged(claim, failed={"chain-rm-tmpfs": ended}).verdict is Verdict.DOES_NOT
 
 
 @pytest.mark.parametrize(
-    ("system_s", "verdict"), [(0.9, Verdict.HOLDS), (0.1, Verdict.DOES_NOT), (-0.1, None)]
+    ("system_s", "verdict"),
+    [(0.9, Verdict.HOLDS), (0.1, Verdict.DOES_NOT), (-0.1, Verdict.UNTESTED)],
 )
-def test_the_claim_on_the_kernels_time(system_s: float, verdict: Verdict | None) -> None:
+def test_the_claim_on_the_kernels_time(system_s: float, verdict: Verdict) -> None:
     run = _run(user_s=0.1, system_s=system_s)
     results = _results({"wide-rm-tmpfs": run, "flat-rm-tmpfs": run})
     assert _judged("in the kernel", results)[0] is (verdict or Verdict.UNTESTED)
@@ -194,17 +173,16 @@ def test_the_claim_on_the_kernels_time(system_s: float, verdict: Verdict | None)
 @pytest.mark.parametrize(("flat_s", "verdict"), [(1.1, Verdict.HOLDS), (9.0, Verdict.DOES_NOT)])
 def test_the_claim_that_the_shape_matters_little(flat_s: float, verdict: Verdict) -> None:
     wide, flat = (_run(user_s=0.0, system_s=system_s) for system_s in (0.3661, flat_s))
-    results = _results({"wide-rm-tmpfs": wide, "flat-rm-tmpfs": flat})
-    assert _judged("as in small ones", results)[0] is verdict
+    runs = {"wide-rm-tmpfs": wide, "flat-rm-tmpfs": flat}
+    assert _judged("A name costs as much", runs).verdict is verdict
 
 
 @pytest.mark.parametrize(("power", "verdict"), [(1.0, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
 def test_the_claim_that_the_cost_does_not_grow(power: float, verdict: Verdict) -> None:
-    names = ("growing-1", "growing-2", "growing-3", "flat")
     runs = {
         f"{name}-rm-{place}": _run(1e-6 * math.pow(files, power))
-        for name, files in zip(names, _PUBLISHED_FILES, strict=True)
+        for name, files in zip(_GROWING, _PUBLISHED_FILES, strict=True)
         for place in (Place.TMPFS, Place.HERE)
     }
-    results = _results(runs, scale=Scale.PUBLISHED)
-    assert _judged("does not grow", results)[0] is verdict
+    claim = "The cost of a name does not grow"
+    assert _judged(claim, runs, scale=Scale.PUBLISHED).verdict is verdict

@@ -1,15 +1,13 @@
 """The files of zeros: what is done at which scale, and the verdicts on figures made up here."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit import lab_results
 from tui_fs.lab.experiment import Counting, Scale, Setting, Trial, Verdict
 from tui_fs.lab.experiments.zero_fill import EXPERIMENT
-from tui_fs.lab.results import (
-    FileState,
-    Results,
-)
-from tui_fs.model.calls import CallCount
+from tui_fs.lab.results import FileState
 
 MIB, GIB = 1 << 20, 1 << 30
 WRITERS = ("head", "dd-4m", "dd-one-block")
@@ -32,31 +30,6 @@ def trials(scale: Scale, *, without: str = "") -> tuple[Trial, ...]:
     """Return what is done; one tool can be missing."""
     tools = {name: path for name, path in TOOLS.items() if name != without}
     return EXPERIMENT.trials(scale, Setting(tools, False, 2))
-
-
-def results_of(
-    *,
-    seconds: dict[str, tuple[float, ...]] | None = None,
-    states: dict[str, FileState] | None = None,
-    calls: dict[str, dict[str, int]] | None = None,
-    outputs: dict[str, str] | None = None,
-) -> Results:
-    """Return a run at the small scale with these figures only."""
-    plans = lab_results.plans_of(EXPERIMENT, Scale.SMALL, Setting(TOOLS, False, 2))
-    runs = {
-        key: [lab_results.run_of(value, (outputs or {}).get(key, "")) for value in values]
-        for key, values in (seconds or {}).items()
-    }
-    counts = {
-        key: {name: CallCount(number) for name, number in numbers.items()}
-        for key, numbers in (calls or {}).items()
-    }
-    return lab_results.results_of(plans, runs, calls=counts, left=states)
-
-
-def verdict(text: str, results: Results) -> Verdict:
-    """Return the verdict on the claim with this text."""
-    return lab_results.claim_of(EXPERIMENT, text).judged(results).verdict
 
 
 def synced(*seconds: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
@@ -117,115 +90,88 @@ def test_without_cmp_nothing_is_read_and_the_rest_is_done() -> None:
     assert with_cmp - keys == {"truncate-read", "fallocate-read"}
 
 
+WRITTEN = {"head-synced": FileState(64 * MIB, 64 * MIB, 1)}
+MADE = dict.fromkeys(
+    ("head-synced", "truncate-synced", "fallocate-synced"), FileState(64 * MIB, 0, None)
+)
+UNSYNCED = {**synced((4.0,), (4.0,), (4.0,)), "head": (0.5,), "dd-one-block": (0.5,)}
+READ = {"truncate-read": (0.1,), "fallocate-read": (0.1,)}
+DIFFERENCE = "zeros /dev/zero differ: byte 1, line 1"
+HOLDS, DOES_NOT, UNTESTED = Verdict.HOLDS, Verdict.DOES_NOT, Verdict.UNTESTED
+
+
+def alike(*seconds: tuple[float, ...]) -> dict[str, Any]:
+    """Return times of head and both ways of dd."""
+    return {"seconds": synced(*seconds)}
+
+
+def written(head: dict[str, int], dd: dict[str, int]) -> dict[str, Any]:
+    """Return calls of head and both ways of dd."""
+    return {"calls": {"head": head, "dd-4m": dd, "dd-one-block": dd}}
+
+
+def allocated(size_bytes: int) -> dict[str, Any]:
+    """Return files of 64 MiB where the file system does not report extents."""
+    state = FileState(64 * MIB, size_bytes, None)
+    return {"left": {f"{key}-synced": state for key in WAYS}}
+
+
+def in_pieces(writes: int) -> dict[str, Any]:
+    """Return what head writes 64 MiB with."""
+    return {"calls": {"head": {"read": 1, "write": writes}}, "left": WRITTEN}
+
+
+def at_once(fallocate_s: float) -> dict[str, Any]:
+    """Return times of all ways."""
+    return {**alike((4.0,), (4.1,), (4.2,), (0.01,), (fallocate_s,)), "left": WRITTEN}
+
+
 @pytest.mark.parametrize(
-    ("head", "dd_4m", "dd_one", "all_alike", "blocks_alike"),
+    ("claim", "figures", "expected"),
     [
-        ((5.7, 5.8), (6.1, 6.2), (5.7, 5.8), Verdict.HOLDS, Verdict.HOLDS),
-        ((1.0, 9.0), (3.0, 3.1), (2.0, 3.0), Verdict.HOLDS, Verdict.HOLDS),
-        ((1.0, 1.1), (3.0, 3.1), (3.0, 3.2), Verdict.DOES_NOT, Verdict.HOLDS),
-        ((3.0, 3.1), (3.0, 3.1), (1.0, 1.1), Verdict.DOES_NOT, Verdict.DOES_NOT),
+        (SAME, alike((5.7, 5.8), (6.1, 6.2), (5.7, 5.8)), HOLDS),
+        (SAME, alike((1.0, 9.0), (3.0, 3.1), (2.0, 3.0)), HOLDS),
+        (SAME, alike((1.0, 1.1), (3.0, 3.1), (3.0, 3.2)), DOES_NOT),
+        (SAME, alike((3.0, 3.1), (3.0, 3.1), (1.0, 1.1)), DOES_NOT),
+        (BLOCKS, alike((5.7, 5.8), (6.1, 6.2), (5.7, 5.8)), HOLDS),
+        (BLOCKS, alike((1.0, 9.0), (3.0, 3.1), (2.0, 3.0)), HOLDS),
+        (BLOCKS, alike((1.0, 1.1), (3.0, 3.1), (3.0, 3.2)), HOLDS),
+        (BLOCKS, alike((3.0, 3.1), (3.0, 3.1), (1.0, 1.1)), DOES_NOT),
+        (LONG_BEFORE, {"seconds": {**UNSYNCED, "dd-4m": (0.5,)}}, HOLDS),
+        (LONG_BEFORE, {"seconds": {**UNSYNCED, "dd-4m": (3.9,)}}, DOES_NOT),
+        # dd waits if it makes a call that waits
+        (DD_WAITS, written({"write": 8}, {"write": 16, "fdatasync": 1}), HOLDS),
+        (DD_WAITS, written({"write": 8}, {"write": 16}), DOES_NOT),
+        (DD_WAITS, written({"write": 8, "fsync": 1}, {"write": 16, "fsync": 1}), DOES_NOT),
+        (PIECES, in_pieces(8192), HOLDS),
+        (PIECES, in_pieces(16384), HOLDS),
+        (PIECES, in_pieces(8195), HOLDS),
+        (PIECES, in_pieces(256), DOES_NOT),
+        (PIECES, in_pieces(0), DOES_NOT),
+        # A file is sparse when blocks are missing
+        *((sparse, allocated(0), HOLDS) for sparse in (TRUNCATE, FALLOCATE)),
+        *((sparse, allocated(60 * MIB), HOLDS) for sparse in (TRUNCATE, FALLOCATE)),
+        *((sparse, allocated(64 * MIB), DOES_NOT) for sparse in (TRUNCATE, FALLOCATE)),
+        (ALLOCATED, allocated(0), DOES_NOT),
+        (ALLOCATED, allocated(60 * MIB), DOES_NOT),
+        (ALLOCATED, allocated(64 * MIB), HOLDS),
+        # Zeros are read if cmp prints nothing, of both files, and of all of each
+        (ZEROS, {"seconds": READ, "left": MADE}, HOLDS),
+        (
+            ZEROS,
+            {"seconds": READ, "left": MADE, "outputs": {"fallocate-read": DIFFERENCE}},
+            DOES_NOT,
+        ),
+        (
+            ZEROS,
+            {"seconds": READ, "left": {**MADE, "truncate-synced": FileState(MIB, 0, None)}},
+            DOES_NOT,
+        ),
+        (ZEROS, {"seconds": {"truncate-read": (0.1,)}}, UNTESTED),
+        (AT_ONCE, at_once(2.0), HOLDS),
+        (AT_ONCE, at_once(2.1), DOES_NOT),
     ],
 )
-def test_times_are_the_same_when_close_or_overlapping(
-    head: tuple[float, ...],
-    dd_4m: tuple[float, ...],
-    dd_one: tuple[float, ...],
-    all_alike: Verdict,
-    blocks_alike: Verdict,
-) -> None:
-    results = results_of(seconds=synced(head, dd_4m, dd_one))
-    assert verdict(SAME, results) is all_alike
-    assert verdict(BLOCKS, results) is blocks_alike
-
-
-@pytest.mark.parametrize(
-    ("unsynced_s", "expected"), [(0.5, Verdict.HOLDS), (3.9, Verdict.DOES_NOT)]
-)
-def test_sync_takes_most_of_the_time(unsynced_s: float, expected: Verdict) -> None:
-    seconds = {**synced((4.0,), (4.0,), (4.0,)), "head": (0.5,), "dd-4m": (unsynced_s,)}
-    results = results_of(seconds={**seconds, "dd-one-block": (0.5,)})
-    assert verdict(LONG_BEFORE, results) is expected
-
-
-@pytest.mark.parametrize(
-    ("head", "dd", "expected"),
-    [
-        ({"write": 8}, {"write": 16, "fdatasync": 1}, Verdict.HOLDS),
-        ({"write": 8}, {"write": 16}, Verdict.DOES_NOT),
-        ({"write": 8, "fsync": 1}, {"write": 16, "fsync": 1}, Verdict.DOES_NOT),
-    ],
-)
-def test_dd_waits_if_it_makes_a_call_that_waits(
-    head: dict[str, int], dd: dict[str, int], expected: Verdict
-) -> None:
-    results = results_of(calls={"head": head, "dd-4m": dd, "dd-one-block": dd})
-    assert verdict(DD_WAITS, results) is expected
-
-
-@pytest.mark.parametrize(
-    ("writes", "expected"),
-    [
-        (8192, Verdict.HOLDS),
-        (16384, Verdict.HOLDS),
-        (8195, Verdict.HOLDS),
-        (256, Verdict.DOES_NOT),
-        (0, Verdict.DOES_NOT),
-    ],
-)
-def test_pieces_of_head_follow_from_its_writes(writes: int, expected: Verdict) -> None:
-    results = results_of(
-        calls={"head": {"read": 1, "write": writes}},
-        states={"head-synced": FileState(64 * MIB, 64 * MIB, 1)},
-    )
-    assert verdict(PIECES, results) is expected
-
-
-@pytest.mark.parametrize(
-    ("allocated_bytes", "is_sparse"), [(0, True), (60 * MIB, True), (64 * MIB, False)]
-)
-def test_a_file_is_sparse_when_blocks_are_missing(allocated_bytes: int, is_sparse: bool) -> None:
-    # Files of 64 MiB with this much allocated, where the file system does not report extents
-    state = FileState(64 * MIB, allocated_bytes, None)
-    results = results_of(states={f"{key}-synced": state for key in WAYS})
-    expected = Verdict.HOLDS if is_sparse else Verdict.DOES_NOT
-    assert verdict(TRUNCATE, results) is verdict(FALLOCATE, results) is expected
-    assert (verdict(ALLOCATED, results) is Verdict.HOLDS) is not is_sparse
-
-
-_MADE = ("head-synced", "truncate-synced", "fallocate-synced")
-
-
-@pytest.mark.parametrize(
-    ("output", "expected"),
-    [("", Verdict.HOLDS), ("zeros /dev/zero differ: byte 1, line 1", Verdict.DOES_NOT)],
-)
-def test_reading_gives_zeros_if_cmp_says_nothing(output: str, expected: Verdict) -> None:
-    results = results_of(
-        seconds={"truncate-read": (0.1,), "fallocate-read": (0.1,)},
-        outputs={"fallocate-read": output},
-        states=dict.fromkeys(_MADE, FileState(64 * MIB, 0, None)),
-    )
-    assert verdict(ZEROS, results) is expected
-
-
-def test_reading_a_file_that_is_too_short_is_no_proof() -> None:
-    short = {**dict.fromkeys(_MADE, FileState(64 * MIB, 0, None))}
-    short["truncate-synced"] = FileState(MIB, 0, None)
-    results = results_of(seconds={"truncate-read": (0.1,), "fallocate-read": (0.1,)}, states=short)
-    # It does not hold
-    assert verdict(ZEROS, results) is Verdict.DOES_NOT
-
-
-def test_reading_one_of_two_files_is_not_enough() -> None:
-    assert verdict(ZEROS, results_of(seconds={"truncate-read": (0.1,)})) is Verdict.UNTESTED
-
-
-@pytest.mark.parametrize(
-    ("fallocate_s", "expected"), [(2.0, Verdict.HOLDS), (2.1, Verdict.DOES_NOT)]
-)
-def test_made_at_once_means_long_before_the_writers(fallocate_s: float, expected: Verdict) -> None:
-    results = results_of(
-        seconds=synced((4.0,), (4.1,), (4.2,), (0.01,), (fallocate_s,)),
-        states={"head-synced": FileState(64 * MIB, 64 * MIB, 1)},
-    )
-    assert verdict(AT_ONCE, results) is expected
+def test_figures_decide(claim: str, figures: dict[str, Any], expected: Verdict) -> None:
+    results = lab_results.run_with(EXPERIMENT, **figures)
+    assert lab_results.judgement_of(EXPERIMENT, claim, results).verdict is expected
