@@ -83,13 +83,18 @@ class Naive:
     non_empty: int
     parents: int
     path_bytes: int
+    name_bytes: int
+    non_empty_levels: int
+    top_directories: int
+    top_non_directories: int
 
 
 def naive(root: bytes) -> Naive:
     """Count a tree by a slow, naive walk."""
     kinds = {"files": 0, "directories": 0, "symlinks": 0, "other": 0}
     links: dict[int, list[os.stat_result]] = {}
-    depth = longest = entries = full = parents = path_bytes = 0
+    depth = longest = entries = full = parents = path_bytes = name_bytes = levels = 0
+    top_directories = sum(entry.is_dir(follow_symlinks=False) for entry in os.scandir(root))
     for path, below, others in os.walk(root):
         kinds["directories"] += 1
         status = os.lstat(path)
@@ -97,6 +102,7 @@ def naive(root: bytes) -> Naive:
         names = below + others
         entries = max(entries, len(names))
         full += bool(names)
+        levels += bool(names) * (path.count(b"/") - root.count(b"/"))
         real = [name for name in below if not os.path.islink(os.path.join(path, name))]
         parents += bool(real)
         for name in names:
@@ -107,6 +113,7 @@ def naive(root: bytes) -> Naive:
             if stat.S_ISDIR(status.st_mode):
                 continue
             path_bytes += len(whole)
+            name_bytes += len(name)
             links.setdefault(status.st_ino, []).append(status)
             regular, link = stat.S_ISREG(status.st_mode), stat.S_ISLNK(status.st_mode)
             kinds["files" if regular else "symlinks" if link else "other"] += 1
@@ -130,6 +137,10 @@ def naive(root: bytes) -> Naive:
         full,
         parents,
         path_bytes,
+        name_bytes,
+        levels,
+        top_directories,
+        len(os.listdir(root)) - top_directories,
     )
 
 
@@ -145,6 +156,10 @@ def assert_counts(survey: Survey, slow: Naive) -> None:
     assert survey.non_empty_directories == slow.non_empty
     assert survey.parent_directories == slow.parents
     assert survey.non_directory_path_bytes == slow.path_bytes
+    assert survey.non_directory_name_bytes == slow.name_bytes
+    assert survey.non_empty_levels == slow.non_empty_levels
+    assert survey.top_directories == slow.top_directories
+    assert survey.top_non_directories == slow.top_non_directories
     assert (survey.finished, survey.complete) == (True, True)
     assert (survey.vanished, survey.unreadable) == (0, 0)
 

@@ -216,29 +216,23 @@ def test_only_the_largest_files_are_examined(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("room")
 @pytest.mark.parametrize(
-    ("names", "age_s", "is_told"), [(1000, -10, True), (1000, 10, False), (999, -10, False)]
+    ("names", "after_s", "is_reported"),
+    [
+        (1000, 10, True),
+        (1000, -10, False),
+        (999, 10, False),
+        (1000, 1_000_000, False),  # in the future
+        (1000, None, False),  # it is gone
+    ],
 )
 def test_a_directory_changed_since_the_beginning_is_refilled(
-    tmp_path: Path, names: int, age_s: int, is_told: bool
+    tmp_path: Path, names: int, after_s: int | None, is_reported: bool
 ) -> None:
     began_at_s = time.time() - 100
-    os.utime(tmp_path, (began_at_s - age_s, began_at_s - age_s))
-    counted = Aggregator(False)
-    piece = root(files=names)._replace(name=os.fsencode(tmp_path))
-    counted = collected(piece)
-    findings = around(counted, began_at_s=began_at_s)
-    assert graded(findings) == ([("refilled", "warning")] if is_told else [])
-
-
-@pytest.mark.usefixtures("room")
-def test_a_time_in_the_future_is_no_change(tmp_path: Path) -> None:
-    later_s = time.time() + 1_000_000
-    os.utime(tmp_path, (later_s, later_s))
-    piece = root(files=1000)._replace(name=os.fsencode(tmp_path))
-    assert around(collected(piece), began_at_s=time.time()) == []
-
-
-@pytest.mark.usefixtures("room")
-def test_a_directory_that_is_gone_is_not_refilled() -> None:
-    piece = root(files=1000)._replace(name=b"/missing/directory")
-    assert around(collected(piece)) == []
+    if after_s is None:
+        tmp_path.rmdir()
+    else:
+        os.utime(tmp_path, (began_at_s + after_s, began_at_s + after_s))
+    counted = collected(root(files=names)._replace(name=os.fsencode(tmp_path)))
+    expected = [("refilled", "warning")] if is_reported else []
+    assert graded(around(counted, began_at_s=began_at_s)) == expected
