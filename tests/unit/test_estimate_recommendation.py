@@ -133,14 +133,22 @@ def test_an_engine_that_cannot_run_is_not_recommended() -> None:
     assert recommended([*estimates[:-1], replace(fast, measured_at=1.0)]) == RM
 
 
-def test_a_slower_strategy_is_reported_with_its_factor() -> None:
-    sentence = advice(PLAIN, "ext4", all_of(rsync=30.0))[RSYNC]
-    assert sentence.startswith("About 3.0 times the time of rm: ")
-    assert "status of every file" in sentence
-
-
-def test_about_as_fast_is_not_faster() -> None:
-    assert advice(PLAIN, "ext4", all_of(find=9.0))[FIND].startswith("Not faster than rm: ")
+@pytest.mark.parametrize(
+    ("name", "seconds", "begins", "names"),
+    [
+        (RSYNC, 30.0, "About 3.0 times the time of rm: ", "status of every file"),
+        (FIND, 9.0, "Not faster than rm: ", ""),
+        # A faster one is not recommended for that
+        (XARGS, 5.0, "Perhaps 0.5 times the time of rm, but ", "by path"),
+    ],
+)
+def test_a_strategy_is_compared_with_the_recommended_one(
+    name: StrategyName, seconds: float, begins: str, names: str
+) -> None:
+    estimates = all_of(**{name: seconds})
+    assert recommended(estimates) == RM
+    sentence = advice(PLAIN, "ext4", estimates)[name]
+    assert sentence.startswith(begins) and names in sentence
 
 
 def test_what_cannot_run_says_why() -> None:
@@ -148,9 +156,7 @@ def test_what_cannot_run_says_why() -> None:
     sentences = advice(PLAIN, "ext4", estimates)
     assert sentences[RSYNC] == "It cannot run here: rsync is not installed."
     assert RMTREE not in sentences
-
-
-def test_where_nothing_can_run_each_says_why() -> None:
+    # And where nothing can run each says why
     estimates = [estimate(name, reason=f"no {name}") for name in STRATEGIES]
     sentences = advice(PLAIN, "ext4", estimates)
     assert sentences == {name: f"It cannot run here: no {name}." for name in STRATEGIES}

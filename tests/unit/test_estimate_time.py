@@ -127,45 +127,37 @@ def test_each_rm_that_xargs_starts_costs() -> None:
     assert counted - one_by_one == pytest.approx(1000 * COUNTED_PROCESS_S, rel=0.02)
 
 
+def shared(largest: int, depth: int = 0, **counts: int) -> Survey:
+    """Return a tree with a largest directory and a depth."""
+    tree = survey(**{"files": 1000, "directories": 11, **counts})
+    return replace(tree, max_entries_in_directory=largest, max_depth=depth)
+
+
 @pytest.mark.parametrize(
-    ("largest", "threads", "seconds"),
+    ("tree", "threads", "seconds"),
     [
-        (10, 2, 1.0 + 10.0 + 1.1),  # each thread has its own directories to the end
-        (500, 2, 1.0 + 10.0 + 1.1),
-        (1000, 2, 1.0 + 30.0 + 1.1),  # all that there is, they share
+        (shared(10), 2, 1.0 + 10.0 + 1.1),  # each thread has its own directories to the end
+        (shared(500), 2, 1.0 + 10.0 + 1.1),
+        (shared(1000), 2, 1.0 + 30.0 + 1.1),  # all that there is, they share
+        # 250 in parallel with 250, then 500 are left
+        (shared(750), 2, 1.0 + 500 * 0.03 + 500 * 0.01 + 1.1),
+        (shared(1000), 4, 1.0 + 30.0 + 1.1),
+        # 200 in parallel with 600, then 200 are left
+        (shared(400), 4, 1.0 + 200 * 0.03 + 800 * 0.01 + 1.1),
+        (shared(10), 1, 1.0 + 50.0 + 11 * 0.2),  # as rm does it
+        (shared(100, depth=6), 2, 1.0 + 10.0 + 1.1),  # another thread has as many in parallel
+        (shared(100, depth=12), 2, 1.0 + 50.0 + 11 * 0.2),  # a chain: no thread can help
+        (shared(1000, depth=1, directories=1), 2, 1.0 + 30.0 + 0.1),  # a directory that is alone
+        # Blocks are freed side by side, too
         (
-            750,
+            shared(100, directories=0, allocated_bytes=1000 * BLOCK_BYTES),
             2,
-            1.0 + 500 * 0.03 + 500 * 0.01 + 1.1,
-        ),  # 250 in parallel with 250, then 500 are left
-        (1000, 4, 1.0 + 30.0 + 1.1),
-        (
-            400,
-            4,
-            1.0 + 200 * 0.03 + 800 * 0.01 + 1.1,
-        ),  # 200 in parallel with 600, then 200 are left
-        (10, 1, 1.0 + 50.0 + 11 * 0.2),  # as rm does it
+            1.0 + 10.0 + 0.2,
+        ),
     ],
 )
-def test_threads_share_what_the_largest_directory_has_more(
-    largest: int, threads: int, seconds: float
-) -> None:
-    tree = replace(survey(1000, 11), max_entries_in_directory=largest)
+def test_threads_share_what_they_can(tree: Survey, threads: int, seconds: float) -> None:
     options = Options(pace=Pace(threads=threads))
-    assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(seconds, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("depth", "seconds"),
-    [
-        (0, 1.0 + 1000 * 0.01 + 11 * 0.1),
-        (6, 1.0 + 1000 * 0.01 + 11 * 0.1),  # another thread has as many in parallel
-        (12, 1.0 + 1000 * 0.05 + 11 * 0.2),  # a chain: no thread can help
-    ],
-)
-def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -> None:
-    tree = replace(survey(1000, 11), max_entries_in_directory=100, max_depth=depth)
-    options = Options(pace=Pace(threads=2))
     assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(seconds, rel=1e-6)
 
 
@@ -177,23 +169,9 @@ def test_threads_that_may_wait_for_each_other_are_predicted_to_gain_half_as_much
     # And one thread alone takes what it takes elsewhere, and so do names that are shared
     alone = Options(pace=Pace(threads=1))
     assert expected(tree, PARALLEL, alone, on_xfs) == expected(tree, PARALLEL, alone, OF_THREADS)
-    shared = replace(survey(1000, 1), max_entries_in_directory=1000)
-    seconds = expected(shared, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
+    flat = replace(survey(1000, 1), max_entries_in_directory=1000)
+    seconds = expected(flat, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
     assert seconds == pytest.approx(1.0 + 1000 * 0.03 + (0.2 * 0.1) ** 0.5)
-
-
-def test_threads_share_a_directory_that_is_alone() -> None:
-    options = Options(pace=Pace(threads=2))
-    seconds = expected(replace(survey(1000, 1), max_depth=1), PARALLEL, options, OF_THREADS)
-    assert seconds == pytest.approx(1.0 + 30.0 + 0.1)
-
-
-def test_threads_free_blocks_side_by_side_too() -> None:
-    tree = replace(
-        survey(1000, 0, allocated_bytes=1000 * BLOCK_BYTES), max_entries_in_directory=100
-    )
-    options = Options(pace=Pace(threads=2))
-    assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(1.0 + 10.0 + 0.2)
 
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != XARGS])

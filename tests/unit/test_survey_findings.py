@@ -132,42 +132,16 @@ def test_the_name_of_a_kind_is_made_for_json(kind: str) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", kind)
 
 
-@pytest.mark.parametrize(("names", "kind"), [(99_999, []), (100_000, [("flat", "warning")])])
-def test_a_flat_directory(names: int, kind: list[tuple[str, str]]) -> None:
-    counted = collected(
+def flat(names: int) -> Aggregator:
+    """Make a directory of this many names below the top."""
+    return collected(
         root(subdirectories=1, pending=1), DirRecord(1, 0, b"a", files=names - 5, symlinks=5)
     )
-    assert kinds(counted) == kinds(counted, is_finished=False) == kind
-    if kind:
-        finding = only_finding(counted)
-        assert (finding.path, finding.numbers["entries"]) == ("/t/a", names)
 
 
-@pytest.mark.parametrize(
-    ("number", "kind"), [(49_999, []), (50_000, [("many-subdirectories", "warning")])]
-)
-def test_many_subdirectories(number: int, kind: list[tuple[str, str]]) -> None:
-    counted = collected(root(subdirectories=number))
-    assert kinds(counted) == kind
-    assert kinds(counted, is_finished=False) == []
-
-
-@pytest.mark.parametrize(
-    ("own_bytes", "record_bytes", "is_told"),
-    [(MIB, MIB // 8 - 1, True), (MIB, MIB // 8, False), (MIB - 1, 0, False), (8 * MIB, 48, True)],
-)
-def test_an_emptied_directory(own_bytes: int, record_bytes: int, is_told: bool) -> None:
-    piece = root(files=1, own_bytes=own_bytes, record_bytes=max(0, record_bytes - 48))
-    findings = kinds(collected(piece))
-    assert findings == ([("emptied", "warning")] if is_told else [])
-
-
-def test_what_could_not_be_read_is_not_called_emptied() -> None:
-    counted = collected(
-        root(subdirectories=1, pending=1),
-        DirRecord(1, 0, b"a", own_bytes=8 * MIB, flags=DirectoryFlag.UNREADABLE),
-    )
-    assert kinds(counted) == [("unreadable", "warning")]
+def emptied(own_bytes: int, record_bytes: int) -> Aggregator:
+    """Make a directory of this size with records of these bytes."""
+    return collected(root(files=1, own_bytes=own_bytes, record_bytes=max(0, record_bytes - 48)))
 
 
 def levels(number: int, longest: int = 1, name: bytes = b"d") -> Aggregator:
@@ -188,11 +162,50 @@ def levels(number: int, longest: int = 1, name: bytes = b"d") -> Aggregator:
     )
 
 
-@pytest.mark.parametrize(("number", "kind"), [(899, []), (900, [("deep", "warning")])])
-def test_a_deep_tree(number: int, kind: list[tuple[str, str]]) -> None:
-    counted = levels(number)
-    assert counted.max_depth == number
-    assert kinds(counted) == kinds(counted, is_finished=False) == kind
+def sparse(apparent: int, allocated: int) -> Aggregator:
+    """Make a file of this size with these blocks."""
+    return collected(root(files=1), big_files=(BigFile(0, b"x", apparent, allocated, 0),))
+
+
+@pytest.mark.parametrize(
+    ("counted", "kind", "is_early"),
+    [
+        (flat(99_999), [], True),
+        (flat(100_000), [("flat", "warning")], True),
+        (collected(root(subdirectories=49_999)), [], False),
+        (collected(root(subdirectories=50_000)), [("many-subdirectories", "warning")], False),
+        (emptied(MIB, MIB // 8 - 1), [("emptied", "warning")], False),
+        (emptied(MIB, MIB // 8), [], False),
+        (emptied(MIB - 1, 0), [], False),
+        (emptied(8 * MIB, 48), [("emptied", "warning")], False),
+        (levels(899), [], True),
+        (levels(900), [("deep", "warning")], True),
+        (sparse(64 * MIB, 32 * MIB - 1), [("sparse", "info")], False),
+        (sparse(64 * MIB, 32 * MIB), [], False),
+        (sparse(64 * MIB - 1, 0), [], False),
+        (sparse(GIB, 0), [("sparse", "info")], False),
+    ],
+)
+def test_a_finding_begins_at_its_threshold(
+    counted: Aggregator, kind: list[tuple[str, str]], is_early: bool
+) -> None:
+    assert kinds(counted) == kind
+    assert kinds(counted, is_finished=False) == (kind if is_early else [])
+
+
+def test_a_flat_directory_and_a_sparse_file_are_named() -> None:
+    finding = only_finding(flat(100_000))
+    assert (finding.path, finding.numbers["entries"]) == ("/t/a", 100_000)
+    assert only_finding(sparse(GIB, 0)).path == "/t/x"
+    assert levels(900).max_depth == 900
+
+
+def test_what_could_not_be_read_is_not_called_emptied() -> None:
+    counted = collected(
+        root(subdirectories=1, pending=1),
+        DirRecord(1, 0, b"a", own_bytes=8 * MIB, flags=DirectoryFlag.UNREADABLE),
+    )
+    assert kinds(counted) == [("unreadable", "warning")]
 
 
 LONG = ("long-names", "info")
@@ -295,22 +308,6 @@ def test_waste_of_small_files(apparent: int, allocated: int, severity: Severity 
         finding = only_finding(counted)
         assert (finding.path, finding.numbers["waste_bytes"]) == ("/t/a", allocated - apparent)
         assert finding.numbers["allocated_bytes"] == allocated
-
-
-@pytest.mark.parametrize(
-    ("apparent", "allocated", "is_told"),
-    [
-        (64 * MIB, 32 * MIB - 1, True),
-        (64 * MIB, 32 * MIB, False),
-        (64 * MIB - 1, 0, False),
-        (GIB, 0, True),
-    ],
-)
-def test_sparse_files(apparent: int, allocated: int, is_told: bool) -> None:
-    counted = collected(root(files=1), big_files=(BigFile(0, b"x", apparent, allocated, 0),))
-    assert kinds(counted) == ([("sparse", "info")] if is_told else [])
-    if is_told:
-        assert only_finding(counted).path == "/t/x"
 
 
 def test_the_largest_sparse_files_are_named() -> None:
