@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 
 from widgets.bar_table import (
     BarRow,
@@ -62,6 +64,16 @@ class ListApp(App[None]):
 
     def on_bar_table_mark_toggled(self, event: BarTable.MarkToggled) -> None:
         self.messages.append(("marked", event.row.key))
+
+
+@asynccontextmanager
+async def listing(rows: Sequence[BarRow]) -> AsyncIterator[tuple[ListApp, Pilot[None]]]:
+    """Show these rows."""
+    app = ListApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.bar_list.set_rows(rows)
+        await pilot.pause()
+        yield app, pilot
 
 
 def test_a_header_and_rows_align() -> None:
@@ -134,9 +146,7 @@ def test_tones_name_their_component() -> None:
 
 @pytest.mark.slow
 async def test_keys_move_open_and_mark() -> None:
-    app = ListApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.bar_list.set_rows(rows("abcd"))
+    async with listing(rows("abcd")) as (app, pilot):
         await pilot.press("down", "j", "up", "k", "k", "G", "g", "l", "space", "enter", "right")
         await pilot.pause()
         assert app.messages == [
@@ -165,9 +175,7 @@ async def test_left_is_left_to_the_screen() -> None:
 
 @pytest.mark.slow
 async def test_pages_keep_a_row_of_overlap_and_the_header_stays() -> None:
-    app = ListApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.bar_list.set_rows(rows([f"r{index:03}" for index in range(100)]))
+    async with listing(rows([f"r{index:03}" for index in range(100)])) as (app, pilot):
         await pilot.press("pagedown")
         assert app.bar_list.cursor_row == row("r022")
         await pilot.press("ctrl+f", "ctrl+b", "pagedown", "pageup", "pagedown")
@@ -181,11 +189,9 @@ async def test_pages_keep_a_row_of_overlap_and_the_header_stays() -> None:
 
 
 async def test_the_view_stays_when_the_rows_are_sorted_again() -> None:
-    app = ListApp()
     keys = [f"r{index:03}" for index in range(100)]
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with listing(rows(keys)) as (app, pilot):
         bar_list = app.bar_list
-        bar_list.set_rows(rows(keys))
         bar_list.move_to("r050")
         await pilot.pause()
         top = bar_list.scroll_offset.y
@@ -208,11 +214,8 @@ async def test_the_view_stays_when_the_rows_are_sorted_again() -> None:
 
 
 async def test_a_view_scrolled_with_the_mouse_is_not_torn_back() -> None:
-    app = ListApp()
     keys = [f"r{index:03}" for index in range(100)]
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.bar_list.set_rows(rows(keys))
-        await pilot.pause()
+    async with listing(rows(keys)) as (app, pilot):
         app.bar_list.scroll_to(y=60, animate=False)
         await pilot.pause()
         app.bar_list.set_rows(rows(keys))
@@ -226,9 +229,7 @@ async def test_a_view_scrolled_with_the_mouse_is_not_torn_back() -> None:
 
 
 async def test_the_cursor_stays_in_view_when_the_terminal_shrinks() -> None:
-    app = ListApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.bar_list.set_rows(rows([f"r{index:03}" for index in range(100)]))
+    async with listing(rows([f"r{index:03}" for index in range(100)])) as (app, pilot):
         app.bar_list.move_to("r020")
         await pilot.resize_terminal(60, 10)
         await pilot.pause()
@@ -236,10 +237,7 @@ async def test_the_cursor_stays_in_view_when_the_terminal_shrinks() -> None:
 
 
 async def test_a_click_moves_and_a_second_click_opens() -> None:
-    app = ListApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.bar_list.set_rows(rows("abc"))
-        await pilot.pause()
+    async with listing(rows("abc")) as (app, pilot):
         await pilot.click(BarTable, offset=(30, 3))
         await pilot.click(BarTable, offset=(30, 3))
         await pilot.click(BarTable, offset=(30, 0))
@@ -248,15 +246,9 @@ async def test_a_click_moves_and_a_second_click_opens() -> None:
 
 
 async def test_names_are_never_markup() -> None:
-    app = ListApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.bar_list.set_rows([row("a", "[red]"), row("b", "a[/b]c"), row("c", "[@click=x]y[/]")])
-        await pilot.pause()
-        assert [line.split()[-1] for line in app.lines()[1:4]] == [
-            "[red]",
-            "a[/b]c",
-            "[@click=x]y[/]",
-        ]
+    names = ["[red]", "a[/b]c", "[@click=x]y[/]"]
+    async with listing([row(name) for name in names]) as (app, _):
+        assert [line.split()[-1] for line in app.lines()[1:4]] == names
 
 
 @pytest.mark.slow
@@ -278,9 +270,8 @@ async def test_of_a_million_rows_only_those_in_view_are_made() -> None:
         made.append(index)
         return row(f"{index:,}")
 
-    app = ListApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.bar_list.set_rows(LazyRows([f"{index:,}" for index in range(1_000_000)], make))
+    million = LazyRows([f"{index:,}" for index in range(1_000_000)], make)
+    async with listing(million) as (app, pilot):
         await pilot.press("G")
         await pilot.pause()
         assert app.lines()[-1].split() == ["›", "1", "999,999"]
@@ -294,10 +285,8 @@ async def test_of_a_million_rows_only_those_in_view_are_made() -> None:
 
 @pytest.mark.slow
 async def test_a_million_rows_are_sorted_around_the_cursor() -> None:
-    app = ListApp()
     million = [row(str(index)) for index in range(1_000_000)]
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.bar_list.set_rows(million)
+    async with listing(million) as (app, pilot):
         app.bar_list.move_to("3")
         app.bar_list.set_rows(million[::-1])
         await pilot.pause()

@@ -22,10 +22,12 @@ __all__ = ["place"]
 
 
 def test_what_cannot_be_done_here_says_why_and_the_rest_is_done(place: Path) -> None:
-    steps = (Step("can", "", ((("ls",),),)), Step("cannot", "", ((("no-such-tool",),),)))
+    commands = {"can": "ls", "cannot": "no-such-tool", "after": "ls"}
+    steps = tuple(Step(key, "", (((tool,),),)) for key, tool in commands.items())
     results = results_of(done(place, Trial(steps, rounds=1)))
-    assert results.has("can") and not results.has("cannot")
+    assert [results.has(key) for key in commands] == [True, False, False]
     assert "no-such-tool was not found in PATH" in results.plan("cannot").why_not
+    assert "a step before it is left out: no-such-tool" in results.plan("after").why_not
 
 
 def test_an_experiment_of_which_nothing_can_be_done_is_refused(place: Path) -> None:
