@@ -242,7 +242,7 @@ def test_a_signal_cancels_and_waits_for_the_end(
     printed = capsys.readouterr()
     assert ended == code
     assert json.loads(printed.out)["ending"] == "cancelled"
-    assert "cancelled, and its files were removed" in printed.err
+    assert "the run was cancelled, and its files were removed" in printed.err
 
 
 def _keep(monkeypatch: pytest.MonkeyPatch, kept: dict[str, Results]) -> None:

@@ -104,21 +104,11 @@ SECONDS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("beginning", "key", "other"),
-    [
-        ("-exec … ; takes about a hundred", "exec-name", 8.6),
-        ("-exec … ; takes about a hundred", "exec-name", 860.0),
-        ("-exec … + is as fast", "exec-plus", 84.0),
-        ("-exec … + is as fast", "exec-plus", 0.3),
-        ("Caches are not the cause", "exec-name-again", 8.0),
-        ("rm behaves like file", "rm-each", 6.0),
-    ],
-)
-def test_times_decide(beginning: str, key: str, other: float) -> None:
-    judge = claim(beginning).judged
-    assert judge(results_of(times=SECONDS)).verdict is Verdict.HOLDS
-    assert judge(results_of(times={**SECONDS, key: other})).verdict is Verdict.DOES_NOT
+def timed(**changes: float) -> dict[str, Any]:
+    """Return times of the whole work, with some changes; a part of it takes its share."""
+    shares = {key: step.share for key, (step, _) in steps_of(Scale.PUBLISHED).items()}
+    times = {**SECONDS, **{key.replace("_", "-"): value for key, value in changes.items()}}
+    return {"seconds": {key: (value * shares[key],) for key, value in times.items()}}
 
 
 def counted(key: str = "", name: str = "", count: CallCount | None = None) -> dict[str, Any]:
@@ -136,39 +126,90 @@ def started(scale: Scale, failed: int, failed_by_path: int) -> dict[str, Any]:
         "exec-name": {"execve": CallCount(1 + files + failed, failed)},
         "exec-path": {"execve": CallCount(1 + files + failed_by_path, failed_by_path)},
     }
-    judgement = claim("A program given by name").judged(results_of(Scale.SMALL, counts))
+    return {"scale": scale, "calls": calls}
+
+
+def few(seconds: float, left: str) -> dict[str, Any]:
+    """Return the time for a few files, and how many are left."""
+    return {"seconds": {"logs-each": (seconds,)}, "outputs": {"logs-each-left": left}}
+
+
+HUNDRED, PLUS, CACHES, WITH_RM = (
+    "-exec … ; takes about a hundred",
+    "-exec … + is as fast",
+    "Caches are not the cause",
+    "rm behaves like file",
+)
+BATCHED, NO_CALL, EACH_FILE = (
+    "xargs starts one",
+    "No call takes as much",
+    "A process for each file",
+)
+SHELL, SEARCH, FEW_FILES = "-exec … ; starts a shell", "A program given by name", "For a few files"
+WORDS, PRINT0 = "xargs treats every word", "With -print0"
+HOLDS, DOES_NOT = Verdict.HOLDS, Verdict.DOES_NOT
+SMALL = Scale.SMALL
+IN_THOUSANDS = 2 + math.ceil(WHOLE[Scale.PUBLISHED] / 1_000)
+
+
+@pytest.mark.parametrize(
+    ("claim", "figures", "expected"),
+    [
+        *((claim, timed(), HOLDS) for claim in (HUNDRED, PLUS, CACHES, WITH_RM)),
+        (HUNDRED, timed(exec_name=8.6), DOES_NOT),
+        (HUNDRED, timed(exec_name=860.0), DOES_NOT),
+        (PLUS, timed(exec_plus=84.0), DOES_NOT),
+        (PLUS, timed(exec_plus=0.3), DOES_NOT),
+        (CACHES, timed(exec_name_again=8.0), DOES_NOT),
+        (WITH_RM, timed(rm_each=6.0), DOES_NOT),
+        *((claim, counted(), HOLDS) for claim in (BATCHED, NO_CALL, EACH_FILE)),
+        (BATCHED, counted("batches", "execve", CallCount(14)), DOES_NOT),
+        (NO_CALL, counted("batches", "wait4", CallCount(16, 2, 0.0001)), DOES_NOT),
+        (NO_CALL, counted("exec-name", "wait4", CallCount(200_000, 0, 0.001)), DOES_NOT),
+        (EACH_FILE, counted("batches", "read", CallCount(500_000)), DOES_NOT),
+        # Counts without times are no shares of the time
+        (
+            NO_CALL,
+            {"calls": {key: {"wait4": 9, "read": 9} for key in ("exec-name", "batches")}},
+            Verdict.UNTESTED,
+        ),
+        # A shell would be one more program
+        (SHELL, {"scale": SMALL, "calls": {"exec-path": {"execve": 1 + PART[SMALL]}}}, DOES_NOT),
+        (SHELL, {"scale": SMALL, "calls": {"exec-path": {"execve": 1 + 2 * PART[SMALL]}}}, HOLDS),
+        # A search fails once in every directory before the one with the program
+        (SEARCH, started(SMALL, 3 * PART[SMALL], 0), HOLDS),
+        (SEARCH, started(SMALL, 0, 0), DOES_NOT),
+        (SEARCH, started(SMALL, 7, 0), DOES_NOT),
+        (SEARCH, started(SMALL, PART[SMALL], PART[SMALL]), DOES_NOT),
+        (WORDS, {"outputs": {"spaces-left": "20"}}, HOLDS),
+        (WORDS, {"outputs": {"spaces-left": "0"}}, DOES_NOT),
+        (PRINT0, {"outputs": {"spaces-print0-left": "0"}}, HOLDS),
+        (PRINT0, {"outputs": {"spaces-print0-left": "20"}}, DOES_NOT),
+        (FEW_FILES, few(0.03, "990"), HOLDS),
+        (FEW_FILES, few(1.2, "990"), DOES_NOT),
+        (FEW_FILES, few(0.03, "1000"), DOES_NOT),
+    ],
+)
+def test_figures_decide(claim: str, figures: dict[str, Any], expected: Verdict) -> None:
+    results = lab_results.run_with(EXPERIMENT, **{"scale": Scale.PUBLISHED, **figures})
+    judgement = lab_results.judgement_of(EXPERIMENT, claim, results)
+    assert judgement.verdict is expected
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_the_texts_counts_are_shown_for_each_file(scale: Scale) -> None:
+    results = lab_results.run_with(EXPERIMENT, scale, calls=published_counts(PART[scale]))
+    for beginning in (BATCHED, NO_CALL, EACH_FILE):
+        judgement = lab_results.judgement_of(EXPERIMENT, beginning, results)
+        assert judgement.verdict is HOLDS, beginning
+    assert judgement.here == "79.1 one by one, 2.5 in batches"
+
+
+@pytest.mark.parametrize(("extra", "verdict"), [(0, HOLDS), (2, DOES_NOT)])
+def test_every_counted_batch_is_judged(extra: int, verdict: Verdict) -> None:
+    calls = {**counted()["calls"], "xargs-1000": {"execve": IN_THOUSANDS + extra}}
+    results = lab_results.run_with(EXPERIMENT, Scale.PUBLISHED, calls=calls)
+    judgement = lab_results.judgement_of(EXPERIMENT, BATCHED, results)
     assert judgement.verdict is verdict
-
-
-@pytest.mark.parametrize(
-    ("beginning", "key", "holds", "does_not"),
-    [
-        ("xargs treats every word", "spaces-left", "20", "0"),
-        ("With -print0", "spaces-print0-left", "0", "20"),
-    ],
-)
-def test_what_is_left_decides(beginning: str, key: str, holds: str, does_not: str) -> None:
-    judge = claim(beginning).judged
-    assert judge(results_of(printed={key: holds})).verdict is Verdict.HOLDS
-    assert judge(results_of(printed={key: does_not})).verdict is Verdict.DOES_NOT
-
-
-@pytest.mark.parametrize(
-    ("seconds", "left", "verdict"),
-    [
-        (0.03, "990", Verdict.HOLDS),
-        (1.2, "990", Verdict.DOES_NOT),
-        (0.03, "1000", Verdict.DOES_NOT),
-    ],
-)
-def test_few_files_are_soon_done(seconds: float, left: str, verdict: Verdict) -> None:
-    results = results_of(times={"logs-each": seconds}, printed={"logs-each-left": left})
-    assert claim("For a few files").judged(results).verdict is verdict
-
-
-def test_counts_without_times_are_no_shares_of_the_time() -> None:
-    untimed = {
-        key: {"wait4": CallCount(9), "read": CallCount(9)} for key in ("exec-name", "batches")
-    }
-    judgement = claim("No call takes as much").judged(results_of(counts=untimed))
-    assert judgement.verdict is Verdict.UNTESTED
+    counts = f"{IN_THOUSANDS + extra:,} in batches of 1,000, {IN_THOUSANDS:,} expected"
+    assert counts in judgement.here

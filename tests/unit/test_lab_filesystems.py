@@ -270,9 +270,7 @@ def test_what_cannot_be_made_says_why(above: Path, monkeypatch: pytest.MonkeyPat
     assert "is not a writable tmpfs" in place_obstacle(Place.TMPFS)
     # And what is asked for all the same is an error that says the same
     scratch = made_in(above)
-    with pytest.raises(
-        Missing, match="No xfs file system can be created here: mounting needs root"
-    ):
+    with pytest.raises(Missing, match="mounting needs root"):
         Places(scratch, trials_on(Place.XFS)).directory(Place.XFS)
     assert os.listdir(scratch.path) == []
     scratch.remove()
@@ -434,11 +432,7 @@ def test_what_no_disk_has_is_refused(tmp_path: Path) -> None:
     ("filesystem", "needs", "words"),
     [
         (DISK, Needs(9 * GIB, 0, 0), ""),
-        (
-            DISK,
-            Needs(11 * GIB, 0, 0),
-            "up to 11.0 GiB of disk space, and only 10.0 GiB are available",
-        ),
+        (DISK, Needs(11 * GIB, 0, 0), "of disk space, and only 10.0 GiB are available"),
         (replace(DISK, available_bytes=GIB), Needs(1, 0, 0), "only 0 B are available"),
         (DISK, Needs(0, 479_000, 0), ""),
         (DISK, Needs(0, 481_000, 0), "481,000 inodes"),
@@ -447,6 +441,7 @@ def test_what_no_disk_has_is_refused(tmp_path: Path) -> None:
         (replace(DISK, available_bytes=None), NOTHING, "does not report"),
         (DISK, Needs(0, 0, 8 * GIB), ""),
         (DISK, Needs(0, 0, 9 * GIB), "only 8.0 GiB of the memory of this machine are free"),
+        (None, Needs(0, 0, GIB), ""),  # memory that cannot be known is no reason
     ],
 )
 def test_a_share_of_the_disk_is_never_filled(

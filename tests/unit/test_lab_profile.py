@@ -36,8 +36,8 @@ from tui_fs.model.errors import Missing, TuiFsError
 ENTRIES = 20_201
 IN_THE_KERNEL = "Most of the processor time is spent in the kernel, not in Python."
 ONE_CALL_EACH = (
-    "An entry costs one system call, its removal; opening and reading directories add less than a "
-    "fifth."
+    "An entry costs one system call, its removal; opening and reading directories add less "
+    "than a fifth."
 )
 NATIVE_IS_DEAR = "Including the C functions takes at least twice that time."
 COSTS_LITTLE = "Profiling less than doubles the time."

@@ -84,7 +84,7 @@ def put_in_order() -> set[tuple[Action, AsideState | None]]:
     for record, standing in records()[0]:
         messages.add((record.action, standing))
         if standing is AsideState.GONE:
-            with pytest.raises(Refused, match="so nothing can be put back"):
+            with pytest.raises(Refused, match="Nothing is left"):
                 undo(record.id)
         else:
             undo(record.id)
@@ -171,10 +171,10 @@ def test_an_undo_killed_at_any_step_is_completed_by_the_next(
         came_late = {path.name for path in spool.parent.rglob(LATE)}
         if not was_killed:
             with pytest.raises(BadInput, match="There is no record"):
-                find(done.record.id)
+                find(record_id)
         elif (spool / LATE).exists() and spool.stat().st_ino != inode:
             with pytest.raises(Refused, match="no longer empty"):
-                undo(done.record.id)
+                undo(record_id)
             (spool / LATE).rename(spool.parent / "saved")
             undo(record_id)
             (spool.parent / "saved").rename(spool / LATE)

@@ -52,7 +52,7 @@ def test_documents_avoid_words_that_need_a_second_reading() -> None:
         ("m.py", '"""Tell it."""\n', ["tell"]),
         ("m.py", 'x = f"{1} was told " "so"\n', ["told"]),
         ("m.py", "x = 1  # whoever waits\n", ["whoever"]),
-        ("m.py", "def f():\n    '''A file.'''\n    raise E(f\"so {1} many: nobody\")\n", ["nobody"]),
+        ("m.py", "def f():\n    '''A.'''\n    raise E(f\"so {1} many: nobody\")\n", ["nobody"]),
         ("m.rs", '// what is left\nlet x = "a tells\\n";\n', ["what is left", "tells"]),
         ("m.py", 'call("--tell", "foretold", "lies, in")\n', []),
     ],

@@ -14,6 +14,7 @@ from tui_fs.job.store import (
     made_private,
     read_json,
     state_directories,
+    sync_directory,
     write_json,
 )
 from tui_fs.linux.host import current_host
