@@ -138,7 +138,7 @@ def _keys_section(title: str, explanation: str, classes: Iterable[type]) -> Iter
 def describe_strategies() -> Iterator[str]:
     """Yield the table of strategies and their command lines."""
     yield from _table(
-        ("name", "race-safe", "depth", "filters", "its disadvantage"),
+        ("name", "race-safe", "depth", "filters", "disadvantage"),
         (
             (
                 _code(strategy.name),
