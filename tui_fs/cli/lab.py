@@ -116,16 +116,19 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     add_output_options(runs)
 
     show = add("show", run_show, "show a stored run", "RUN ")
-    show.epilog = "example:\n  tui-fs lab show rsync-vs-rm"
+    show.epilog = "example:\n  tui-fs lab show rsync-vs-rm-20260730"
     show.add_argument_group("which run").add_argument(
-        "kept", metavar="RUN", help="the name of a run or the beginning of it"
+        "kept", metavar="RUN", help="the name of a run or its beginning; tui-fs lab runs lists all"
     )
     _add_report_options(show)
 
     compare = add("compare", run_compare, "compare two runs of one experiment", "RUN RUN ")
-    compare.epilog = "example:\n  tui-fs lab runs          # shows the names of the runs"
+    compare.epilog = "example:\n  tui-fs lab compare rsync-vs-rm-20260730 rsync-vs-rm-20260801"
     compare.add_argument_group("which runs").add_argument(
-        "kept", metavar="RUN", nargs=2, help="the name of a run or the beginning of it"
+        "kept",
+        metavar="RUN",
+        nargs=2,
+        help="the name of a run or its beginning; tui-fs lab runs lists all",
     )
     add_output_options(compare)
 

@@ -22,7 +22,7 @@ READ_ONLY_VARIABLE = "TUI_FS_READ_ONLY"
 MAX_POLICY_BYTES = 1 << 20
 
 _KEYS = ("never", "allowed", "type_name_above_entries", "strategies", "read_only")
-_UNTIL_MENDED = "Nothing is deleted until this file is mended or removed."
+_UNTIL_MENDED = "Nothing is deleted until this file is corrected or removed."
 _ASK = "Choose another directory, or ask the administrator who maintains the policy."
 _MAX_SHOWN_CHARACTERS = 200
 
