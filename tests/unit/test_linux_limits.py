@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tui_fs.linux.limits import is_limit, limit_sentence
+from tui_fs.linux.limits import cause_of, is_limit, limit_sentence
 
 
 def os_error(number: int) -> OSError:
@@ -39,3 +39,7 @@ def test_limits_are_distinguished_from_other_errors(
 def test_an_error_that_was_lost_for_lack_of_memory_names_the_memory() -> None:
     sentence = limit_sentence(SystemError("returned NULL without exception set"))
     assert sentence.startswith("There is not enough memory (ENOMEM).")
+
+
+def test_an_error_without_a_number_is_its_own_cause() -> None:
+    assert cause_of(ValueError("It is odd")) == ("It is odd", "")
