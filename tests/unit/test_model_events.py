@@ -15,7 +15,7 @@ from tui_fs.model.events import (
     event_from_json,
 )
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Options
+from tui_fs.model.strategy import Options, Pace
 from tui_fs.model.target import Pin, Target
 
 
@@ -42,6 +42,11 @@ def test_half_a_character_is_refused_as_a_path() -> None:
         event_from_json(
             {"type": "EntryFailed", "at_s": 0, "path": "\ud800", "operation": "", "error": 0}
         )
+
+
+def test_a_word_that_is_not_one_of_the_choices_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"Pace\.io_priority is not one of"):
+        decode(Pace, {"io_priority": "best"})
 
 
 def test_unknown_fields_are_passed_over() -> None:
