@@ -31,7 +31,6 @@ from tui_fs.lab.exhibits import (
 from tui_fs.lab.plot import draw_curves
 
 CLAIMS, CALLS = 0, 4
-XS = (10.0, 1_000.0, 100_000.0)
 
 
 def lines_of(*exhibits: Exhibit, width: int = 80) -> list[str]:
