@@ -451,7 +451,7 @@ fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
-/// Successive removals, of which a few are timed together: two clock readings are a fiftieth of a
+/// Successive removals; a few are timed together: two clock readings are a fiftieth of a
 /// removal of four microseconds. The time between the removals is included; it is shorter than the
 /// clock readings.
 pub struct UnlinkBatch<'calls> {

@@ -136,7 +136,7 @@ DISKS = Group(
         Case(
             name="the file system that jobs are written to is full for a moment in mid-run",
             promise=Promise(
-                "All of it goes, and all of it is told: what cannot be written waits for room.",
+                "All of it goes, and every event is recorded: records wait for free space.",
                 (DONE,),
             ),
             build=_with_little_room_for_the_job,

@@ -182,7 +182,7 @@ OTHERS = Group(
     (
         Case(
             name="a user other than you and root may write in the tree",
-            promise=Promise("All of it goes: it cannot be led outside.", (DONE,)),
+            promise=Promise("All of it goes: it cannot be redirected outside.", (DONE,)),
             unlike=dict.fromkeys(
                 _BY_PATH,
                 Promise("Refused before anything is touched: it works by path.", (REFUSED,)),
@@ -191,7 +191,7 @@ OTHERS = Group(
         ),
         Case(
             name="an access control list lets another user write in the tree",
-            promise=Promise("All of it goes: it cannot be led outside.", (DONE,)),
+            promise=Promise("All of it goes: it cannot be redirected outside.", (DONE,)),
             unlike=dict.fromkeys(
                 _BY_PATH,
                 Promise("Refused before anything is touched: it works by path.", (REFUSED,)),

@@ -88,12 +88,12 @@ RIGHTS_OF_ROOT = Group(
     "Permissions and attributes, as root",
     (
         Case(
-            name="a directory that nobody may read or enter (mode 000)",
+            name="a directory without read and search permission (mode 000)",
             promise=_ROOT_MAY,
             build=_closed_directory(0o000),
         ),
         Case(
-            name="a directory that nobody may write (mode 555)",
+            name="a directory without write permission (mode 555)",
             promise=_ROOT_MAY,
             build=_closed_directory(0o555),
         ),

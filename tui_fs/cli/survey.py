@@ -179,7 +179,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         "problems. Nothing is changed."
     )
     parser.epilog = "example:\n  tui-fs survey /var --top 20"
-    group = parser.add_argument_group("what is counted")
+    group = parser.add_argument_group("input")
     group.add_argument("path", nargs="?", metavar="PATH", help="a directory")
     group.add_argument(
         "--import", dest="imported", metavar="FILE",

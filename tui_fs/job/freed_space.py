@@ -39,7 +39,7 @@ _SHARING = frozenset(("btrfs", "zfs", "bcachefs"))
 _MAY_SHARE = frozenset(("xfs",))
 _INODES_AS_NEEDED = frozenset(("xfs", *_SHARING))
 """On these the number of free inodes follows from the free bytes, or does not exist."""
-_COPIES = "Look for copies made with 'cp --reflink', or by a backup or container tool."
+_COPIES = "Check for copies made with 'cp --reflink', or by a backup or container tool."
 _SNAPSHOT_LISTS = {
     "btrfs": "'btrfs subvolume list -s MOUNTPOINT' lists the snapshots.",
     "zfs": "'zfs list -t snapshot' lists the snapshots.",

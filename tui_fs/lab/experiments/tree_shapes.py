@@ -242,7 +242,7 @@ def _cost_stays(results: Results) -> Judgement:
 CLAIMS = (
     Claim(
         "rm makes one unlinkat for each name, and none fails.",
-        "1,001,001 for as many names; the old rm 1,001,002, of which one failed",
+        "1,001,001 for as many names; the old rm 1,001,002, one of them failed",
         _one_unlink_each,
     ),
     Claim(
