@@ -1,7 +1,8 @@
 """Run the program without loading it each time: the tests run it two thousand times.
 
-A process that has loaded only the program's modules forks for every run. Tests for which the
-difference to a real start matters use `tests/e2e` and `Cli.start`.
+A process that has loaded only the program's modules forks for every run, and the run forks the
+supervisor of its job. Tests for which the difference to a real start matters use `tests/e2e`,
+`Cli.start` and `Cli.wrapped`.
 """
 
 import contextlib
@@ -18,13 +19,17 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 _REQUEST_BYTES = 1 << 20
 _NUMBER = struct.Struct("=i")
 _BEGINS_WITHIN_S = 60.0
+_MAX_DESCRIPTORS = 1 << 20
 _NO_COMMANDS = {"__main__", "start_app"}
 """The last one loads the screens, which no command needs."""
 
@@ -119,6 +124,8 @@ def serve(connection: socket.socket) -> None:
     for module in pkgutil.iter_modules(tui_fs.cli.__path__):
         if module.name not in _NO_COMMANDS:
             import_module(f"tui_fs.cli.{module.name}")
+    import_module("tui_fs.job.supervisor")
+    tui_fs.cli.__dict__["SupervisorProcess"] = _forked_supervisor_class()
     gc.freeze()  # else garbage collection in a child copies all of its pages (copy-on-write)
     while True:
         text, descriptors, _, _ = socket.recv_fds(connection, _REQUEST_BYTES, 3)
@@ -129,7 +136,7 @@ def serve(connection: socket.socket) -> None:
         pid = os.fork()
         if not pid:
             connection.close()
-            _become(json.loads(text), *descriptors)
+            _exit_after(partial(_run, json.loads(text), *descriptors))
         for descriptor in descriptors:
             os.close(descriptor)
         connection.sendall(_NUMBER.pack(pid))
@@ -139,28 +146,73 @@ def serve(connection: socket.socket) -> None:
 
 def _text_to(descriptor: int) -> io.TextIOWrapper:
     """Return a new stream, which has no state of the descriptor's former file."""
-    raw = io.FileIO(descriptor, "w", closefd=False)
-    return io.TextIOWrapper(io.BufferedWriter(raw), sys.stdout.encoding, "backslashreplace")
+    raw = io.BufferedWriter(io.FileIO(descriptor, "w", closefd=False))
+    is_err = descriptor == 2
+    return io.TextIOWrapper(raw, sys.stdout.encoding, "backslashreplace", line_buffering=is_err)
 
 
-def _become(request: dict[str, object], place: int, out: int, err: int) -> NoReturn:
-    """Do what a process of the program's own would, and end."""
+@dataclass(slots=True)
+class _Fork:
+    """A forked process, with what the starter of a job uses of `subprocess.Popen`."""
+
+    pid: int
+    stdin: BinaryIO
+    stdout: BinaryIO
+    returncode: int | None = None
+
+    def wait(self) -> int:
+        if self.returncode is None:
+            _, status = os.waitpid(self.pid, 0)
+            self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _forked_supervisor_class() -> type[Any]:
+    from tui_fs.job.process import SupervisorProcess
+
+    class ForkedSupervisor(SupervisorProcess):
+        """A supervisor that waits for a job, as the command starts it before it does anything."""
+
+        def __init__(self) -> None:
+            self.process = _fork_supervisor()  # type: ignore[assignment]
+            self._has_job = False
+
+    return ForkedSupervisor
+
+
+def _fork_supervisor() -> _Fork:
+    (its_in, stdin), (stdout, its_out) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        _exit_after(partial(_supervise, its_in, its_out))
+    os.close(its_in)
+    os.close(its_out)
+    return _Fork(pid, open(stdin, "wb", 0), open(stdout, "rb", 0))
+
+
+def _supervise(its_in: int, its_out: int) -> None:
+    from tui_fs.job.supervisor import main
+
+    os.setsid()
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_WRONLY)
+    for number, descriptor in enumerate((its_in, its_out, null)):
+        os.dup2(descriptor, number)
+    os.closerange(3, _MAX_DESCRIPTORS)
+    sys.argv[1:] = []
+    sys.stdout, sys.stderr = _text_to(1), _text_to(2)
+    main()
+
+
+def _exit_after(main: Callable[[], int | None]) -> NoReturn:
+    """Exit with the code of a main function, as the interpreter does."""
     code = 1
     try:
-        os.fchdir(place)
-        os.dup2(out, 1)
-        os.dup2(err, 2)
-        for descriptor in (place, out, err):
-            os.close(descriptor)
-        sys.stdout, sys.stderr = _text_to(1), _text_to(2)
-        os.umask(int(str(request["umask"])))
-        environment, arguments = request["environment"], request["arguments"]
-        assert isinstance(environment, dict) and isinstance(arguments, list)
-        os.environ.clear()
-        os.environ.update(environment)
-        from tui_fs.cli import main
-
-        code = main(arguments)
+        code = main() or 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else bool(end.code)
     except BaseException:  # noqa: BLE001  the interpreter would report it, too
@@ -170,6 +222,24 @@ def _become(request: dict[str, object], place: int, out: int, err: int) -> NoRet
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _run(request: dict[str, object], place: int, out: int, err: int) -> int:
+    """Do what a process of the program's own would; return its exit code."""
+    os.fchdir(place)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    for descriptor in (place, out, err):
+        os.close(descriptor)
+    sys.stdout, sys.stderr = _text_to(1), _text_to(2)
+    os.umask(int(str(request["umask"])))
+    environment, arguments = request["environment"], request["arguments"]
+    assert isinstance(environment, dict) and isinstance(arguments, list)
+    os.environ.clear()
+    os.environ.update(environment)
+    from tui_fs.cli import main
+
+    return main(arguments)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,8 @@ def test_a_refused_deletion_leaves_none(
     cli: Cli, state_home: Path, target: Path, arguments: tuple[str, ...]
 ) -> None:
     words = [str(target) if word == "TARGET" else word for word in arguments]
-    cli.run("delete", "--strategy", "rm", "--yes", *words).expect(3)
+    own_process = cli.wrapped(())
+    own_process.run("delete", "--strategy", "rm", "--yes", *words).expect(3)
     assert supervisors(state_home) == []
     assert len(list(target.iterdir())) == 5
 
