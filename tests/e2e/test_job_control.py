@@ -15,7 +15,7 @@ RATE, FILES = 50, 20_000
 
 @pytest.fixture
 def deletion(cli: Cli, tmpfs: Path) -> Iterator[str]:
-    """Yield the command line of a deletion of 40 s, which is cancelled at the end."""
+    """Yield the command line of a deletion of 400 s, which is cancelled at the end."""
     target = tmpfs / "target"
     target.mkdir()
     flat(target, FILES)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import Cli
 from tests.preloaded import Preloaded
+from tests.trees import flat
 from tests.unit.scratching import result_of_child
 
 
@@ -43,6 +44,20 @@ def test_it_has_the_environment_and_the_mask_of_its_client(
     command = ["tui-fs", "delete", str(tmp_path / "t"), "--strategy", "rm", "--yes"]
     assert preloaded.run(command, None, 60.0).returncode == 0
     assert os.listdir(tmp_path / "later" / "tui-fs" / "jobs")
+
+
+@pytest.mark.slow
+def test_the_supervisor_that_it_forks_is_separated_as_one_that_is_executed(
+    cli: Cli, tmp_path: Path
+) -> None:
+    flat(tmp_path / "t", 500)
+    options = ("--rate", "1", "--detach")
+    job = str(cli.delete(tmp_path / "t", "rm", *options).expect(0).object()["id"])
+    supervisor = cli.supervisor_of(job)
+    assert os.getsid(supervisor) not in (supervisor, os.getsid(0))
+    assert os.readlink(f"/proc/{supervisor}/cwd") == "/"
+    log = cli.jobs_directory / job / "log"
+    assert [os.readlink(f"/proc/{supervisor}/fd/{number}") for number in (1, 2)] == [str(log)] * 2
 
 
 def test_what_takes_too_long_is_killed(preloaded: Preloaded) -> None:
