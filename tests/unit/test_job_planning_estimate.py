@@ -1,13 +1,15 @@
-"""A prediction from a quick estimate: its range widens that of the time."""
+"""The expected space and the ranges of a prediction, by a survey or by a quick estimate."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.ui.recorded import MAIL_ESTIMATE
-from tui_fs.job.planning import forecast, forecast_by_estimate
+from tests.unit.survey_trees import surveyed
+from tui_fs.job.planning import expected_of, forecast, forecast_by_estimate
 from tui_fs.model.calls import TraceSource
-from tui_fs.model.strategy import Options
+from tui_fs.model.strategy import Filters, Options
 
 
 def test_the_range_of_the_entries_widens_that_of_the_time(tmp_path: Path) -> None:
@@ -28,3 +30,19 @@ def test_what_is_counted_meanwhile_is_the_least() -> None:
     assert (narrowed.low, narrowed.expected, narrowed.high) == (1_210_000, 1_210_000, 1_230_000)
     beyond = MAIL_ESTIMATE.with_counted(2_000_000).entries
     assert (beyond.low, beyond.expected, beyond.high) == (2_000_000,) * 3
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_matching_files_free_nothing_for_certain_only_if_they_may_have_other_names(
+    tmp_path: Path, is_linked: bool
+) -> None:
+    for name in ("a.log", "b.log", "other"):
+        (tmp_path / name).write_bytes(bytes(8_192))
+    if is_linked:
+        os.link(tmp_path / "a.log", tmp_path / "keeps the blocks")
+    filters = Filters(name_glob="*.log")
+    survey = surveyed(tmp_path, filters=filters)
+    expected = expected_of(survey, Options(filters=filters), "ext4")
+    least, most = expected.freed_bytes_min, expected.freed_bytes_max
+    assert most == sum(path.stat().st_blocks * 512 for path in tmp_path.glob("*.log"))
+    assert least == (0 if is_linked else most)
