@@ -90,7 +90,7 @@ def test_what_is_now_at_the_old_place_stays(cli: Cli, full: Path, instead: str) 
 
     sentence = refused(cli.run("aside", "--undo", record["id"], "--yes"))
 
-    assert "was replaced meanwhile" in sentence
+    assert "There is something else at" in sentence
     assert f"mv -T {shlex.quote(str(full))}" in sentence
     assert sorted(os.listdir(record["aside"])) == ["a", "b", "c"]
     assert set(os.listdir(full.parent)) == {"spool", Path(record["aside"]).name}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli, entries_in, wait_until
-from tests.contracts.test_overlap import entries_at
+from tests.contracts.test_overlap import removed_by
 from tests.namespaces import after_shell
 from tests.trees import many_directories
 
@@ -129,10 +129,10 @@ sys.exit(main(sys.argv[1:]))
 def test_a_second_signal_leaves_a_job_that_does_not_end(cli: Cli, tmp_path: Path) -> None:
     many_directories(tmp_path / "t", 20, 100)
     options = ("--strategy", "rm", "--rate", "50", "--yes")
-    before = entries_at(tmp_path / "t")
     with cli.start("delete", *options, tmp_path / "t") as foreground:
-        wait_until(lambda: entries_at(tmp_path / "t") < before, "the deletion's beginning")
         job = cli.only_job()
+        wait_until(lambda: cli.state_of(job) == "running", "the job's start")
+        wait_until(lambda: removed_by(cli, job) > 0, "the deletion's beginning")
         supervisor = cli.supervisor_of(job)
         os.kill(supervisor, signal.SIGSTOP)
         try:

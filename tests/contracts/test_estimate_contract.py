@@ -134,7 +134,7 @@ def test_each_strategy_has_a_sentence(cli: Cli, small: Path) -> None:
         assert sentence[0].isupper(), name
         assert sentence.endswith("."), name
         assert f"{name}: {sentence}" in text.splitlines()
-    assert f"Times rest on {rests_on(report)}." in text.splitlines()
+    assert f"The times are based on {rests_on(report)}." in text.splitlines()
 
 
 def test_a_small_tree_is_not_measured_for(cli: Cli, small: Path) -> None:

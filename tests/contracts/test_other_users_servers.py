@@ -41,7 +41,7 @@ def test_a_lab_is_refused_where_a_server_decides(cli: Cli, tmpfs: Path) -> None:
     with user_server(tmpfs / "served", UID) as target:
         finished = cli.run("lab", "run", "race-your-strategies", "--dir", target.parent)
         finished.expect(3).assert_one_sentence()
-        assert "Other users could replace what is made" in finished.stderr
+        assert "Other users could replace directories made" in finished.stderr
         assert os.listdir(target.parent) == ["target"]
 
 

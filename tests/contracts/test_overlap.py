@@ -44,8 +44,11 @@ def removed_by(cli: Cli, job: str) -> int:
 
 
 def entries_at(directory: Path) -> int:
-    """Count the names at and below a directory."""
-    return sum(1 for _ in directory.rglob("*")) + directory.exists()
+    """Count the names at and below a directory, from which a job may be deleting."""
+    below = os.walk(directory)  # passes over what is gone by now
+    return (
+        sum(len(directories) + len(files) for _, directories, files in below) + directory.exists()
+    )
 
 
 def cancel(cli: Cli, job: str) -> None:

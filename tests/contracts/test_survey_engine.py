@@ -50,10 +50,10 @@ def _printing(*messages: bytes) -> str:
         ("#!/bin/sh\nexit 3\n", "cannot count"),
         ("#!/bin/sh\necho 'tui-fs-engine: no such thing' >&2; exit 2\n", "count: no such thing"),
         ("#!/bin/sh\nprintf 'tui-fs-engine 9.9.9'\n", "cannot count"),
-        (_printing(bytes((RECORD_FORMAT + 1,))), "does not match"),
-        (_printing(_MESSAGE, b"\x91\x90"), "does not match"),
-        (_printing(_MESSAGE, b"no MessagePack"), "does not match"),
-        (_printing(b""), "does not match"),
+        (_printing(bytes((RECORD_FORMAT + 1,))), "has a different version"),
+        (_printing(_MESSAGE, b"\x91\x90"), "has a different version"),
+        (_printing(_MESSAGE, b"no MessagePack"), "has a different version"),
+        (_printing(b""), "has a different version"),
     ],
 )
 def test_an_engine_that_cannot_be_used_is_told(
@@ -63,7 +63,7 @@ def test_an_engine_that_cannot_be_used_is_told(
     before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
     with pytest.raises(TuiFsError, match=sentence) as error:
         list(SurveyRunner([str(tmp_path)], backend="engine").run())
-    assert "Install tui-fs again" in error.value.advice
+    assert "Reinstall tui-fs" in error.value.advice
     # And nothing is left of it
     assert len(os.listdir("/proc/self/fd")) == before
     assert children_of(os.getpid()) == family

@@ -83,8 +83,8 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
         await pilot.press("j", "j", "j", "enter")
         await _answer(pilot, yes=True)
         await wait_for(pilot, "is in order")
-        await wait_for(pilot, "2 entries made meanwhile")
-        await wait_for(pilot, "letter was made twice")
+        await wait_for(pilot, "moved into it: 2 entries")
+        await wait_for(pilot, "letter existed in both directories")
         assert not aside.exists()
         assert len(list(spool.iterdir())) == 3
 

@@ -84,7 +84,7 @@ def put_in_order() -> set[tuple[Action, AsideState | None]]:
     for record, standing in records()[0]:
         messages.add((record.action, standing))
         if standing is AsideState.GONE:
-            with pytest.raises(Refused, match="Nothing is left"):
+            with pytest.raises(Refused, match="nothing can be put back"):
                 undo(record.id)
         else:
             undo(record.id)

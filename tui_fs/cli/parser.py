@@ -116,7 +116,7 @@ class _Parser(argparse.ArgumentParser):
                 continue
             nearest = _nearest(name, options)
             hint = f"Did you mean {nearest}?" if nearest else self._help_hint
-            raise BadInput(f"There is no option {displayable(name)}.", hint)
+            raise BadInput(f"There is no option {harmless(name)}.", hint)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

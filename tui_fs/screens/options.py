@@ -90,7 +90,7 @@ class OptionsDialog(ModalScreen[Choices | None]):
             )
             pace = options.pace
             yield from _number("niceness, 0 to 19", "nice", pace.nice, 19, minimum=0)
-            label = "maximum of entries per second, 0: no limit"
+            label = "entries per second, 0: no limit"
             yield from _number(label, "rate", pace.rate_per_s, MOST_PER_S, minimum=0)
             label = "threads (parallel), 0: automatic"
             yield from _number(label, "threads", pace.threads, MOST_THREADS, minimum=0)
