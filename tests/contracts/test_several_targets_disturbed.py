@@ -67,11 +67,11 @@ def test_resume_goes_on_with_those_that_are_left(cli: Cli, tmpfs: Path) -> None:
     # A job that died when the first target was gone and the second was not
     targets = [tmpfs / name for name in ("a", "b", "c")]
     flat(targets[0], 3)
-    flat(targets[1], FILES)
+    flat(targets[1], LONG)
     flat(targets[2], 3)
     words = ("--strategy", "rsync", "--yes", "--json", "--detach", *SLOWLY, "--")
     job = str(cli.run("delete", *words, *targets).expect(0).object()["id"])
-    wait_until(lambda: entries_in(targets[1]) < FILES, "the second target's deletion")
+    wait_until(lambda: entries_in(targets[1]) < LONG, "the second target's deletion")
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
     cli.wait_for_state(job, "died")
     wait_until(lambda: processes_with(targets[1]) == [], "the end of its tools")
