@@ -69,7 +69,7 @@ def test_resume_goes_on_with_those_that_are_left(cli: Cli, tmpfs: Path) -> None:
     flat(targets[0], 3)
     flat(targets[1], LONG)
     flat(targets[2], 3)
-    words = ("--strategy", "rsync", "--yes", "--json", "--detach", *SLOWLY, "--")
+    words = ("--strategy", "rsync", "--yes", "--json", "--detach", "--rate", "8000", "--")
     job = str(cli.run("delete", *words, *targets).expect(0).object()["id"])
     wait_until(lambda: entries_in(targets[1]) < LONG, "the second target's deletion")
     os.kill(cli.supervisor_of(job), signal.SIGKILL)

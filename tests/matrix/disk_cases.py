@@ -22,7 +22,7 @@ from tests.trees import many_directories
 _RATE = 2_000
 _SLOW = (50, 80)
 """Directories, and files in each: two seconds at `_RATE`."""
-_SLOW_IN_MEMORY = (50, 800)
+_SLOW_IN_MEMORY = (50, 400)
 """So many that a strategy is at work when the limit takes hold, on a busy machine, too."""
 _FEW = (10, 50)
 

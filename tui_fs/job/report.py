@@ -238,7 +238,7 @@ def _explanation(
         cause = f"tui-fs itself failed: {crash}. The strategy was ended with it."
     advice = f" tui-fs resume {started.job_id} continues with the rest." if started else ""
     if is_gone:
-        advice = " Nothing is at the path of the target any more: there is nothing to resume."
+        advice = " The target no longer exists: there is nothing to resume."
     return f"{cause} The counts are those of its last sample: at least this much is gone.{advice}"
 
 

@@ -146,7 +146,7 @@ class TargetWatch:
             try:
                 if self._checked(partial(self._is_exchanged, number)):
                     shown = displayable(target.path)
-                    return f"{shown} is not the directory any more that was confirmed"
+                    return f"{shown} is no longer the directory that was confirmed"
             except CheckFailed:
                 if target not in self._doubtful:
                     self._doubtful.append(target)

@@ -364,7 +364,7 @@ def _held(environment: Environment) -> Iterator[tuple[str, str, str, bool]]:
     jobs = os.path.realpath(os.path.join(environment.state, "jobs"))
     further = (os.path.realpath(place) for place in environment.further_state)
     for place in dict.fromkeys((state, jobs, *further)):
-        yield place, "the jobs of tui-fs", "Choose a directory beside it.", True
+        yield place, "the jobs of tui-fs", "Choose another directory.", True
     for place in environment.program:
         yield (
             os.path.realpath(place),

@@ -160,7 +160,7 @@ def _run_child(target: str, *, is_cold: bool) -> dict[str, Any]:
         if not is_readable(answers, _KILL_AFTER_S):
             return {"problem": "the file system is too slow to be measured"}
         text = os.read(answers, _ANSWER_BYTES)
-        return json.loads(text) if text else {"problem": "measuring was ended"}
+        return json.loads(text) if text else {"problem": "the measurement was stopped"}
     finally:
         for number in _ENDING:
             signal.signal(number, signal.SIG_IGN)  # no signal may interrupt the removal

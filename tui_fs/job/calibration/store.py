@@ -288,7 +288,7 @@ def _awaited(process: subprocess.Popen[bytes], is_wanted: Callable[[], bool]) ->
     try:
         answer: dict[str, Any] = json.loads(text)
     except ValueError:
-        raise TuiFsError(f"Measuring ended with code {process.returncode}.") from None
+        raise TuiFsError(f"The measurement ended with code {process.returncode}.") from None
     if "problem" in answer:
         raise TuiFsError(str(answer["problem"]))
     return answer
