@@ -23,7 +23,7 @@ _RATE = 2_000
 _SLOW = (50, 80)
 """Directories, and files in each: two seconds at `_RATE`."""
 _SLOW_IN_MEMORY = (50, 400)
-"""So many that a strategy is at work when the limit takes hold, on a busy machine, too."""
+"""Enough entries that the tool still runs when the rate limit starts, even on a busy machine."""
 _FEW = (10, 50)
 
 _THE_REST_GOES = Promise(

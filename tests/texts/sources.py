@@ -11,7 +11,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-_RUST = re.compile(r'(?P<comment>//[^\n]*)|"(?P<text>(?:[^"\\]|\\.)*)"', re.DOTALL)
+_RUST = re.compile(
+    r"""'(?:[^'\\]|\\.)'|(?P<comment>//[^\n]*)|"(?P<text>(?:[^"\\]|\\.)*)\"""", re.DOTALL
+)
+"""A character such as '"' begins no string, and // in a string no comment."""
 
 
 class Kind(Enum):
@@ -86,6 +89,8 @@ def rust_texts(path: Path) -> Iterator[SourceText]:
     """Yield the string literals and comments of a Rust module."""
     source = path.read_text()
     for match in _RUST.finditer(source):
+        if match["comment"] is None and match["text"] is None:
+            continue  # a character
         line = source.count("\n", 0, match.start()) + 1
         kind = Kind.STRING if match["text"] is not None else Kind.COMMENT
         yield SourceText(_relative(path), line, kind, match["text"] or match[0])

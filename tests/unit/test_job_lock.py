@@ -34,7 +34,7 @@ def held(path: str) -> AbstractContextManager["subprocess.Popen[str]"]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Return the path of a lock that nobody has made yet."""
+    """Return the path of a lock file that does not exist yet."""
     return str(tmp_path / "lock")
 
 

@@ -54,6 +54,7 @@ def test_documents_avoid_words_that_need_a_second_reading() -> None:
         ("m.py", "x = 1  # whoever waits\n", ["whoever"]),
         ("m.py", "def f():\n    '''A.'''\n    raise E(f\"so {1} many: nobody\")\n", ["nobody"]),
         ("m.rs", '// what is meant\nlet x = "a tells\\n";\n', ["what is meant", "tells"]),
+        ("m.rs", 'let q = \'"\';\nlet x = "it tells"; let y = "//";\n', ["tells"]),
         ("m.py", 'call("--tell", "foretold", "lies, in")\n', []),
     ],
 )

@@ -275,13 +275,13 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
     """
     if survey.matched is not None:
         matched = survey.matched
-        is_each_name_the_only_one = (
+        has_no_other_names = (
             survey.freed_bytes_min == survey.freed_bytes_max
             and survey.inodes == survey.totals.entries
         )
         return Expected(
             matched,
-            matched.allocated_bytes if is_each_name_the_only_one else 0,
+            matched.allocated_bytes if has_no_other_names else 0,
             matched.allocated_bytes,
             survey.complete,
             metadata_bytes_max(filesystem, matched.entries),
