@@ -118,5 +118,8 @@ def test_one_exchanged_while_the_tools_have_yet_to_come_to_it_ends_the_job(
     assert entries_in(tmpfs / "kept") == 2
     assert report["outcome"] == "cancelled"
     # in other words where a mount anywhere on the machine has the targets compared before that
-    ways = ("is no longer the directory that was confirmed", "is not the directory that was confirmed: ")
+    ways = (
+        "is no longer the directory that was confirmed",
+        "is not the directory that was confirmed: ",
+    )
     assert any(f"{targets[1]} {words}" in report["explanation"] for words in ways)
