@@ -3,6 +3,7 @@
 import locale
 import os
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tui_fs.job.store import jobs_directory
 from tui_fs.linux.logind import ends_at_logout
@@ -97,6 +98,67 @@ class Diagnosis:
     missing_figures: tuple[MissingFigure, ...]
 
 
+class Row(NamedTuple):
+    """One line of the diagnosis.
+
+    Attributes:
+        works: None for a plain statement.
+        name: of the tool or source; empty for a statement.
+    """
+
+    text: str
+    name: str = ""
+    works: bool | None = None
+
+
+class Section(NamedTuple):
+    """The rows below one heading."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+def sections(diagnosis: Diagnosis) -> tuple[Section, ...]:
+    """Return the diagnosis in words, the same for the command line and the screen."""
+    tracing, privileges, terminal = diagnosis.tracing, diagnosis.privileges, diagnosis.terminal
+    user = f"uid {privileges.uid}{' (root)' if privileges.is_root else ''}"
+    standard_output = "a terminal" if terminal.is_terminal else "not a terminal"
+    missing = [Row(figure.sentence, works=False) for figure in diagnosis.missing_figures]
+
+    def source_row(source: SourceState) -> Row:
+        default = " (used by default)" if source.kind == tracing.source else ""
+        return Row(f"{source.note}{default}", source.kind, source.usable)
+
+    return (
+        Section("tools", tuple(map(_tool_row, diagnosis.tools))),
+        Section("system call counts", tuple(map(source_row, tracing.sources))),
+        Section("privileges", (Row(privileges.note, user, privileges.is_root),)),
+        Section("engine", (Row(diagnosis.engine.note, works=diagnosis.engine.is_present),)),
+        Section(
+            "terminal",
+            (
+                Row(
+                    f"TERM={displayable(terminal.term) or 'not set'}, standard output is "
+                    f"{standard_output}, {terminal.encoding}"
+                ),
+            ),
+        ),
+        Section("jobs", (Row(f"stored in {displayable(diagnosis.jobs)}"), Row(diagnosis.logout))),
+        Section("policy", (Row(diagnosis.policy),)),
+        Section("figures", tuple(missing) or (Row("all can be measured", works=True),)),
+    )
+
+
+def _tool_row(tool: ToolState) -> Row:
+    words = [displayable(tool.path)] if tool.path else []
+    if not tool.path and tool.remedy == remedy(tool.name):
+        words = ["not installed"]
+    if tool.version:
+        words.append(harmless(tool.version))
+    text = "; ".join(filter(None, (", ".join(words), tool.remedy)))
+    return Row(text, tool.name, bool(tool.path) and not tool.remedy)
+
+
 def diagnose() -> Diagnosis:
     """Return the diagnosis of this machine."""
     picked = open_source(None)
@@ -128,7 +190,7 @@ def _privileges() -> Privileges:
     lacking = missing_capabilities(*_TO_DELETE)
     if lacking:
         names = ", ".join(f"CAP_{capability.name}" for capability in lacking)
-        return Privileges(uid, False, f"root without {names}: some entries may be refused")
+        return Privileges(uid, False, f"root without {names}: some deletions may be refused")
     if missing_capabilities(Capability.PERFMON) and missing_capabilities(Capability.SYS_ADMIN):
         note = "may delete everything; kernel counters need CAP_PERFMON, which is missing"
         return Privileges(uid, True, note)
@@ -143,7 +205,7 @@ def _engine() -> EngineState:
         return EngineState(False, str(error))
     if tool is None:
         how = why_rejected(ENGINE) or f"not installed; {HOW_TO_GET_THE_ENGINE}"
-        return EngineState(False, f"{how}; everything but parallel works")
+        return EngineState(False, f"{how}; everything except the strategy parallel works")
     if not tool.version:
         return EngineState(
             False, f"{displayable(tool.path)} does not answer; reinstall tui-fs", tool.path

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -9,13 +10,14 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from tui_fs.job.doctor import Diagnosis, diagnose
-from tui_fs.model.paths import displayable, harmless
+from tui_fs.job.doctor import Diagnosis, diagnose, sections
 from tui_fs.screens.base import SCROLL_BINDINGS, BaseScreen
+
+_MARKS = {True: "✓", False: "!", None: " "}
 
 
 class DoctorScreen(BaseScreen):
-    """Tools, sources of counts, privileges."""
+    """What works on this machine, section by section."""
 
     KEYS: ClassVar = (("↑↓", "scroll"), ("esc", "back"))
     EXPLANATION = (
@@ -46,27 +48,12 @@ class DoctorScreen(BaseScreen):
 
 def _as_text(diagnosis: Diagnosis) -> Text:
     text = Text()
-    text.append("tools\n", "bold")
-    for tool in diagnosis.tools:
-        mark = "✓" if tool.path and not tool.remedy else "!"
-        text.append(f" {mark} {tool.name:<14}")
-        text.append(f"{harmless(tool.version) or displayable(tool.path)} {tool.remedy}\n", "dim")
-    text.append("\nsystem calls are counted by\n", "bold")
-    text.append(f" {diagnosis.tracing.source}: {diagnosis.tracing.note}\n")
-    for source in diagnosis.tracing.sources:
-        text.append(f" {'✓' if source.usable else '!'} {source.kind:<10}")
-        text.append(f"{source.note}\n", "dim")
-    text.append("\nuser\n", "bold")
-    text.append(f" {diagnosis.privileges.uid}: {diagnosis.privileges.note}\n")
-    text.append("\nengine\n", "bold")
-    text.append(f" {diagnosis.engine.note}\n")
-    text.append("\njobs\n", "bold")
-    text.append(f" kept in {displayable(diagnosis.jobs)}\n {diagnosis.logout}\n")
-    text.append("\npolicy\n", "bold")
-    text.append(f" {diagnosis.policy}\n")
-    text.append("\nfigures\n", "bold")
-    for figure in diagnosis.missing_figures:
-        text.append(f" ! {figure.sentence}\n")
-    if not diagnosis.missing_figures:
-        text.append(" all can be measured\n")
+    for section in sections(diagnosis):
+        text.append(f"{section.title}\n", "bold")
+        name_cells = max(cell_len(row.name) for row in section.rows)
+        for row in section.rows:
+            name = f"{row.name:<{name_cells}}  " if name_cells else ""
+            text.append(f" {_MARKS[row.works]} {name}")
+            text.append(f"{row.text}\n", "dim" if row.works is not None else "")
+        text.append("\n")
     return text

@@ -11,24 +11,31 @@ from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.job.permission import read_only_reason
+from tui_fs.job.report_text import Weight, call_lines_of, calls_title, figures, remarks
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
-from tui_fs.model.calls import REMOVING_CALLS, CallCount, CallLine, call_lines
-from tui_fs.model.codec import shown_failure, shown_path
+from tui_fs.model.calls import REMOVING_CALLS, CallLine
 from tui_fs.model.errors import TuiFsError, meaning
-from tui_fs.model.figures import MissingFigure
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.target import done_word, shown_commands, shown_targets
-from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
-from tui_fs.screens.base import PAGE_BINDINGS, SCROLL_BINDINGS, BaseScreen, Failed, Settings, muted
+from tui_fs.model.target import shown_commands, shown_targets
+from tui_fs.model.units import count
+from tui_fs.screens.base import (
+    PAGE_BINDINGS,
+    SCROLL_BINDINGS,
+    BaseScreen,
+    Failed,
+    Settings,
+    deleting_is_off,
+    muted,
+)
 from widgets.call_table import CallRow, CallTable
 from widgets.footer import Footer
 
 _LABEL_CELLS = 13
-_PATHS_SHOWN = 3
+_STYLES = {Weight.STRONG: "bold", Weight.NORMAL: "", Weight.WEAK: "dim"}
 _HEADLINES = {
     "done": "DONE",
     "partial": "PARTIAL: not everything was deleted",
@@ -48,60 +55,23 @@ def headline(report: dict[str, Any]) -> Text:
 
 
 def details(report: dict[str, Any]) -> Text:
-    """Return counts, time, space and failures."""
+    """Return figures, what is left, why space is missing, and the failures."""
     text = Text()
     if "target" not in report:
         return text
-    expected = report["expected"]["totals"]
-    files_expected = expected["files"] + expected["symlinks"] + expected["other"]
-    _line(text, "files", _deleted(report, "deleted_files", files_expected))
-    _line(text, "directories", _deleted(report, "deleted_directories", expected["directories"]))
-    if report["surviving_entries"]:
-        _line(text, "left", counted(report["surviving_entries"], "entry", "entries"))
-    targets = report["targets"]
-    if len(targets) > 1:
-        done = sum(target["done"] is True for target in targets)
-        _line(text, done_word(report), f"{count(done)} of {count(len(targets))} directories")
-        left = [target for target in targets if target["done"] is False]
-        for target in left[:_PATHS_SHOWN]:
-            text.append(f"   left: {shown_path(target, 'path')}\n", "bold")
-        if len(left) > _PATHS_SHOWN:
-            text.append(f"   … {count(len(left) - _PATHS_SHOWN)} more\n", "bold")
-    _line(text, "failed", count(report["failed"]))
-    _line(text, "time", _time(report))
-    _line(
-        text,
-        "cpu",
-        f"kernel {report['cpu_system_s']:.1f} s · user {report['cpu_user_s']:.1f} s · "
-        f"peak memory {_peak_memory(report)}",
-    )
-    _line(text, "space", _space(report))
-    _line(text, "inodes", _inodes(report))
-    for missing in report.get("missing_figures", []):
-        text.append(f"{MissingFigure(**missing).sentence}\n", "dim")
-    for cause in report["space_causes"]:
-        text.append(f"\n{cause['sentence']}\n", "bold")
-        text.append(f"   {cause['advice']}\n", "dim")
-    for group in report["error_groups"]:
-        text.append(f"\n{count(group['number'])} × {group['operation']}: ", "bold")
-        text.append(f"{group['meaning']}\n")
-        key = (group["operation"], group["errno"])
-        same = [e for e in report["errors"] if (e["operation"], e["errno"]) == key]
-        for error in same[:_PATHS_SHOWN]:
-            text.append(f"   {shown_failure(error)}\n", "dim")
-        if group["number"] > _PATHS_SHOWN:
-            text.append(f"   … {count(group['number'] - _PATHS_SHOWN)} more: e\n", "dim")
+    for label, value in figures(report):
+        text.append(f"{label:<{_LABEL_CELLS}}", "dim")
+        text.append(f"{value}\n")
+    for line in remarks(report):
+        text.append(f"{line.text}\n", _STYLES[line.weight])
     return text
 
 
 def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
     """Return predicted and counted calls, the most frequent first."""
-    predicted = report["predicted"]
-    counts = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
-    total_s = sum(call.seconds or 0.0 for call in counts.values())
-    lines = call_lines(counts, predicted["syscalls"], predicted.get("other_calls"))
-    ordered = sorted(lines, key=lambda line: (-line.counted.calls, line.name))
-    return tuple(call_row(line, total_s) for line in ordered)
+    lines = call_lines_of(report)
+    total_s = sum(line.counted.seconds or 0.0 for line in lines)
+    return tuple(call_row(line, total_s) for line in lines)
 
 
 def call_row(line: CallLine, total_s: float, done: str = "", rate: str = "") -> CallRow:
@@ -131,66 +101,8 @@ def where_kept(report: dict[str, Any], path: str) -> Text:
     for line in shown_commands(report, "command"):
         text.append("\n$ ", "dim")
         text.append(line)
-    text.append(f"\n\nkept in {displayable(path)}", "dim")
+    text.append(f"\n\nreport stored in {displayable(path)}", "dim")
     return text
-
-
-def _line(text: Text, label: str, value: str) -> None:
-    text.append(f"{label:<{_LABEL_CELLS}}", "dim")
-    text.append(f"{value}\n")
-
-
-def _deleted(report: dict[str, Any], key: str, expected: int) -> str:
-    number = report[key]
-    if number is None:
-        return f"not counted, of {count(expected)} surveyed"
-    accuracy = "" if report["counts_are"] == "exact" else f" ({report['counts_are']})"
-    return f"{count(number)} of {count(expected)} deleted{accuracy}"
-
-
-def _peak_memory(report: dict[str, Any]) -> str:
-    """Return the peak memory; a tool that exits within milliseconds is never sampled."""
-    peak_bytes = report["peak_memory_bytes"]
-    return bytes_iec(peak_bytes) if peak_bytes else "not seen"
-
-
-def _time(report: dict[str, Any]) -> str:
-    working_s = max(0.0, report["strategy_wall_s"] - report["paused_s"])
-    deleted = (report["deleted_files"] or 0) + (report["deleted_directories"] or 0)
-    words = [duration(working_s)]
-    if report["paused_s"]:
-        words[0] += f" and {duration(report['paused_s'])} paused"
-    if report["held_back_s"]:
-        words[0] += f", {duration(report['held_back_s'])} of it throttled"
-    low, high = report["predicted"]["seconds_low"], report["predicted"]["seconds_high"]
-    if low is not None:
-        words.append(f"predicted {duration_span(low, high)}")
-    if working_s > 0 and deleted:
-        words.append(f"{count(round(deleted / working_s))} /s")
-    return " · ".join(words)
-
-
-def _space(report: dict[str, Any]) -> str:
-    before, after = report["space_before"], report["space_after"]
-    if before is None or after is None:
-        return "the file system did not answer"
-    expected = report["expected"]
-    low, high = bytes_iec(expected["freed_bytes_min"]), bytes_iec(expected["freed_bytes_max"])
-    span = high if low == high else f"{low} to {high}"
-    return (
-        f"{more_or_less(bytes_iec, report['freed_bytes'])} free · expected {span} · "
-        f"{bytes_iec(before['free_bytes'])} → {bytes_iec(after['free_bytes'])}"
-    )
-
-
-def _inodes(report: dict[str, Any]) -> str:
-    before, after = report["space_before"], report["space_after"]
-    if report["freed_inodes"] is None:
-        return "this file system does not count them"
-    return (
-        f"{more_or_less(count, report['freed_inodes'])} free · {count(before['free_inodes'])} → "
-        f"{count(after['free_inodes'])}"
-    )
 
 
 class ResumeRequested(Message):
@@ -207,7 +119,7 @@ class ReportScreen(BaseScreen):
     KEYS: ClassVar = (("↑↓", "scroll"), ("e", "errors"), ("J", "jobs"), ("esc", "back"))
     EXPLANATION = (
         "How the job ended: what was deleted, what was not and why, the time compared with the "
-        "prediction, the freed space, and every system call. Exact counts come from the kernel; "
+        "prediction, the freed space, and every system call. Counts without a note are exact; "
         "counts by difference are the survey before minus the survey after. Calls for program "
         "start-up, memory and closing files share one line."
     )
@@ -265,7 +177,7 @@ class ReportScreen(BaseScreen):
         self.query_one("#details", Static).update(details(report))
         table = self.query_one(CallTable)
         if report["syscalls"]:
-            table.title = f"system calls · {report['trace_note']}"
+            table.title = calls_title(report)
             table.rows = call_rows(report)
         self.query_one("#kept", Static).update(where_kept(report, self._folder.report))
 
@@ -278,7 +190,7 @@ class ReportScreen(BaseScreen):
         if self._died is None:
             self.notify("Only a job that died can be resumed.", markup=False)
         elif (reason := read_only_reason(by_option=self.settings.read_only)) is not None:
-            self.notify(f"Deleting is switched off: {reason}.", markup=False)
+            self.notify(deleting_is_off(reason), markup=False)
         else:
             self.app.post_message(ResumeRequested(self._died))
 

@@ -1,0 +1,173 @@
+"""The report of a job in words, the same for the command line and the screen.
+
+A report is the JSON object that `tui_fs.job.report` writes.
+"""
+
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+from tui_fs.model.calls import CallCount, CallLine, call_lines
+from tui_fs.model.codec import shown_failure, shown_path
+from tui_fs.model.figures import MissingFigure
+from tui_fs.model.paths import harmless
+from tui_fs.model.target import done_word
+from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
+
+_EXAMPLES = 3
+"""Paths shown of each kind of failure."""
+
+_TARGETS_LEFT = 10
+"""Paths shown of the targets that are left."""
+
+_TOOL_LINES = 5
+
+
+class Weight(Enum):
+    """How strongly a line is drawn."""
+
+    STRONG = auto()
+    NORMAL = auto()
+    WEAK = auto()
+
+
+class Line(NamedTuple):
+    """A line below the figures; an empty one separates paragraphs."""
+
+    text: str
+    weight: Weight = Weight.NORMAL
+
+
+def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return labels and values: counts, time, memory and space, each beside what was expected."""
+    expected = report["expected"]["totals"]
+    files_expected = expected["files"] + expected["symlinks"] + expected["other"]
+    rows = [
+        ("files", _deleted(report, "deleted_files", files_expected)),
+        ("directories", _deleted(report, "deleted_directories", expected["directories"])),
+    ]
+    if report["surviving_entries"]:
+        rows.append(("left", counted(report["surviving_entries"], "entry", "entries")))
+    targets = report["targets"]
+    if len(targets) > 1:
+        done = sum(target["done"] is True for target in targets)
+        rows.append((done_word(report), f"{count(done)} of {count(len(targets))} directories"))
+    rows += [
+        ("failed", count(report["failed"])),
+        ("time", _time(report)),
+        ("cpu", _cpu(report)),
+        ("space", _space(report)),
+        ("inodes", _inodes(report)),
+    ]
+    return rows if report["syscalls"] else [*rows, ("counted by", report["trace_note"])]
+
+
+def remarks(report: dict[str, Any]) -> list[Line]:
+    """Return what is left, what could not be measured, why space is missing, and the failures."""
+    lines = _left(report)
+    lines += [
+        Line(MissingFigure(**missing).sentence, Weight.WEAK)
+        for missing in report.get("missing_figures", [])
+    ]
+    for cause in report["space_causes"]:
+        lines += [Line(""), Line(cause["sentence"], Weight.STRONG)]
+        lines.append(Line(f"   {cause['advice']}", Weight.WEAK))
+    for group in report["error_groups"]:
+        lines += [Line(""), *_failures(report, group)]
+    tool_lines = report["tool_lines"][-_TOOL_LINES:]
+    if tool_lines:
+        lines.append(Line(""))
+    return lines + [Line(f"   {harmless(text)}", Weight.WEAK) for text in tool_lines]
+
+
+def calls_title(report: dict[str, Any]) -> str:
+    """Return the title of the table of calls, which names the source."""
+    return f"system calls · {report['trace_note']}"
+
+
+def call_lines_of(report: dict[str, Any]) -> list[CallLine]:
+    """Return predicted and counted calls, the most frequent first."""
+    predicted = report["predicted"]
+    counts = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
+    lines = call_lines(counts, predicted["syscalls"], predicted.get("other_calls"))
+    return sorted(lines, key=lambda line: (-line.counted.calls, line.name))
+
+
+def _left(report: dict[str, Any]) -> list[Line]:
+    if len(report["targets"]) == 1:
+        return []  # the first line of a report names it
+    left = [target for target in report["targets"] if target["done"] is False]
+    shown = left[:_TARGETS_LEFT]
+    lines = [Line(f"   left: {shown_path(target, 'path')}", Weight.STRONG) for target in shown]
+    if len(left) > _TARGETS_LEFT:
+        lines.append(Line(f"   … {count(len(left) - _TARGETS_LEFT)} more", Weight.STRONG))
+    return lines
+
+
+def _failures(report: dict[str, Any], group: dict[str, Any]) -> list[Line]:
+    key = (group["operation"], group["errno"])
+    same = [error for error in report["errors"] if (error["operation"], error["errno"]) == key]
+    lines = [
+        Line(f"{count(group['number'])} × {group['operation']}: {group['meaning']}", Weight.STRONG),
+        *(Line(f"   {shown_failure(error)}", Weight.WEAK) for error in same[:_EXAMPLES]),
+    ]
+    more = group["number"] - min(len(same), _EXAMPLES)
+    if same and more:
+        lines.append(Line(f"   … {count(more)} more", Weight.WEAK))
+    return lines
+
+
+def _deleted(report: dict[str, Any], key: str, expected: int) -> str:
+    number = report[key]
+    if number is None:
+        return f"not counted; the survey found {count(expected)}"
+    accuracy = "" if report["counts_are"] == "exact" else f" ({report['counts_are']})"
+    return f"{count(number)} of {count(expected)} deleted{accuracy}"
+
+
+def _time(report: dict[str, Any]) -> str:
+    working_s = max(0.0, report["strategy_wall_s"] - report["paused_s"])
+    deleted = (report["deleted_files"] or 0) + (report["deleted_directories"] or 0)
+    words = [duration(working_s)]
+    if report["held_back_s"]:
+        words[0] += f", {duration(report['held_back_s'])} of it throttled"
+    if report["paused_s"]:
+        words[0] += f", plus {duration(report['paused_s'])} paused"
+    low, high = report["predicted"]["seconds_low"], report["predicted"]["seconds_high"]
+    if low is not None:
+        words.append(f"predicted {duration_span(low, high)}")
+    if working_s > 0 and deleted:
+        words.append(f"{count(round(deleted / working_s))} /s")
+    return " · ".join(words)
+
+
+def _cpu(report: dict[str, Any]) -> str:
+    peak_bytes = report["peak_memory_bytes"]
+    # A tool that exits within milliseconds is never sampled.
+    peak = bytes_iec(peak_bytes) if peak_bytes else "not measured"
+    return (
+        f"kernel {report['cpu_system_s']:.1f} s · user {report['cpu_user_s']:.1f} s · "
+        f"peak memory {peak}"
+    )
+
+
+def _space(report: dict[str, Any]) -> str:
+    before, after = report["space_before"], report["space_after"]
+    if before is None or after is None:
+        return "the file system did not answer"
+    expected = report["expected"]
+    low, high = bytes_iec(expected["freed_bytes_min"]), bytes_iec(expected["freed_bytes_max"])
+    span = high if low == high else f"{low} to {high}"
+    return (
+        f"{more_or_less(bytes_iec, report['freed_bytes'])} free · expected {span} · "
+        f"{bytes_iec(before['free_bytes'])} → {bytes_iec(after['free_bytes'])}"
+    )
+
+
+def _inodes(report: dict[str, Any]) -> str:
+    before, after = report["space_before"], report["space_after"]
+    if report["freed_inodes"] is None:
+        return "this file system does not count them"
+    return (
+        f"{more_or_less(count, report['freed_inodes'])} free · {count(before['free_inodes'])} → "
+        f"{count(after['free_inodes'])}"
+    )
