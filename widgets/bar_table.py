@@ -52,6 +52,7 @@ class Column:
         bar: Draw the row's fraction as a bar; the row's cell text is ignored.
         keep_end: A long text loses its beginning, as suits a path; only for the column that
             takes the remaining width.
+        meaning: What the cells hold, for a legend.
     """
 
     title: str
@@ -59,6 +60,7 @@ class Column:
     right: bool = False
     bar: bool = False
     keep_end: bool = False
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,11 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._columns: tuple[Column, ...] = ()
         self._cursor = RowCursor()
         self.set_columns(columns)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns from left to right."""
+        return self._columns
 
     @property
     def cursor_row(self) -> BarRow | None:

@@ -19,6 +19,17 @@ GAP = 2
 
 TITLES = ("call", "calls", "predicted", "done", "errors ", "/s", "share", "")
 
+MEANINGS = {
+    "call": "the system call",
+    "calls": "how often it was made",
+    "predicted": "how often it was expected",
+    "done": "the part of the predicted calls that was made",
+    "errors": "how many of the calls failed",
+    "/s": "calls per second",
+    "share": "the part of the time in all calls",
+}
+"""What each column holds, for a legend."""
+
 _NAME, _CALLS, _PREDICTED, _DONE, _ERRORS, _RATE, _SHARE, _NOTE = range(8)
 
 # Room for 9,999,999 calls and for newfstatat, so that an ordinary run never moves a column.

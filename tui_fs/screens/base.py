@@ -15,6 +15,9 @@ from textual.widgets import Static
 
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable, is_within
+from widgets.bar_table import BarTable
+from widgets.call_table import MEANINGS as CALL_MEANINGS
+from widgets.call_table import CallTable
 from widgets.footer import Footer
 from widgets.header import Header
 
@@ -45,6 +48,9 @@ _TEXTUAL_ACTIONS = (
     "command_palette",
     "help_quit",
 )
+_ARROWS = " ▲▼"
+"""What follows the title of the column by which a table is sorted."""
+
 _MINUTE_S, _HOUR_S, _DAY_S, _YEAR_S = 60, 3_600, 86_400, 31_557_600
 
 
@@ -115,7 +121,19 @@ class BaseScreen(Screen[None]):
 
     def action_help(self) -> None:
         """Show the explanation and all keys."""
-        self.app.push_screen(HelpScreen(self.EXPLANATION, self.active_bindings.values()))
+        bindings = self.active_bindings.values()
+        self.app.push_screen(HelpScreen(self.EXPLANATION, bindings, self.legend()))
+
+    def legend(self) -> dict[str, str]:
+        """Return the meaning of each titled column that the screen shows now."""
+        meanings: dict[str, str] = {}
+        for table in self.query(BarTable):
+            for column in table.columns:
+                if column.title:
+                    meanings[column.title.rstrip(_ARROWS)] = column.meaning
+        if self.query(CallTable):
+            meanings |= CALL_MEANINGS
+        return meanings
 
     def action_scroll(self, lines: int) -> None:
         """Scroll the body."""
@@ -131,18 +149,23 @@ class HelpScreen(ModalScreen[None]):
         Binding("k", "scroll_up", show=False),
     ]
 
-    def __init__(self, explanation: str, bindings: Iterable[ActiveBinding]) -> None:
+    def __init__(
+        self, explanation: str, bindings: Iterable[ActiveBinding], legend: dict[str, str]
+    ) -> None:
         super().__init__()
         self._explanation = explanation
+        self._legend = legend
         self._active = list(bindings)
 
     def compose(self) -> ComposeResult:
-        """Lay out the explanation above the keys."""
+        """Lay out the explanation above the columns and the keys."""
         with VerticalScroll(classes="box") as box:
             box.border_title = "help"
             box.border_subtitle = "j k scroll · esc closes"
             yield Static(Text(self._explanation + "\n"))
-            yield Static(self._table())
+            if self._legend:
+                yield Static(_two_columns(self._legend.items()), id="legend")
+            yield Static(self._keys())
 
     def action_scroll_down(self) -> None:
         """Scroll down."""
@@ -152,11 +175,16 @@ class HelpScreen(ModalScreen[None]):
         """Scroll up."""
         self.query_one(VerticalScroll).scroll_up(animate=False)
 
-    def _table(self) -> Table:
-        table = Table.grid(padding=(0, 2))
-        for keys, text in key_descriptions(active.binding for active in self._active):
-            table.add_row(Text(", ".join(keys), style="bold"), Text(text))
-        return table
+    def _keys(self) -> Table:
+        described = key_descriptions(active.binding for active in self._active)
+        return _two_columns((", ".join(keys), text) for keys, text in described)
+
+
+def _two_columns(rows: Iterable[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for term, meaning in rows:
+        table.add_row(Text(term, style="bold"), Text(meaning))
+    return table
 
 
 def key_descriptions(bindings: Iterable[Binding]) -> list[tuple[list[str], str]]:
@@ -172,6 +200,11 @@ def key_descriptions(bindings: Iterable[Binding]) -> list[tuple[list[str], str]]
         if key not in keys:
             keys.append(key)
     return list(rows.values())
+
+
+def deleting_is_off(reason: str) -> str:
+    """Return a sentence for read-only mode; the reason may be a sentence itself."""
+    return f"Deleting is switched off: {reason.rstrip('.')}."
 
 
 def muted(text: str) -> Text:

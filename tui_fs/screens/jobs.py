@@ -21,12 +21,16 @@ from tui_fs.screens.run import RunScreen
 from widgets.bar_table import BarRow, BarTable, Column
 
 _COLUMNS = (
-    Column("job", 6),
-    Column("state", 9),
-    Column("strategy", 8),
-    Column("deleted", 13, right=True),
-    Column("ago", 10, right=True),
-    Column("directory", 0),
+    Column("job", 6, meaning="its identifier, for example for tui-fs attach"),
+    Column(
+        "state",
+        9,
+        meaning="running, paused, or how it ended",
+    ),
+    Column("strategy", 8, meaning="how it deletes"),
+    Column("deleted", 13, right=True, meaning="the entries that it has deleted"),
+    Column("ago", 10, right=True, meaning="the time since it was started"),
+    Column("directory", 0, meaning="its targets"),
 )
 _POLL_INTERVAL_S = 1.0
 _BAD = (JobState.DIED, JobState.PARTIAL)
@@ -37,9 +41,9 @@ class JobsScreen(BaseScreen):
 
     KEYS: ClassVar = (("enter", "open"), ("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
-        "All your jobs. A job runs in its own processes; enter shows its progress, or its "
-        "report when it has ended. Died: its supervisor was killed, or the machine went down. "
-        "Elsewhere: the job belongs to another host that shares this home directory."
+        "All your jobs. A job runs in its own processes; enter shows its progress, or its report "
+        "when it has ended. Died: its supervisor was killed, or the machine went down. Elsewhere: "
+        "the job belongs to another host that shares this home directory."
     )
 
     BINDINGS = [Binding("escape,q,left,h,J", "app.pop_screen", tooltip="Go back")]

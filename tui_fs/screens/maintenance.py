@@ -14,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from tui_fs.job.aside_store import AsideRecord, AsideState, records
+from tui_fs.job.aside_store import Action, AsideRecord, AsideState, records
 from tui_fs.job.maintenance import Prospect, look, run_maintenance
 from tui_fs.job.permission import read_only_reason
 from tui_fs.linux.missing_figures import missing_figures
@@ -22,12 +22,16 @@ from tui_fs.maintenance.open_users import OpenUsers
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.figures import Figure
 from tui_fs.model.paths import displayable
-from tui_fs.model.units import bytes_iec, counted
+from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.base import BaseScreen, Settings, muted
 from widgets.bar_table import BarRow, BarTable, Column
 from widgets.confirm_dialog import ConfirmDialog
 
-_COLUMNS = (Column("what", 16), Column("what it does", 0))
+_COLUMNS = (
+    Column("what", 16, meaning="what you can do"),
+    Column("what it does", 0, meaning="the effect, or why it is impossible here"),
+)
+_ACTION_WORDS = {Action.ASIDE: "set aside", Action.RECREATE: "recreate"}
 _WITH_TWIN = ("--twin",)
 _RECREATE, _ASIDE, _TWIN, _BACK, _DELETE = "recreate", "aside", "twin", "back:", "delete:"
 
@@ -67,8 +71,8 @@ class MaintenanceScreen(BaseScreen):
         "An emptied directory of an ext4 file system stays as large as it was, and slow; "
         "recreate puts a new one in its place, with the same owner, mode, access list and "
         "times. Set aside renames a full directory within its parent, which takes no time: the "
-        "service continues immediately, you delete the renamed directory later, and until then "
-        "you can put it back. Nothing changes before you confirm."
+        "service that uses it continues immediately, you delete the renamed directory later, "
+        "and until then you can put it back. Nothing changes before you confirm."
     )
 
     BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back; nothing changes")]
@@ -134,7 +138,7 @@ class MaintenanceScreen(BaseScreen):
         action = self._actions[key]
         forbidden = read_only_reason(by_option=self.settings.read_only)
         if forbidden:
-            self.notify(f"Changing directories is switched off: {forbidden}.", markup=False)
+            self.notify(f"Maintenance is switched off: {forbidden.rstrip('.')}.", markup=False)
         elif action.impossible:
             self.notify(action.impossible, title=f"{action.title} is not possible", markup=False)
         else:
@@ -179,11 +183,10 @@ def _recreate(path: str) -> _Action:
     impossible = ""
     if prospect.occupants.found:
         impossible = (
-            f"{_occupant_words(prospect.occupants)} its current directory here and "
-            "would remain in the old directory."
+            f"{_occupant_words(prospect.occupants)} this directory and would keep the old one."
         )
 
-    meaning = f"replace the emptied directory, which takes {size}, by a new one"
+    meaning = f"replace the emptied directory, which takes {size}, with a new one"
     lines: tuple[str, ...] = (
         displayable(path),
         "Owner, mode, access list, attributes and times are kept.",
@@ -199,7 +202,7 @@ def _asides(path: str) -> tuple[_Action, ...]:
         (
             _ASIDE,
             "set aside",
-            ("rename it now; the service creates a new directory when it needs one"),
+            "rename it now; the service creates a new directory when it needs one",
             (),
         ),
         (
@@ -218,10 +221,11 @@ def _asides(path: str) -> tuple[_Action, ...]:
     lines = [displayable(path)]
     if prospect.occupants.found:
         lines.append(
-            f"{_occupant_words(prospect.occupants)} its current directory here and moves with it."
+            f"{_occupant_words(prospect.occupants)} this directory and will keep it under its "
+            "new name."
         )
     lines += _unseen(prospect.occupants)
-    consequence = "Nothing is deleted; it can be put back until its deletion begins."
+    consequence = "Nothing is deleted; you can put the directory back until its deletion begins."
     return tuple(
         _Action(
             key,
@@ -244,16 +248,21 @@ def _undo(record: AsideRecord, standing: AsideState | None) -> _Action | None:
         case AsideState.ASIDE:
             meaning = f"{displayable(record.aside)} as {name}"
             lines = (f"from {displayable(record.aside)}", f"to {shown}")
-            consequence = "An empty directory in its place is removed; a full one is not."
+            consequence = (
+                "An empty twin there is removed; if anything else is there, nothing changes."
+            )
             return _Action(_BACK + record.id, "put back", meaning, "", lines, consequence, act)
         case AsideState.INTERRUPTED:
-            meaning = f"an earlier {record.action} was interrupted: {shown}"
+            meaning = f"an earlier {_ACTION_WORDS[record.action]} was interrupted: {shown}"
             lines = (shown, f"with what is left in {displayable(record.aside)}")
             consequence = "The remaining entries move into the directory; none is lost."
-            return _Action(_BACK + record.id, "put in order", meaning, "", lines, consequence, act)
+            return _Action(_BACK + record.id, "repair", meaning, "", lines, consequence, act)
         case AsideState.ELSEWHERE:
             meaning = f"{shown}, on host {displayable(record.host.name)}"
-            impossible = f"This directory belongs to host {displayable(record.host.name)}."
+            impossible = (
+                f"This directory belongs to host {displayable(record.host.name)}; put "
+                "it back there."
+            )
             return _Action(_BACK + record.id, "put back", meaning, impossible, (), "", act)
         case _:
             return None
@@ -271,11 +280,11 @@ def _unseen(occupants: OpenUsers) -> tuple[str, ...]:
     if not occupants.unseen:
         return hidden
     processes = counted(occupants.unseen, "process", "processes")
-    return (f"{processes} could not be inspected and may have it as current directory.", *hidden)
+    return (f"{processes} could not be inspected and may have this as current directory.", *hidden)
 
 
 def _occupant_words(occupants: OpenUsers) -> str:
     first = occupants.found[0]
-    verb = "stands" if len(occupants.found) == 1 else "stand"
-    number = counted(len(occupants.found), "process", "processes")
-    return f"{number} ({displayable(first.name)}, {first.pid}, …) {verb}"
+    number = len({user.pid for user in occupants.found})
+    words, more, verb = ("process", "", "uses") if number == 1 else ("processes", ", …", "use")
+    return f"{count(number)} {words} ({displayable(first.name)}, {first.pid}{more}) {verb}"

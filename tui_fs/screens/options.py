@@ -21,8 +21,8 @@ _MAX_BATCH = 1_000_000
 _MAX_PROCESSES = 256
 _SOURCES: tuple[tuple[str, str], ...] = (
     ("automatic: the engine, or kernel counters", "auto"),
-    ("bpftrace: times too, 5 to 10 % slower", TraceSource.BPF.value),
-    ("strace: times too, 5 to 7 TIMES slower", TraceSource.STRACE.value),
+    ("bpftrace: durations too, 5 to 10 % slower", TraceSource.BPF.value),
+    ("strace: durations too, 5 to 7 TIMES slower", TraceSource.STRACE.value),
     ("do not count", TraceSource.OFF.value),
 )
 
@@ -75,12 +75,12 @@ class OptionsDialog(ModalScreen[Choices | None]):
         options, trace = self._choices.options, self._choices.trace
         with Vertical(classes="box form") as box:
             box.border_title = "options"
-            box.border_subtitle = "enter accepts · tab next · esc back"
+            box.border_subtitle = "enter accepts · tab next · esc discards"
             yield _Box(
                 "keep the directory itself; delete only its contents", options.keep_root, id="keep"
             )
             yield _Box(
-                "gentle: pause while other processes wait for the disk",
+                "gentle: pause while others wait for disk or processors",
                 options.pace.gentle,
                 id="gentle",
             )

@@ -47,7 +47,7 @@ from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
-from tui_fs.screens.base import BaseScreen, Failed, Settings
+from tui_fs.screens.base import BaseScreen, Failed, Settings, deleting_is_off
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.run import RunScreen
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
@@ -60,12 +60,21 @@ from widgets.confirm_dialog import ConfirmDialog
 from widgets.daemon_thread import in_daemon_thread
 
 COLUMNS = (
-    Column("strategy", 8),
-    Column("time", 15, right=True),
-    Column("calls", 7, right=True),
-    Column("memory", 9, right=True),
-    Column("proc.", 6, right=True),
-    Column("safe against", 0),
+    Column("strategy", 8, meaning="the way to delete"),
+    Column(
+        "time",
+        15,
+        right=True,
+        meaning="the predicted time; the line below the table names its source",
+    ),
+    Column("calls", 7, right=True, meaning="the predicted system calls of all processes"),
+    Column("memory", 9, right=True, meaning="the largest memory of its processes"),
+    Column("proc.", 6, right=True, meaning="the processes that are started"),
+    Column(
+        "safe against",
+        0,
+        meaning="races: no other user can redirect it; mounts: it stays in this file system",
+    ),
 )
 _LARGEST_SHOWN = 3
 _LINES_SHOWN = 6
@@ -235,10 +244,10 @@ def confirmation(
         kept = "the directory itself is" if len(paths) == 1 else "the directories themselves are"
         lines.append(Text(f"{kept} kept, empty"))
     if reason is not None:
-        label = "the word" if word_to_type(paths) == PLAIN_WORD else "its name"
+        label = "the word below" if word_to_type(paths) == PLAIN_WORD else "the directory's name"
         lines.append(Text(f"Type {label}, because {reason}."))
     if _is_long(paths):
-        lines.append(Text(f"It is in {displayable(os.path.dirname(paths[0]))}"))
+        lines.append(Text(f"The directory is in {displayable(os.path.dirname(paths[0]))}"))
     return lines, "A deletion cannot be undone."
 
 
@@ -287,15 +296,17 @@ class PreviewScreen(BaseScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "The content of the directories, and the cost of deleting it with each strategy. Times "
-        "are ranges; the line below the table names their source. Races: safe even while a "
-        "hostile user writes in the tree. Mounts: stops at other file systems. Enter asks for "
-        "confirmation; nothing is deleted before that."
+        "The content of the directories, and the cost of deleting it with each strategy. Enter "
+        "asks for confirmation; nothing is deleted before that."
     )
 
     BINDINGS = [
         Binding("escape,left,h,q", "app.pop_screen", tooltip="Go back; nothing is deleted"),
-        Binding("o", "options", tooltip="Keep the directory, batch size, processes, counting"),
+        Binding(
+            "o",
+            "options",
+            tooltip=("Options: keep directory, pace, batch size, processes, counter"),
+        ),
         Binding("c", "calls", tooltip="Predicted system calls in detail"),
     ]
 
@@ -348,8 +359,8 @@ class PreviewScreen(BaseScreen):
         if self._died is not None and self._died.options.filters.active:
             error = BadInput(
                 (
-                    "This job deleted only entries that match its filters, and these are not "
-                    "counted here."
+                    "This job deletes only entries that match its filters, and this screen "
+                    "cannot count those."
                 ),
                 f"tui-fs resume {self._died.job_id} continues it.",
             )
@@ -434,7 +445,7 @@ class PreviewScreen(BaseScreen):
         if self.settings.read_only:
             self._note = "--read-only allows no writes"
         else:
-            self._note = "it is being measured…"
+            self._note = "a measurement is running…"
             self._predict(survey)
             worker = get_current_worker()
             self._note = measure(self._paths[0], lambda: not worker.is_cancelled)
@@ -534,7 +545,7 @@ class PreviewScreen(BaseScreen):
         estimate = prediction.of(strategy)
         reason = read_only_reason(by_option=self.settings.read_only)
         if reason is not None:
-            self.notify(f"Deleting is switched off: {reason}.", markup=False)
+            self.notify(deleting_is_off(reason), markup=False)
             return
         if not estimate.feasible:
             self.notify(estimate.reasons[0], title=f"{strategy} cannot run", markup=False)

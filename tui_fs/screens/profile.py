@@ -19,9 +19,9 @@ from widgets.bar_table import BarRow, BarTable, Column
 
 SECONDS = 10
 _COLUMNS = (
-    Column("function", 0),
-    Column("itself", 7, right=True),
-    Column("total", 7, right=True),
+    Column("function", 0, meaning="a function, below the one that calls it"),
+    Column("itself", 7, right=True, meaning="the time in the function alone"),
+    Column("total", 7, right=True, meaning="the time in it and in all functions that it calls"),
     Column("", 14, bar=True),
 )
 _MAX_ROWS = 500
@@ -55,8 +55,8 @@ class ProfileScreen(BaseScreen):
     KEYS: ClassVar = (("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
         "Where tui-fs itself spent ten seconds, sampled by py-spy a hundred times a second. "
-        "Total: a function with all functions it calls; itself: the function alone. Waiting "
-        "time is left out. The file contains the same samples for other programs."
+        "Waiting time is left out. The folder named below contains the same samples for other "
+        "programs."
     )
 
     BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back")]
@@ -67,14 +67,14 @@ class ProfileScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list and the path of the files."""
-        yield BarTable(_COLUMNS, empty_text="tui-fs only waited", id="flames")
-        kept = f"raw stacks, for speedscope too: {displayable(self._profile.folder)}"
+        yield BarTable(_COLUMNS, empty_text="tui-fs was idle", id="flames")
+        kept = f"raw stacks, also for speedscope: {displayable(self._profile.folder)}"
         yield Static(muted(kept), id="kept")
 
     def on_mount(self) -> None:
         """Show the profile."""
         samples, functions = flames(self._profile.raw.splitlines(), _MAX_ROWS)
-        note = f"{SECONDS} seconds, at work in {counted(samples, 'sample', 'samples')}"
+        note = f"{SECONDS} seconds, busy in {counted(samples, 'sample', 'samples')}"
         self.show_place("", "tui-fs itself", note)
         rows = self.query_one(BarTable)
         rows.set_rows([_row(number, flame) for number, flame in enumerate(functions)])

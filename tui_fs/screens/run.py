@@ -245,10 +245,10 @@ class RunScreen(BaseScreen):
         Binding(
             "g",
             "gentle",
-            tooltip="Pause the job while other processes wait for the disk, or stop doing so",
+            tooltip="Gentle mode on or off: pause while others wait for disk or processors",
         ),
         Binding(
-            "n", "nicer", tooltip="Lower the priority of the tools: half, idle, then normal again"
+            "n", "nicer", tooltip="Lower the priority of the tools: low, idle, then normal again"
         ),
         Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4 …, then automatic"),
         Binding("c", "cancel", tooltip="Cancel the job; it cannot be resumed (asks first)"),
@@ -297,7 +297,15 @@ class RunScreen(BaseScreen):
         except OSError as error:
             sentence = f"The journal of job {self._folder.job_id} cannot be read: {error.strerror}."
             self.post_message(
-                Failed(JobFailed(sentence, "The job continues, but its progress cannot be shown."))
+                Failed(
+                    JobFailed(
+                        sentence,
+                        (
+                            "The job continues, but its progress cannot be "
+                            "shown. To try again, open it from the jobs (J)."
+                        ),
+                    )
+                )
             )
 
     def on_screen_resume(self) -> None:
@@ -365,7 +373,7 @@ class RunScreen(BaseScreen):
         dialog = ConfirmDialog(
             "Cancel this job?",
             ["Entries already deleted stay deleted; the others remain."],
-            "The job cannot be resumed afterwards; p pauses it instead.",
+            "The job cannot be resumed afterwards. To pause it instead, go back and press p.",
             None,
             yes_label="Cancel the job",
             no_label="No, keep it running",

@@ -60,13 +60,16 @@ class Selection:
             return f"{displayable(above)} is marked, and this directory is inside it."
         inside = [mark for mark in self if is_within(mark, path)]
         if len(self) - len(inside) >= MOST_TARGETS:
-            return f"{MOST_TARGETS:,} are marked, the maximum for one job."
+            return f"{MOST_TARGETS:,} directories are marked, the maximum for one job."
         for mark in inside:
             del self._sizes[mark]
         self._sizes[path] = size
         if not inside:
             return ""
-        return f"It contains {counted(len(inside), 'marked directory', 'marked directories')}: " + (
+        return (
+            "This directory contains "
+            f"{counted(len(inside), 'marked directory', 'marked directories')}: "
+        ) + (
             "that mark is replaced by this one."
             if len(inside) == 1
             else "those marks are replaced by this one."

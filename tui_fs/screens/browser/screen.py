@@ -85,10 +85,9 @@ class BrowserScreen(BaseScreen):
     EXPLANATION = (
         "Each line is an entry of the directory named at the top; its numbers include "
         "everything below it. Numbers marked ~ are still growing; ? was not counted. Symbolic "
-        "links are shown but never followed. Oldest and newest: how long ago the oldest and the "
-        "newest file below were last modified. Marks remain when you change to another "
-        "directory. d shows what deleting the marked directories, or else the highlighted one, "
-        "would cost; nothing is deleted before you have confirmed it there."
+        "links are shown but never followed. Marks remain when you change to another directory. "
+        "d previews deleting the marked directories or, if none is marked, the highlighted one; "
+        "nothing is deleted before you have confirmed the preview."
     )
 
     BINDINGS = [
@@ -96,13 +95,15 @@ class BrowserScreen(BaseScreen):
         Binding(
             "N", "mark_named", tooltip="Mark all directories with the name of the highlighted one"
         ),
-        Binding("left,h,backspace", "up", tooltip="Open the directory above"),
+        Binding("left,h,backspace", "up", tooltip="Open the parent directory"),
         Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
         Binding("a", "maintenance", tooltip="Set a directory aside, or recreate an emptied one"),
         Binding("s", "sort", tooltip="Sort: entries, inodes, allocated, oldest, newest, name"),
         Binding("S", "reverse", tooltip="Reverse the order"),
         # With priority, so that the characters typed right after it reach the field.
-        Binding("slash", "search", tooltip="Show only names that contain a text", priority=True),
+        Binding(
+            "slash", "search", tooltip="Show only names that contain the typed text", priority=True
+        ),
         Binding("t", "ranking", tooltip="Rank all directories of the tree"),
         Binding("tab", "findings", tooltip="List all findings"),
         Binding("p", "pause", tooltip="Pause or resume counting"),
@@ -545,7 +546,7 @@ class BrowserScreen(BaseScreen):
         """Show the maintenance of the highlighted directory."""
         child = self._highlighted_directory()
         if self.imported is not None or child is None:
-            self.notify("Move to a directory of this machine first.", markup=False)
+            self.notify("Move to a directory on this machine first.", markup=False)
             return
         self._maintenance = MaintenanceScreen(self._path_of(child), self.settings)
         self.app.push_screen(self._maintenance)

@@ -79,9 +79,9 @@ SEVERITY_WORDS = {
 
 FINDING_COLUMNS = (
     Column("", 2),
-    Column("what", 20),
-    Column("how much", 19, right=True),
-    Column("where", 0, keep_end=True),
+    Column("what", 20, meaning="the kind of the finding"),
+    Column("how much", 19, right=True, meaning="its most important number"),
+    Column("where", 0, keep_end=True, meaning="the directory"),
 )
 
 
@@ -241,7 +241,7 @@ class FindingsScreen(SideScreen):
         name = group_name(finding, self.shown.survey.groups)
         if name is None:
             self.notify(
-                "Only a group (one name, many) can be marked here; enter shows the place in the "
+                "Only a group (same-name dirs) can be marked here; enter shows the place in the "
                 "browser.",
                 markup=False,
             )
@@ -265,6 +265,13 @@ _FIELDS: dict[Ranking, tuple[Ranking, Ranking]] = {
     Ranking.OLDEST: (Ranking.OLDEST, Ranking.ENTRIES),
     Ranking.NEWEST: (Ranking.NEWEST, Ranking.ENTRIES),
 }
+_MEANINGS = {
+    Ranking.ENTRIES: "the names in the directory itself",
+    Ranking.INODES: "the files and directories in it; a file with several names counts once",
+    Ranking.ALLOCATED: "the disk space of these entries, as du shows it",
+    Ranking.OLDEST: "how long ago the oldest entry was last modified",
+    Ranking.NEWEST: "how long ago the newest entry was last modified",
+}
 _UPWARDS = Ranking.NEWEST
 
 
@@ -279,11 +286,13 @@ def ranking_columns(by: Ranking) -> tuple[Column, ...]:
     arrow = " ▲" if by is _UPWARDS else " ▼"
     return (
         *(
-            Column(f"{field}{arrow if field is by else ''}", 11, right=True)
+            Column(
+                f"{field}{arrow if field is by else ''}", 11, right=True, meaning=_MEANINGS[field]
+            )
             for field in _FIELDS[by]
         ),
         Column("", 12, bar=True),
-        Column("directory", 0, keep_end=True),
+        Column("directory", 0, keep_end=True, meaning="its path below the top directory"),
     )
 
 
@@ -363,9 +372,7 @@ class RankingScreen(SideScreen):
     )
     EXPLANATION = (
         "All directories of the tree, ranked by their own entries; subdirectories are ranked "
-        "separately. Entries are the names in the directory; inodes count a file with several "
-        "names once; oldest and newest: how long ago the oldest and the newest entry were last "
-        "modified. Enter shows the directory in the browser."
+        "separately. Enter shows the directory in the browser."
     )
 
     BINDINGS = [

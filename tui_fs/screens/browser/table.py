@@ -166,6 +166,14 @@ _WIDTHS = {
     Sorting.OLDEST: 9,
     Sorting.NEWEST: 9,
 }
+_MEANINGS = {
+    Sorting.ENTRIES: "the names in it and everywhere below it",
+    Sorting.INODES: "the files and directories; a file with several names counts once",
+    Sorting.ALLOCATED: "the disk space, as du shows it",
+    Sorting.OLDEST: "how long ago the oldest file below it was last modified",
+    Sorting.NEWEST: "how long ago the newest file below it was last modified",
+}
+_SHARE_MEANING = "its part of the entries, or, sorted by allocated, of the disk space"
 _GROWING = (Sorting.NEWEST, Sorting.NAME)
 """The criteria with ascending default: the youngest, or A, comes first."""
 
@@ -180,12 +188,12 @@ def columns_of(view: View) -> tuple[Column, ...]:
 
     return (
         *(
-            Column("share", 14, bar=True)
+            Column("share", 14, bar=True, meaning=_SHARE_MEANING)
             if field is None
-            else Column(title(field), _WIDTHS[field], right=True)
+            else Column(title(field), _WIDTHS[field], right=True, meaning=_MEANINGS[field])
             for field in _FIELDS[view.sorting]
         ),
-        Column(title(Sorting.NAME), 0),
+        Column(title(Sorting.NAME), 0, meaning="a directory, a file or a symbolic link"),
     )
 
 

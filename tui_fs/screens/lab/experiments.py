@@ -33,21 +33,21 @@ from tui_fs.screens.lab.run import LabRunScreen
 from widgets.bar_table import BarRow, BarTable, Column
 
 EXPERIMENT_COLUMNS = (
-    Column("experiment", 20),
+    Column("experiment", 20, meaning="its name, for tui-fs lab run"),
     Column("", 0),
-    Column("last run", 8, right=True),
-    Column("holds", 5, right=True),
-    Column("not", 3, right=True),
-    Column("open", 4, right=True),
+    Column("last run", 8, right=True, meaning="the age of the last run"),
+    Column("holds", 5, right=True, meaning="claims that hold on this machine"),
+    Column("not", 3, right=True, meaning="claims that do not hold here"),
+    Column("open", 4, right=True, meaning="claims that cannot be tested here"),
 )
 RUN_COLUMNS = (
-    Column("began", 19),
+    Column("began", 19, meaning="when the run began"),
     Column("", 0),
-    Column("scale", 9),
-    Column("ended", 10),
-    Column("holds", 5, right=True),
-    Column("not", 3, right=True),
-    Column("open", 4, right=True),
+    Column("scale", 9, meaning="small or published"),
+    Column("ended", 10, meaning="how the run ended"),
+    Column("holds", 5, right=True, meaning="claims that hold on this machine"),
+    Column("not", 3, right=True, meaning="claims that do not hold here"),
+    Column("open", 4, right=True, meaning="claims that cannot be tested here"),
 )
 
 
@@ -133,7 +133,7 @@ def in_full(experiment: Experiment, judged: Judgements | None, target: str) -> G
     """Return the question, its publication, its requirements, and the result of the last run."""
     copies = ""
     if experiment.takes_target:
-        copies = "the shape of the directory it is opened from"
+        copies = "the shape of the directory from which you open the lab"
         if target:
             copies = f"the shape of {displayable(target)}, which is only read"
     grid = Grid.grid(padding=(0, 2))
@@ -160,7 +160,7 @@ def ask_words(experiment: Experiment, scale: Scale, steps: int, needs: str) -> T
     text.append("enter")
     text.append(" runs, ", "dim not bold")
     text.append("esc")
-    text.append(" does not", "dim not bold")
+    text.append(" cancels", "dim not bold")
     return text
 
 
@@ -175,22 +175,21 @@ class LabScreen(BaseScreen):
         ("enter", "run small"),
         ("p", "run as published"),
         ("o", "result"),
-        ("v", "older runs"),
+        ("v", "all runs"),
         ("esc", "back"),
     )
     EXPLANATION = (
         "Published measurements of deleting and of file handling, to repeat on this machine. "
-        "Small takes under a minute; published has the size of the original text. Holds, not "
-        "and open: how many claims hold in the last run, do not hold, and cannot be tested "
-        "here. A run works in a private directory, shows its needs before it starts, and always "
-        "removes what it made."
+        "Small takes under a minute; published uses the sizes of the original publication. A "
+        "run works in a private directory, shows its needs before it starts, and always removes "
+        "what it made."
     )
 
     BINDINGS = [
         Binding("p", "ask('published')", tooltip="Run at the published scale (asks first)"),
         # With priority, because the list would open the row, which runs the experiment.
         Binding("o,right,l", "result", tooltip="Show the last result", priority=True),
-        Binding("v", "runs", tooltip="List the older runs; compare two of them"),
+        Binding("v", "runs", tooltip="List all runs; compare two of them"),
         Binding("escape", "refuse", tooltip="Go back without running"),
         Binding("q,left,h", "app.pop_screen", tooltip="Go back"),
     ]
@@ -274,7 +273,9 @@ class LabScreen(BaseScreen):
         if chosen is None:
             return
         if chosen.takes_target and not self._target:
-            self._show_question(Text("Start it from the browser, in a directory of this machine."))
+            self._show_question(
+                Text("Open the lab from the browser, in a directory on this machine.")
+            )
             return
         self._asked, self._is_ready = (chosen.name, Scale(scale)), False
         self._show_question(Text(f"checking the needs of {chosen.name}…", "dim"))
@@ -325,7 +326,7 @@ class LabScreen(BaseScreen):
         chosen = self._chosen()
         judged = None if chosen is None else self._last.get(chosen.name)
         if chosen is None or judged is None:
-            self.notify("It has not been run yet; enter runs it.", markup=False)
+            self.notify("This experiment has not been run yet; enter runs it.", markup=False)
             return
         self.app.push_screen(LabResultScreen(chosen, judged.run.folder, self.settings))
 
@@ -346,8 +347,8 @@ class LabRunsScreen(BaseScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "All stored runs of this experiment. Enter shows the result of one. Mark two with "
-        "space, and c compares them. An unfinished run was killed or is still running."
+        "All stored runs of this experiment. Enter shows the result of one. Mark two with space, "
+        "and c compares them. An unfinished run was killed or is still running."
     )
 
     BINDINGS = [

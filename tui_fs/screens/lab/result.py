@@ -118,14 +118,14 @@ def summary(experiment: Experiment, results: Results, claims: Sequence[Judged]) 
 
 
 def verdict_words(verdicts: Counter[Verdict]) -> str:
-    """Return ``9 hold here, 1 does not, 4 cannot be tested here``."""
+    """Return ``9 hold here, 1 does not hold, 4 cannot be tested here``."""
     parts = []
     for verdict, number in sorted(verdicts.items(), key=lambda item: list(Verdict).index(item[0])):
         match verdict:
             case Verdict.HOLDS:
                 parts.append(f"{number} {'holds' if number == 1 else 'hold'} here")
             case Verdict.DOES_NOT:
-                parts.append(f"{number} {'does' if number == 1 else 'do'} not")
+                parts.append(f"{number} {'does' if number == 1 else 'do'} not hold")
             case Verdict.UNTESTED:
                 parts.append(f"{number} cannot be tested here")
             case _:
@@ -241,11 +241,11 @@ class LabResultScreen(BaseScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "The results of a run. Every claim of the text is listed with the published figure, the "
+        "The results of a run. Every published claim is listed with the published figure, the "
         "figure measured here and a verdict: it holds here, does not hold, or cannot be tested "
-        "here and why. Figures are medians with minimum and maximum. The page of system calls "
-        "compares two steps: < and > change the left one, [ and ] the right one. r writes a "
-        "report (HTML) into the directory of the run."
+        "here (with the reason). Figures are medians with minimum and maximum. The page of "
+        "system calls compares two steps: < and > change the left one, [ and ] the right one. r "
+        "writes a report (HTML) into the directory of the run."
     )
 
     BINDINGS = [
@@ -449,7 +449,7 @@ class LabResultScreen(BaseScreen):
         except TuiFsError as error:
             self.post_message(Failed(error))
             return
-        written = f"The report is written: {displayable(path)}"
+        written = f"The report was written to {displayable(path)}"
         self.app.call_from_thread(self.notify, written, markup=False)
 
 

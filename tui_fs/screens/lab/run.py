@@ -35,11 +35,11 @@ from widgets.progress_line import ProgressLine
 from widgets.stats_line import Figure, StatsLine
 
 STEP_COLUMNS = (
-    Column("step", 0),
-    Column("runs", 4, right=True),
-    Column("median", 8, right=True),
-    Column("least–most", 12, right=True),
-    Column("calls", 9, right=True),
+    Column("step", 0, meaning="a timed command"),
+    Column("runs", 4, right=True, meaning="how often it has been timed"),
+    Column("median", 8, right=True, meaning="the median of the times"),
+    Column("least–most", 12, right=True, meaning="the shortest and the longest time"),
+    Column("calls", 9, right=True, meaning="its system calls"),
 )
 
 
@@ -106,7 +106,7 @@ class LabRunScreen(BaseScreen):
         "The progress of an experiment. Every step is listed with the median, minimum and "
         "maximum of its runs so far and its system calls; highlight a step that cannot run here "
         "to see the reason. The result appears when all steps are done. The run ends with this "
-        "screen: cancelling it, or leaving tui-fs, removes everything it made."
+        "screen: cancelling the run, or leaving tui-fs, removes everything the run made."
     )
 
     BINDINGS = [
