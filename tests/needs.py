@@ -89,7 +89,7 @@ def needs_kernel_counters() -> None:
     if not os.access(_TRACEPOINT_ID, os.R_OK):
         lacks(
             f"{_TRACEPOINT_ID} cannot be read; enable it with: "
-            "sudo mount -t tracefs none /sys/kernel/tracing, and run as root"
+            "sudo Mount it: mount -t tracefs none /sys/kernel/tracing, and run as root"
         )
     try:
         os.close(opened_counter(_TRACEPOINT_ID))

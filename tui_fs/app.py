@@ -86,7 +86,7 @@ class TuiFsApp(App[None]):
         yield SystemCommand("Lab", "Repeat published experiments", self.action_lab)
         yield SystemCommand("This machine", "What works here", self.action_doctor)
         profile = partial(begin_profile, self, self._settings)
-        yield SystemCommand("Profile tui-fs itself for ten seconds", "By py-spy", profile)
+        yield SystemCommand("Profile tui-fs itself for ten seconds", "With py-spy", profile)
         yield from super().get_system_commands(screen)
 
     def action_jobs(self) -> None:

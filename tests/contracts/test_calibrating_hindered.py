@@ -48,8 +48,8 @@ def refused(target: Path) -> str:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("size=256m", "needs 512.0 MiB of free space, and 256.0 MiB are free"),
-        ("size=1g,nr_inodes=10k", "needs 20,000 free inodes, and 10,"),
+        ("size=256m", "needs 512.0 MiB of free space, and only 256.0 MiB is free"),
+        ("size=1g,nr_inodes=10k", "needs 20,000 free inodes, and only 10,"),
     ],
 )
 def test_where_room_is_scarce_nothing_is_made(
@@ -176,4 +176,4 @@ def test_nothing_is_made_where_deleting_is_off(
 ) -> None:
     monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
     with untouched(above, records):
-        assert measure(str(above / "target")).endswith("allows no writing")
+        assert measure(str(above / "target")).endswith("sets read-only mode")

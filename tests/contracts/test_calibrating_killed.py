@@ -54,7 +54,7 @@ def test_the_measuring_process_killed_leaves_nothing(
         os.kill(measurement.child(), signal.SIGKILL)
         code, output, complaint = measurement.ended()
     assert (code, complaint) == (0, "")
-    assert "the measurement was stopped" in output["problem"].lower()
+    assert "the measuring process ended" in output["problem"].lower()
 
 
 @pytest.mark.parametrize("moment", range(4))

@@ -130,7 +130,7 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
             "delete --strategy rm --threads 2 --yes x",
             "--threads works only with the strategy parallel, not with rm.",
         ),
-        ("survey x --import y", "PATH and --import exclude each other. Use one of them."),
+        ("survey x --import y", "PATH and --import are mutually exclusive. Use one of them."),
         (
             "survey x --export - --json",
             "--json and --export - both write to standard output. Use one of them.",

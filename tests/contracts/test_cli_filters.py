@@ -1,6 +1,7 @@
 """Filters delete just what find selects."""
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -100,7 +101,8 @@ def test_directories_that_stay_are_not_called_gone(
     for target in targets:
         flat(target, 2)
     ended = cli.run("delete", "--strategy", "find", "--yes", *options, "--", *targets).expect(0)
-    assert f"\n{word}: 2 of 2 directories\n" in ended.stdout.decode()
+    row = re.compile(rf"^{word} +2 of 2 directories$", re.MULTILINE)
+    assert row.search(ended.stdout.decode())
     assert [target.exists() for target in targets] == [bool(options)] * 2
 
 
@@ -118,8 +120,8 @@ def test_directories_whose_names_match_are_named_as_what_filters_never_select(
     assert manifest(tmpfs) == before
     hint = (
         "2 directory names match, but filters select only entries that are not directories. "
-        "To delete directories, name them as targets: 'tui-fs survey' lists directories of one "
-        "name, and N in the browser marks them all."
+        "To delete directories, name them as targets: 'tui-fs survey' lists directories with the "
+        "same name, and N in the browser marks them all."
     )
     assert f"No entry matches the filters. {hint}" in finished.report()["explanation"]
     assert "0 entries match the filters" in finished.stderr

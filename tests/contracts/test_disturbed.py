@@ -92,7 +92,7 @@ def test_a_supervisor_killed_before_it_is_ready_deletes_nothing_and_is_not_runni
         check=False,
     )
     assert ended.returncode == 5, ended.stderr
-    assert "nothing was deleted: it was killed" in ended.stderr
+    assert "did not start: it was killed" in ended.stderr
     assert entries_in(target) == before
     # And at once the job is listed as died, and its report claims no deletion
     (job,) = cli.jobs()
@@ -122,7 +122,7 @@ sys.exit(main(sys.argv[1:]))
     )
     # Its starter does not blame a lack of memory
     assert ended.returncode == 5, ended.stderr
-    assert "nothing was deleted: it ended with an error" in ended.stderr
+    assert "did not start: it exited with an error" in ended.stderr
     assert [job["state"] for job in cli.jobs()] == ["died"]
 
 

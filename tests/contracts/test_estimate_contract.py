@@ -163,7 +163,7 @@ def test_a_large_one_is_measured_for_once(cli: Cli, large: Path) -> None:
 
 def _switched_off(_: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
-    return "allows no writing"
+    return "sets read-only mode"
 
 
 def _read_only(large: Path, _: pytest.MonkeyPatch) -> str:
@@ -178,7 +178,7 @@ def _small(large: Path, _: pytest.MonkeyPatch) -> str:
     needs_root("mounting")
     mounted(large.parent, "size=256m")
     flat(large, MEASURED_FROM_ENTRIES)
-    return "it needs 512.0 MiB of free space"
+    return "needs 512.0 MiB of free space"
 
 
 @pytest.mark.parametrize("hinder", (_switched_off, _read_only, _small))
@@ -213,7 +213,7 @@ def test_what_would_be_refused_is_said_and_nothing_is_recommended(
     report = estimate(cli, how, "/srv")
     assert report["recommended"] is None
     assert "that the system needs" in str(report["refused"])
-    assert b"would refuse to delete it" in cli.run("estimate", how, "/srv").expect(0).stdout
+    assert b"would refuse this deletion" in cli.run("estimate", how, "/srv").expect(0).stdout
     # And an ordinary one is recommended for
     ordinary = estimate(cli, how, small)
     assert (ordinary["refused"], ordinary["recommended"]) == (None, "rm")

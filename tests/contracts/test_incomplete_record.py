@@ -46,7 +46,7 @@ def test_a_deletion_whose_journal_is_cut_off_is_done(
     report = delete_slowly_with_limit(cli, strategy, tmp_path / "t")
     assert not (tmp_path / "t").exists()
     assert report["outcome"] == "done"
-    assert "The record of this job is incomplete" in report["explanation"]
+    assert "The journal of this job is incomplete" in report["explanation"]
     assert report["record_problem"] == "File too large"
     assert (report["deleted_files"], report["deleted_directories"]) == (FILES, 1)
     assert report["syscalls"]["unlinkat"]["calls"] >= FILES
@@ -65,7 +65,7 @@ def test_a_job_that_cannot_be_written_deletes_nothing(cli: Cli, tmp_path: Path) 
     flat(tmp_path / "t", 20)
     finished = run_with_limit(cli, 1 << 10, "--strategy", "rm", tmp_path / "t")
     assert finished.returncode == 5
-    assert b"File too large. Raise the limit for the size of a file: ulimit -f." in finished.stderr
+    assert b"File too large. Raise the file size limit (ulimit -f)." in finished.stderr
     assert len(list((tmp_path / "t").iterdir())) == 20
     assert list(cli.jobs_directory.iterdir()) == []
 

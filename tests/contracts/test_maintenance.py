@@ -146,7 +146,7 @@ def test_another_quota_project_is_named(cli: Cli, xfs: Path, command: tuple[str,
     subprocess.run([chattr, "-p", "7", spool], check=True)
     subprocess.run([chattr, "+P", "-p", "42", xfs], check=True)
     sentence = refused(cli.run(*command, spool, "--yes"))
-    assert "its quota project differs from that of its parent directory" in sentence
+    assert "its quota project differs from that of its parent" in sentence
     assert "lsattr -pd" in sentence
     assert os.listdir(xfs) == ["spool"]
     subprocess.run([chattr, "+P", "-p", "42", spool], check=True)

@@ -182,7 +182,10 @@ def test_another_user_has_no_say_in_a_job(cli: Cli, tmpfs: Path) -> None:
     (folder / "control.sock").chmod(0o666)
     for order in orders:
         answer = ask_as_nobody(folder, order)
-        assert "This job belongs to another user." in answer.stdout, answer.stderr
+        assert (
+            "This job belongs to another user; only that user and root can control it."
+            in answer.stdout
+        ), answer.stderr
     # And nothing has changed
     events = cli.journal(job)
     assert cli.state_of(job) == "running"

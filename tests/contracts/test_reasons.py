@@ -75,7 +75,7 @@ def test_a_nested_subvolume_is_called_one(cli: Cli, btrfs: Path, strategy: str) 
     try:
         estimated = cli.run("estimate", "--json", target).expect(0).object()
         notes = {row["strategy"]: row["reasons"] for row in estimated["strategies"]}
-        assert "a btrfs subvolume inside remains" in notes[strategy], notes[strategy]
+        assert "a btrfs subvolume inside the target remains" in notes[strategy], notes[strategy]
         report = cli.delete(target, strategy).expect(1).report()
         cause = "it is a btrfs subvolume (btrfs subvolume delete)"
         assert _causes(report)["target/volume"] == cause, report["errors"]

@@ -175,7 +175,7 @@ def test_a_hidden_mount_in_a_target_of_another_path_is_refused(cli: Cli, ext4: P
 
 def test_a_mount_is_found_in_a_target_of_another_case(cli: Cli, mount_root: Path) -> None:
     if not Path("/sys/fs/ext4/features/casefold").exists():
-        pytest.skip("this kernel has no CONFIG_UNICODE")
+        pytest.skip("this kernel does not support CONFIG_UNICODE")
     point = mount_image(mount_root / "casefold", "ext4", 64 << 20, "-O", "casefold")
     try:
         folded = point / "folded"

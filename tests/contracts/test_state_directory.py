@@ -337,7 +337,7 @@ def test_a_job_that_can_no_longer_be_followed_is_cancelled(
     report = cli.run("attach", "--json", job).expect(130).report()
     assert report["outcome"] == cli.state_of(job) == "cancelled"
     assert "journal could not be written" in report["explanation"]
-    assert "The record of this job is incomplete" in report["explanation"]
+    assert "The journal of this job is incomplete" in report["explanation"]
     assert report["record_problem"] == "No space left on device"
     assert report["deleted_files"] == _removed(target)
 
@@ -351,7 +351,7 @@ def test_a_deletion_that_ends_on_a_full_disk_is_done(cli: Cli, tiny: Path, targe
     assert not target.exists()
     assert report["outcome"] == cli.state_of(job) == "done"
     assert (report["deleted_files"], report["deleted_directories"]) == (FILES, 1)
-    assert "The record of this job is incomplete" in report["explanation"]
+    assert "The journal of this job is incomplete" in report["explanation"]
 
 
 def _removed(target: Path) -> int:

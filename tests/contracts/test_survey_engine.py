@@ -50,10 +50,10 @@ def _printing(*messages: bytes) -> str:
         ("#!/bin/sh\nexit 3\n", "cannot count"),
         ("#!/bin/sh\necho 'tui-fs-engine: no such thing' >&2; exit 2\n", "count: no such thing"),
         ("#!/bin/sh\nprintf 'tui-fs-engine 9.9.9'\n", "cannot count"),
-        (_printing(bytes((RECORD_FORMAT + 1,))), "has a different version"),
-        (_printing(_MESSAGE, b"\x91\x90"), "has a different version"),
-        (_printing(_MESSAGE, b"no MessagePack"), "has a different version"),
-        (_printing(b""), "has a different version"),
+        (_printing(bytes((RECORD_FORMAT + 1,))), "have different versions"),
+        (_printing(_MESSAGE, b"\x91\x90"), "have different versions"),
+        (_printing(_MESSAGE, b"no MessagePack"), "have different versions"),
+        (_printing(b""), "have different versions"),
     ],
 )
 def test_an_engine_that_cannot_be_used_is_told(

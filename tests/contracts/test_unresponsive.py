@@ -83,7 +83,7 @@ def _assert_each_reports_and_ends(
             assert waiting.process.stderr is not None
             sentence = waiting.process.stderr.readline().decode()
             assert f"The file system at {place}" in sentence, (waiting.words, sentence)
-            assert "has not answered for 3 s; still waiting. Ctrl-C ends this." in sentence
+            assert "has not answered for 3 s; still waiting. Ctrl-C ends this command." in sentence
         for waiting in waits:
             waiting.process.send_signal(number)
         for waiting in waits:  # one signal ends each, and a reader of its output sees end of file

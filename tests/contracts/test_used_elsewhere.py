@@ -106,4 +106,4 @@ def test_an_ordinary_user_reads_what_was_not_checked(cli: Cli, ext4: Path) -> No
     places = {f"XDG_{kind}_HOME": str(ext4) for kind in ("CONFIG", "STATE", "CACHE")}
     finished = ordinary.run("estimate", "--no-measuring", target, environment=places)
     text = finished.expect(0).stdout.decode()
-    assert text.count("Unknown: uses in other mount namespaces (this user may not inspect ") == 1
+    assert text.count("Unknown: uses in other mount namespaces (this user cannot inspect ") == 1

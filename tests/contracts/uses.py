@@ -96,7 +96,7 @@ def _mounted_on_by_another_way(place: Path, end: ExitStack) -> Used:
     point = second / "target" / "part"
     _run("mount", "-t", "tmpfs", "none", point)
     part = target / "part"
-    return Used(target, (f"mounted on {part}, at {point}", f"umount {point}"), part)
+    return Used(target, (f"mounted on {part} (mount point: {point})", f"umount {point}"), part)
 
 
 def _overlay(place: Path, end: ExitStack, options: str) -> Path:

@@ -79,7 +79,7 @@ def test_a_deletion_in_the_foreground_goes_on_when_its_command_is_stopped(
     run(shell, "fg")
     shell.wait_for("rm  running")
     shell.press("C-c")
-    shell.wait_for("deleted files")
+    shell.wait_for("peak memory")
     assert_ended_with(shell, 130)
 
 

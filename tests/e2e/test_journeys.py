@@ -53,7 +53,7 @@ def test_a_strategy_deletes_what_was_confirmed_and_nothing_else(
     confirm(terminal, strategy, "maildrop")
 
     terminal.wait_for("DONE")
-    assert "Nothing of it is left." in terminal.text()
+    assert "The directory is gone." in terminal.text()
     assert not target.exists()
     sentinel.assert_whole()
     terminal.press("q")

@@ -110,7 +110,7 @@ def open_reply(flags: int = 0) -> bytes:
 
 
 def statfs_reply() -> bytes:
-    """Pack a reply to STATFS: half of all blocks and inodes are free."""
+    """Pack a reply to STATFS: half of all blocks and inodes is free."""
     return struct.pack("=5Q3I28x", *_BLOCKS_AND_INODES, 4096, 255, 4096)
 
 

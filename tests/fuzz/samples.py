@@ -26,7 +26,7 @@ from tui_fs.model.strategy import Pace
 
 _LONG = recorded.ended(Outcome.PARTIAL, "2 entries are left.", 900_000, 2)
 JOURNALS: tuple[tuple[Event, ...], ...] = (
-    recorded.ended(Outcome.DONE, "Nothing of it is left.", 1_204_113, 0),
+    recorded.ended(Outcome.DONE, "The directory is gone.", 1_204_113, 0),
     recorded.ended(Outcome.CANCELLED, "Stopped before the end.", 500, 1_203_613),
     (
         *recorded.PAUSED,

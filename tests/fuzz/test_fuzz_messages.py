@@ -184,7 +184,7 @@ def test_nothing_that_is_said_gets_lost(name: StrategyName, errors: list[bytes])
     more = [
         said_event.text
         for said_event in events
-        if isinstance(said_event, ToolSaid) and "more lines" in said_event.text
+        if isinstance(said_event, ToolSaid) and "further lines" in said_event.text
     ]
-    ignored = int(more[0].split()[0].removeprefix("(")) - 1 if more else 0
+    ignored = int(more[0].split()[-1].removesuffix(")")) - 1 if more else 0
     assert tool_messages + ignored + failed == sum(bool(line.strip()) for line in text.split(b"\n"))

@@ -181,7 +181,7 @@ OTHERS = Group(
     "Other users and processes change the tree",
     (
         Case(
-            name="a user other than you and root may write in the tree",
+            name="a user other than you and root can write in the tree",
             promise=Promise("All of it goes: it cannot be redirected outside.", (DONE,)),
             unlike=dict.fromkeys(
                 _BY_PATH,
@@ -199,7 +199,7 @@ OTHERS = Group(
             build=_writable_through_an_acl,
         ),
         Case(
-            name="a user other than you and root may write in the tree, with --accept-races",
+            name="a user other than you and root can write in the tree, with --accept-races",
             promise=Promise("All of it goes.", (DONE,)),
             build=_writable_by_another,
             options=("--accept-races",),

@@ -12,9 +12,9 @@ from tests.matrix.case import DIED, DONE, MISSING, PARTIAL, REFUSED, USAGE, Case
 
 _NOT_STARTED = {USAGE: "cannot", REFUSED: "refused", MISSING: "missing", DIED: "not started"}
 _BY_CODE = {DONE: "done", PARTIAL: "partial"}
-_SAID_BY_THE_CODE = "Nothing of it is left."
+_SAID_BY_THE_CODE = "The directory is gone."
 _FAILED = re.compile(r" ?[\d,]+ (?:entry|entries) could not be deleted\.")
-_NUMBER = re.compile(r"(?<!user )\b\d[\d,]*\b")
+_NUMBER = re.compile(r"(?<!UID )\b\d[\d,]*\b")
 _JOURNAL_WAITS = re.compile("The journal cannot be written: ")  # written to the log, if possible
 _LONGEST = re.compile(r"the longest here has [\d,]+")
 _JOB_ID = re.compile(r"\b[0-9a-f]{6}\b")

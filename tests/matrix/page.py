@@ -94,7 +94,7 @@ To write the page again, run `{how}` as root in the repository.
 A cell contains the outcome, the exit code in brackets, and the sentence of the report or of the
 refusal. Failures follow, with their reasons and numbers. After "done" the sentence "Nothing of it
 is left." is omitted. TARGET is the directory to delete. N stands for a number that differs from run
-to run, because the case happens while the job runs or the disk cannot be read.
+to run', because the case happens while the job runs or the disk cannot be read.
 
 Besides the promise of its row, every cell has these properties:
 

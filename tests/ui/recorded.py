@@ -226,7 +226,7 @@ def ended(outcome: Outcome, explanation: str, deleted: int, left: int) -> tuple[
     return (
         *RUNNING,
         *((FAILED,) if outcome is Outcome.PARTIAL else ()),
-        *((CancelRequested(9.0, "cancelled by user 0"),) if outcome is Outcome.CANCELLED else ()),
+        *((CancelRequested(9.0, "cancelled by UID 0"),) if outcome is Outcome.CANCELLED else ()),
         sampled(15, deleted),
         StepFinished(15.1, 0, (0 if outcome is Outcome.DONE else 1,), 0.3, 14.2, 31 << 20),
         JobFinished(

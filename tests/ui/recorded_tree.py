@@ -32,7 +32,7 @@ GROUP = Finding(
     PathStr("/srv/spool/sessions/one/cache"),
     {"directories": 2, "entries": 420, "allocated_bytes": 860_160},
     "2 directories named cache: 420 entries, 840.0 KiB in total. This is the largest.",
-    "Mark all of them with N in the browser, and delete them in one job.",
+    "To delete them in one job, mark all of them with N in the browser.",
 )
 CACHES = (
     PathStr("/srv/spool/sessions/one/cache"),

@@ -110,7 +110,9 @@ async def test_a_directory_that_is_newer_than_the_counts() -> None:
 
 
 async def test_a_directory_that_cannot_be_listed() -> None:
-    closed = Listing(SPOOL, Totals(0, 1), problem="It cannot be read: permission denied.")
+    closed = Listing(
+        SPOOL, Totals(0, 1), problem="This directory cannot be read: permission denied."
+    )
     assert "permission denied" in await look(
         choose(), post_update(replace(COMPLETE, listing=closed))
     )

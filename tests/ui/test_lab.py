@@ -55,7 +55,7 @@ async def test_a_whole_run_goes_before_a_later_one_that_was_cancelled(
     keep(monkeypatch, {"rsync-vs-rm-2": cancelled, "rsync-vs-rm-1": DONE})
     assert "1 holds here, 1 does not" in await look(lab(), first="1 run")
     keep(monkeypatch, {"rsync-vs-rm-3": cancelled})
-    assert "1 does not, 2 cannot be tested" in await look(lab(), first="1 run")
+    assert "1 does not hold, 2 cannot be tested" in await look(lab(), first="1 run")
 
 
 async def test_list_of_an_experiment_on_a_tree_of_ones_own(picture: SnapshotAssertion) -> None:
@@ -92,7 +92,7 @@ async def test_without_a_directory_there_is_no_race(
     prepared: list[tuple[str, str, str]],
 ) -> None:
     shown = await look(lab(""), "j", "enter", first="0 run")
-    assert "Start it from the browser" in shown
+    assert "Open the lab from the browser" in shown
     assert prepared == []
 
 

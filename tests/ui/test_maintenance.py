@@ -35,7 +35,7 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
         await wait_for(pilot, "rename it now")
         await pilot.press("j", "j", "enter")
         await _answer(pilot, yes=True)
-        await wait_for(pilot, "It is set aside as")
+        await wait_for(pilot, "The directory is set aside as")
         await wait_for(pilot, "put back")
         assert list(spool.iterdir()) == []
         (aside,) = [path for path in spool.parent.iterdir() if "tui-fs-aside" in path.name]
@@ -79,7 +79,7 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
         (aside / name).touch()
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(120, 30)) as pilot:
-        await wait_for(pilot, "put in order")
+        await wait_for(pilot, "repair")
         await pilot.press("j", "j", "j", "enter")
         await _answer(pilot, yes=True)
         await wait_for(pilot, "is in order")

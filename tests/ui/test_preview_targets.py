@@ -77,6 +77,6 @@ def test_the_confirmation_of_a_deep_directory_begins_with_its_name() -> None:
     lines = _question(f"{above}/trail ")
     assert lines[0] == "trail\\x20"
     assert lines[1].startswith("2 files")
-    assert lines[-1] == f"It is in {above}"
+    assert lines[-1] == f"The directory is in {above}"
     # And of a short path everything is in the first line
     assert _question("/srv/trail ")[0] == "/srv/trail\\x20"

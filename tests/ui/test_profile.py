@@ -86,7 +86,7 @@ async def test_a_program_that_only_waited_says_so() -> None:
     app = Host(ProfileScreen(Profile("", FOLDER), Settings()))
     async with app.run_test(size=SMALL) as pilot:
         await pilot.pause()
-        assert "tui-fs only waited" in screen_text(app)
+        assert "tui-fs was idle" in screen_text(app)
 
 
 @pytest.mark.slow

@@ -344,12 +344,12 @@ async def test_run(state: str, picture: SnapshotAssertion) -> None:
 
 
 REPORTS = {
-    "done": ended(Outcome.DONE, "Nothing of it is left.", 1_204_113, 0),
+    "done": ended(Outcome.DONE, "The directory is gone.", 1_204_113, 0),
     "partial": ended(
         Outcome.PARTIAL, "2 entries are left. 1 entry could not be deleted.", 1_204_111, 2
     ),
     "cancelled": ended(
-        Outcome.CANCELLED, "Stopped before the end: cancelled by user 0.", 700_000, 504_113
+        Outcome.CANCELLED, "Stopped before the end: cancelled by UID 0.", 700_000, 504_113
     ),
     "refused": REFUSED,
     "died": RUNNING,
@@ -480,7 +480,7 @@ async def test_the_report_waits_until_the_help_is_closed(
         await shows("649,632")(pilot)
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        events = ended(Outcome.DONE, "Nothing of it is left.", 1_204_113, 0)
+        events = ended(Outcome.DONE, "The directory is gone.", 1_204_113, 0)
         writer = JournalWriter(folder.journal)
         for event in events[len(RUNNING) :]:
             writer.write(event)

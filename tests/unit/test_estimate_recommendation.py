@@ -166,8 +166,8 @@ def test_what_cannot_run_says_why() -> None:
             "Other users can write in 1 directory, but cannot redirect rm",
         ),
         ({"writable_by_others": 2}, "ext4", "Other users can write in 2 directories,"),
-        ({"totals": Totals(files=2000, allocated_bytes=2001 << 20)}, "ext4", "Few large files"),
-        ({"totals": Totals(files=9, allocated_bytes=9 << 40)}, "ext4", "Few large files"),
+        ({"totals": Totals(files=2000, allocated_bytes=2001 << 20)}, "ext4", "A few large files"),
+        ({"totals": Totals(files=9, allocated_bytes=9 << 40)}, "ext4", "A few large files"),
         ({"totals": Totals(files=989, directories=10)}, "ext4", "With so few entries"),
         ({"totals": Totals(files=990, directories=10)}, "ext4", "Removing the names"),
         ({"totals": Totals(files=2000, directories=1200)}, "ext4", "Nearly as many directories"),
@@ -182,9 +182,9 @@ def test_the_tree_says_why_the_recommended_one(
 @pytest.mark.parametrize(
     ("kind", "without", "words"),
     [
-        ("ext4", (), "rm removes its names in inode order"),
-        ("ext3", (RM,), "find removes its names in inode order"),
-        ("ext4", (RM, FIND), "parallel removes its names in inode order"),
+        ("ext4", (), "rm removes the names in inode order"),
+        ("ext3", (RM,), "find removes the names in inode order"),
+        ("ext4", (RM, FIND), "parallel removes the names in inode order"),
         ("ext4", (RM, FIND, PARALLEL), "every strategy spends its time removing the names"),
         ("xfs", (), "every strategy spends its time removing the names"),
     ],

@@ -23,5 +23,5 @@ def test_a_range_of_freed_space_has_a_reason() -> None:
         "30.0 MiB to 35.0 MiB (metadata is freed in chunks)"
     )
     assert freed_in_words(30 * MIB, 31 * MIB, 5 * MIB) == (
-        "30.0 MiB to 36.0 MiB (links outside, or held open; metadata is freed in chunks)"
+        "30.0 MiB to 36.0 MiB (links outside, or open files; metadata is freed in chunks)"
     )

@@ -58,7 +58,7 @@ def test_before_anything_is_measured_typical_figures_hold(place: Path) -> None:
     assert (known.is_of_this, known.is_fresh) == (False, False)
     assert known.rests_on() == "typical figures for ext4, not measured here"
     reason = "this user may not write in /srv"
-    assert known.rests_on(reason) == f"typical figures for ext4, not measured here: {reason}"
+    assert known.rests_on(reason) == f"typical figures for ext4, not measured here ({reason})"
     assert not place.parent.exists()
 
 
@@ -68,7 +68,7 @@ def test_what_was_measured_here_holds_here(place: Path) -> None:
     assert known.calibration == measured()
     assert (known.is_of_this, known.is_fresh) == (True, True)
     assert known.rests_on().startswith("small trees deleted on this file system (2023-11-1")
-    assert known.rests_on("why").endswith("), not measured again: why")
+    assert known.rests_on("why").endswith("), not measured again (why)")
     # And it is this user's alone
     assert place.stat().st_mode & 0o777 == 0o700
     (file,) = place.iterdir()
@@ -101,7 +101,7 @@ def test_one_of_the_same_type_is_better_than_none() -> None:
     assert known.calibration == measured(age_s=5.0)
     assert (known.is_of_this, known.is_fresh) == (False, False)
     assert known.rests_on("why").startswith("measurements of another ext4 (2023-11-1")
-    assert known.rests_on("why").endswith(", not of this one: why")
+    assert known.rests_on("why").endswith(", not of this one (why)")
 
 
 def test_a_file_system_that_does_not_answer_is_not_taken_for_another() -> None:

@@ -33,4 +33,4 @@ def test_a_killed_supervisor_is_reported_as_killed(has_mark_file: bool) -> None:
 def test_a_limit_is_named_in_the_mark(tmp_path: Path) -> None:
     folder = JobFolder(str(tmp_path))
     CrashMark(folder.crash).leave(OSError(errno.EMFILE, "Too many open files"))
-    assert read_crash(folder.crash) == "the limit of open files of a process is reached (EMFILE)"
+    assert read_crash(folder.crash) == "the limit on open files per process is reached (EMFILE)"

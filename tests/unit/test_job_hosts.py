@@ -159,7 +159,7 @@ def test_a_record_of_another_host_is_listed_with_that_host(
 
 def test_a_record_of_another_host_is_neither_undone_nor_forgotten(foreign_record: str) -> None:
     for act in (lambda: undo(foreign_record), lambda: run_aside(aside(undo=foreign_record))):
-        with pytest.raises(JobFailed, match="of host nfs-client-2"):
+        with pytest.raises(JobFailed, match="on host nfs-client-2"):
             act()
     assert [record.id for record, _ in records()[0]] == [foreign_record]
 

@@ -35,7 +35,7 @@ GONE = Verification((), Totals())
 LEFT = Verification(HERE, Totals(files=3, directories=1))
 ONE_LEFT = Verification(HERE, Totals(directories=1))
 UNCOUNTED = Verification(HERE, None)
-MOVED = Verification(HERE, None, "The directory was moved while it was deleted, to /elsewhere.")
+MOVED = Verification(HERE, None, "The directory was moved to /elsewhere.")
 CANCEL = CancelRequested(2.0, "asked by uid 0")
 
 
@@ -67,9 +67,9 @@ PERF, OUTPUT = TraceSource.PERF, TraceSource.OUTPUT
 @pytest.mark.parametrize(
     ("verification", "events", "outcome", "says"),
     [
-        (GONE, (ALL, ended(0)), Outcome.DONE, "Nothing of it is left."),
-        (GONE, (ALL, failed(errno.ENOENT)), Outcome.DONE, "Nothing of it is left."),
-        (GONE, (ALL, CANCEL), Outcome.DONE, "Nothing of it is left."),
+        (GONE, (ALL, ended(0)), Outcome.DONE, "The directory is gone."),
+        (GONE, (ALL, failed(errno.ENOENT)), Outcome.DONE, "The directory is gone."),
+        (GONE, (ALL, CANCEL), Outcome.DONE, "The directory is gone."),
         (GONE, (ALL, failed(errno.EPERM)), Outcome.PARTIAL, "1 entry could not be deleted."),
         (LEFT, (ended(0),), Outcome.PARTIAL, "4 entries are left."),
         (LEFT, (failed(errno.EPERM),), Outcome.PARTIAL, "1 entry could not be deleted."),
@@ -83,8 +83,8 @@ PERF, OUTPUT = TraceSource.PERF, TraceSource.OUTPUT
         (UNCOUNTED, (), Outcome.PARTIAL, "the remaining entries were not counted"),
         (LEFT, (CANCEL,), Outcome.CANCELLED, "Stopped before the end: asked by uid 0."),
         (LEFT, (CANCEL, failed(errno.EPERM)), Outcome.CANCELLED, "Stopped before the end"),
-        (LEFT, (ended(-9),), Outcome.PARTIAL, "rm was ended by SIGKILL from outside."),
-        (LEFT, (ended(-11),), Outcome.PARTIAL, "rm was ended by SIGSEGV from outside."),
+        (LEFT, (ended(-9),), Outcome.PARTIAL, "rm was killed by SIGKILL, not by tui-fs."),
+        (LEFT, (ended(-11),), Outcome.PARTIAL, "rm was killed by SIGSEGV, not by tui-fs."),
         (LEFT, (ended(-40),), Outcome.PARTIAL, "40"),
         (ONE_LEFT, (), Outcome.PARTIAL, "1 entry is left."),
         (MOVED, (), Outcome.PARTIAL, "to /elsewhere."),
@@ -112,7 +112,7 @@ def test_a_cancel_and_a_broken_pipe_are_no_kill_from_outside(events: tuple[Event
 def test_a_done_job_says_where_its_counts_disagree_with_the_survey() -> None:
     assert "12" in ending(GONE, removed(15, 2)).explanation
     assert "15" in ending(GONE, removed(15, 2)).explanation
-    assert ending(GONE, ALL).explanation == "Nothing of it is left."
+    assert ending(GONE, ALL).explanation == "The directory is gone."
 
 
 def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def test_a_disagreement_agrees_in_number() -> None:
     events: tuple[Event, ...] = (*RUNNING, removed(2, 0))
     snapshot = folded(*events)
     ending = outcome_of_job(replace(plan(), expected=expected), snapshot, GONE, "")
-    assert "had counted 1 entry, the job removed 2:" in ending.explanation
+    assert "counted 1 entry, but the job removed 2:" in ending.explanation
 
 
 def test_a_report_names_errors_with_their_meaning() -> None:
@@ -245,7 +245,7 @@ def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
     gone = outcome_of_job(several, snapshot, Verification((), Totals()), "")
     assert (gone.outcome, gone.explanation.split(".")[0]) == (
         Outcome.DONE,
-        "Nothing of them is left",
+        "The directories are gone",
     )
 
 

@@ -366,7 +366,7 @@ def test_what_works_by_path_is_refused_where_a_server_decides(firm: Path, kind: 
     mounts = MountTable((*local, served, disk))
     message = str(race_reason(StrategyName("xargs"), target, mounts=mounts))
     assert f"{firm / 'served'} is a file system of type {kind}" in message
-    assert "its server decides who may write" in message
+    assert "its server decides who can write" in message
     # But not where root's own FUSE program leaves the checks to the kernel
     if kind.startswith("fuse"):
         options = frozenset({"rw", "user_id=0", "default_permissions"})
@@ -387,7 +387,7 @@ def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:
     target = ext4 / "shown" / "t"
     assert target.stat().st_uid == 0
     for strategy in BY_PATH:
-        assert f"the mount at {ext4}/shown shows other owners" in str(race_reason(strategy, target))
+        assert f"the mount at {ext4}/shown is idmapped" in str(race_reason(strategy, target))
     # And the tools of all others run in the target
     assert not is_unreplaceable(str(target), read_mounts())
     assert all(race_reason(strategy, target) is None for strategy in BY_DESCRIPTOR)

@@ -111,7 +111,7 @@ def test_a_tool_that_does_not_read_is_not_waited_for(launcher: Launcher) -> None
     pacing = pacing_of(launcher, Pace())
     launcher.fork_step(0)
     answers = (pacing.change(Command("threads", str(1 + n % 2))) for n in range(100_000))
-    assert next(filter(None, answers)).startswith("The tool takes no commands now: ")
+    assert next(filter(None, answers)).startswith("The tool does not accept commands now: ")
 
 
 def test_other_tools_receive_no_commands(directory: int) -> None:
@@ -119,7 +119,7 @@ def test_other_tools_receive_no_commands(directory: int) -> None:
         pacing = pacing_of(launcher, Pace())
         begin(launcher, pacing)
         reason = pacing.change(Command("threads", "2"))
-        assert reason == "Only the strategy parallel has a number of threads to set."
+        assert reason == "Only the strategy parallel has an adjustable number of threads."
         assert pacing.pace == Pace()
         # And what it reads is empty, so that it ends
         assert launcher.ended().statuses == (0,)

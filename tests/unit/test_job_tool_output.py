@@ -157,7 +157,7 @@ def test_further_lines_are_reported_by_their_number() -> None:
     assert list(output.take_errors(b"a\nb\nc\n", 1.0)) == [ToolSaid(1.0, "a")]
     (event,) = output.counted_failures(2.0)
     assert isinstance(event, ToolSaid)
-    assert "2 more" in event.text
+    assert "omitted: 2" in event.text
     assert list(output.counted_failures(3.0)) == []
 
 

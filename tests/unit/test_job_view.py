@@ -194,7 +194,7 @@ def test_the_end_in_the_reserve_ends_a_job() -> None:
     assert view.state is JobState.DONE
     assert [summary.state for summary in summaries()[0]] == [JobState.DONE]
     explanation = str(view.report().to_json()["explanation"])
-    assert "journal could not be written to the end (No space left on device)" in explanation
+    assert "because a write failed (No space left on device)" in explanation
     assert exit_code_of_job(view.state, view.snapshot) == 1
 
 

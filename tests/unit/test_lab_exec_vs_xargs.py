@@ -138,12 +138,12 @@ HUNDRED, PLUS, CACHES, WITH_RM = (
     "-exec … ; takes about a hundred",
     "-exec … + is as fast",
     "Caches are not the cause",
-    "rm behaves like file",
+    "The difference is as large with rm",
 )
 BATCHED, NO_CALL, EACH_FILE = (
     "xargs starts one",
     "No call takes as much",
-    "A process for each file",
+    "One process per file",
 )
 SHELL, SEARCH, FEW_FILES = "-exec … ; starts a shell", "A program given by name", "For a few files"
 WORDS, PRINT0 = "xargs treats every word", "With -print0"

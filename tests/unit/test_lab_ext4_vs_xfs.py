@@ -12,14 +12,14 @@ ROOT = Setting(USER.tools, True, 2)
 STEPS = ("copy", "resync", "find", "find-again", "backups", "rm")
 FASTER = {
     "copy": "XFS is faster when files are copied in.",
-    "resync": "XFS is faster when they are copied again with nothing new.",
+    "resync": "XFS is faster when files are copied again with nothing new.",
     "find": "XFS is faster at listing all entries.",
-    "find-again": "XFS is faster at listing them once more.",
-    "backups": "XFS is faster at finding the directories of one name.",
+    "find-again": "XFS is faster at listing all entries again.",
+    "backups": "XFS is faster at finding directories by name.",
     "rm": "XFS is faster at deleting.",
 }
-CACHE = "Dropping the caches leaves some of them: a second search is faster."
-BY_NAME = "The gain is far greater when searching by name than when listing all entries."
+CACHE = "Dropping the caches does not empty them all: a second search is faster."
+BY_NAME = "The gain of XFS is far greater when searching by name than when listing all entries."
 THE_SAME = "Each file system lists the same number of entries."
 
 

@@ -101,7 +101,7 @@ def test_what_is_far_off_teaches_nothing(directory: str) -> None:
     notes = refine_estimates(directory, expected(rm=1.0), raced(rm=(FACTOR_BELIEVED * 1.01,)))
     assert experience(directory) == {}
     assert notes == (
-        "Estimates are not refined from rm: it deviates too much to be a calibration error.",
+        "Estimates are not refined from rm: the time deviates too much to be a calibration error.",
     )
 
 
@@ -109,7 +109,7 @@ def test_other_prices_are_not_refined(directory: str) -> None:
     predicted = {"rm": replace(expected(rm=2.0)["rm"], measured_at=MEASURED_AT - 60)}
     notes = refine_estimates(directory, predicted, raced(rm=(4.0,)))
     assert experience(directory) == {}
-    assert notes == ("Estimates are not refined from rm: it was predicted with other unit costs.",)
+    assert notes == ("Estimates are not refined from rm: the prediction used other unit costs.",)
 
 
 def test_without_a_measurement_nothing_is_learnt(tmp_path: Path, state_home: Path) -> None:

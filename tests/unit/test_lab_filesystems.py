@@ -234,7 +234,7 @@ def test_something_else_in_its_place_is_not_used(above: Path) -> None:
     path.rename(above / "moved")
     path.mkdir(mode=0o700)
     with (
-        pytest.raises(TuiFsError, match="replaced meanwhile"),
+        pytest.raises(TuiFsError, match="was replaced by another process"),
         Places(scratch, trials_on(Place.HERE)) as places,
     ):
         places.directory(Place.HERE)
@@ -432,15 +432,15 @@ def test_what_no_disk_has_is_refused(tmp_path: Path) -> None:
     ("filesystem", "needs", "words"),
     [
         (DISK, Needs(9 * GIB, 0, 0), ""),
-        (DISK, Needs(11 * GIB, 0, 0), "of disk space, and only 10.0 GiB are available"),
-        (replace(DISK, available_bytes=GIB), Needs(1, 0, 0), "only 0 B are available"),
+        (DISK, Needs(11 * GIB, 0, 0), "of disk space, and only 10.0 GiB is available"),
+        (replace(DISK, available_bytes=GIB), Needs(1, 0, 0), "only 0 B is available"),
         (DISK, Needs(0, 479_000, 0), ""),
         (DISK, Needs(0, 481_000, 0), "481,000 inodes"),
         (replace(DISK, total_inodes=None, free_inodes=None), Needs(0, 481_000, 0), ""),
         (replace(DISK, is_read_only=True), NOTHING, "read-only"),
         (replace(DISK, available_bytes=None), NOTHING, "does not report"),
         (DISK, Needs(0, 0, 8 * GIB), ""),
-        (DISK, Needs(0, 0, 9 * GIB), "only 8.0 GiB of the memory of this machine are free"),
+        (DISK, Needs(0, 0, 9 * GIB), "only 8.0 GiB of the memory of this machine is free"),
         (None, Needs(0, 0, GIB), ""),  # memory that cannot be known is no reason
     ],
 )

@@ -39,7 +39,7 @@ ONE_CALL_EACH = (
     "An entry costs one system call, its removal; opening and reading directories add less "
     "than a fifth."
 )
-NATIVE_IS_DEAR = "Including the C functions takes at least twice that time."
+NATIVE_IS_DEAR = "Profiling the C functions, too, takes at least twice as long as without them."
 COSTS_LITTLE = "Profiling less than doubles the time."
 
 
@@ -167,7 +167,10 @@ def test_what_would_permit_it_is_said(tmp_path: Path, scope: str, is_named: bool
     (tmp_path / "scope").write_text(scope)
     message = "\nError: Permission Denied: Try again\nmore\n"
     reason = not_permitted(message, str(tmp_path / "scope"))
-    assert reason.sentence == "py-spy may not profile tui-fs: Permission Denied: Try again."
+    assert (
+        reason.sentence
+        == "py-spy is not permitted to profile tui-fs: Permission Denied: Try again."
+    )
     assert "root" in reason.advice
     assert ("ptrace_scope" in reason.advice) is is_named
 
@@ -225,6 +228,8 @@ def test_a_refusal_is_reported_and_leaves_nothing(
     refused.write_text("#!/bin/sh\necho 'Error: Permission Denied' >&2\nexit 1\n")
     refused.chmod(0o755)
     monkeypatch.setattr(pyspy, "py_spy_path", lambda: str(refused))
-    with pytest.raises(TuiFsError, match=r"may not profile tui-fs: Permission Denied\."):
+    with pytest.raises(
+        TuiFsError, match=r"is not permitted to profile tui-fs: Permission Denied\."
+    ):
         profile_itself(1, lambda: True)
     assert folders(state_home) == []

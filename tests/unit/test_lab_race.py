@@ -25,8 +25,8 @@ from tui_fs.strategies.parallel import pin_argument
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 
 ENTRIES = 10_101
-RSYNC_IS_FASTER = "rsync deletes faster than rm, as is often advised."
-ONE_RM_IS_FASTER = "A single rm is faster than find and xargs, which start many."
+RSYNC_IS_FASTER = "rsync deletes faster than rm, as is often claimed."
+ONE_RM_IS_FASTER = "A single rm is faster than find and xargs, which start many rm processes."
 FEWEST_IS_FASTEST = "The strategy with the fewest system calls is the fastest."
 EACH_IS_REMOVED = "Every strategy makes one call for each entry it removes."
 ALIKE = "The slowest strategy takes less than twice the time of the fastest."

@@ -51,33 +51,42 @@ def test_every_tool_deletes_every_tree(scale: Scale) -> None:
 
 def test_ratios_are_of_medians_and_every_limit_counts() -> None:
     rm, half = everywhere("rm", 2.0), everywhere("engine", 1.0)
-    claims = ("In trees of many", "In one large directory", "It is never slower than rm on any")
+    claims = (
+        "In trees of many",
+        "In one large directory",
+        "The engine is never slower than rm on any",
+    )
     assert [judged(text, rm | half).verdict for text in claims[:2]] == [Verdict.HOLDS] * 2
     slow = {key_of(Place.XFS, "flat", "engine"): (1.0, 2.1, 2.2)}
-    judgement = judged("It is never slower than rm on any", {**rm, **half, **slow})
+    judgement = judged("The engine is never slower than rm on any", {**rm, **half, **slow})
     assert judgement.verdict is Verdict.DOES_NOT
     assert "xfs one directory 1.05" in judgement.here
 
 
 def test_what_was_not_measured_is_no_verdict() -> None:
     alone = everywhere("engine", 1.0)
-    assert judged("It is never slower than rmz", alone).verdict is Verdict.UNTESTED
-    assert judged("It counts with sizes", {"count-engine": (1.0,)}).verdict is Verdict.UNTESTED
-    assert judged("It deletes a deep chain", {}).verdict is Verdict.UNTESTED
+    assert judged("The engine is never slower than rmz", alone).verdict is Verdict.UNTESTED
+    assert (
+        judged("The engine counts with sizes", {"count-engine": (1.0,)}).verdict is Verdict.UNTESTED
+    )
+    assert judged("The engine deletes a deep chain", {}).verdict is Verdict.UNTESTED
 
 
 def test_counting_is_compared_with_the_fastest() -> None:
     # Three others that count, and one that counts names only
     others = {"count-du": (2.0,), "count-ncdu": (1.0, 9.0, 1.2), "count-gdu": (1.5,)}
     times = {**others, "count-find": (0.1,)}
-    half = judged("It counts with sizes", {**times, "count-engine": (0.6,)})
+    half = judged("The engine counts with sizes", {**times, "count-engine": (0.6,)})
     assert (half.verdict, half.here) == (Verdict.HOLDS, "0.50 of ncdu")
-    more = judged("It counts with sizes", {**times, "count-engine": (0.7,)})
+    more = judged("The engine counts with sizes", {**times, "count-engine": (0.7,)})
     assert more.verdict is Verdict.DOES_NOT
     # And so is its memory
     counted = {"count-engine": (1.0,)}
-    assert judged("It needs little memory", counted, 40 << 20).verdict is Verdict.HOLDS
-    assert judged("It needs little memory", counted, (40 << 20) + 4096).verdict is Verdict.DOES_NOT
+    assert judged("The engine needs little memory", counted, 40 << 20).verdict is Verdict.HOLDS
+    assert (
+        judged("The engine needs little memory", counted, (40 << 20) + 4096).verdict
+        is Verdict.DOES_NOT
+    )
 
 
 def test_the_engine_is_given_the_tree_and_nothing_else() -> None:

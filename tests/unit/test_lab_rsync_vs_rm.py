@@ -54,7 +54,7 @@ def test_each_way_has_trees_of_each_size(scale: Scale, sizes: tuple[int, ...]) -
 
 
 HOLDS = (
-    "Both use mmap",
+    "rm and rsync both use mmap",
     "rm and rsync unlink equally often",
     "rsync reads the directory in",
     "rm -rf * reads",
@@ -81,7 +81,7 @@ def test_the_texts_own_counts_bear_it_out(beginning: str, expected: Verdict) -> 
 @pytest.mark.parametrize(
     ("beginning", "key", "name", "count"),
     [
-        ("Both use mmap", RM, "mmap", CallCount(0)),
+        ("rm and rsync both use mmap", RM, "mmap", CallCount(0)),
         ("rm and rsync unlink equally often", RSYNC, "unlink", CallCount(0)),
         ("rsync reads the directory in", RSYNC, "getdents64", CallCount(14)),
         ("rm -rf * reads", RM, "newfstatat", CallCount(2)),

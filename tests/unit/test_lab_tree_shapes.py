@@ -127,7 +127,7 @@ def test_claims_on_calls(claim: str, changes: dict[str, int]) -> None:
 
 @pytest.mark.parametrize(
     ("tool", "claim"),
-    [("rm", "It keeps the names"), ("busybox", "An rm that deletes each name as it reads it")],
+    [("rm", "rm keeps the names"), ("busybox", "An rm that deletes each name as it reads it")],
 )
 @pytest.mark.parametrize("held_bytes", [0, 288])
 def test_claims_on_memory_for_names(tool: str, claim: str, held_bytes: int) -> None:
@@ -147,7 +147,7 @@ def test_the_claim_that_all_names_are_held(peak_bytes: int, verdict: Verdict) ->
         "growing-3-rm-tmpfs": _run(peak_memory_bytes=29_000_000),
         "flat-rm-tmpfs": _run(peak_memory_bytes=peak_bytes),
     }
-    claim = "It keeps all names of a directory"
+    claim = "rm keeps all names of a directory"
     assert _judged(claim, runs, scale=Scale.PUBLISHED).verdict is verdict
     assert _judged(claim, runs).verdict is Verdict.UNTESTED
 

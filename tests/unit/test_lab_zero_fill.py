@@ -23,7 +23,7 @@ ALLOCATED = "Files that head and dd write occupy all their blocks."
 TRUNCATE = "truncate makes a sparse file."
 FALLOCATE = "fallocate makes a sparse file, too."
 ZEROS = "Reading a file made by truncate or fallocate returns zeros."
-AT_ONCE = "truncate and fallocate finish long before any file could be written."
+AT_ONCE = "truncate and fallocate finish long before a file of that size could be written."
 
 
 def trials(scale: Scale, *, without: str = "") -> tuple[Trial, ...]:

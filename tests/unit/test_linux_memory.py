@@ -50,7 +50,7 @@ def test_the_narrowest_group_above_is_the_limit(machine: Path, where: str, limit
         **{limit: 5_000, "memory_current": 4_000},
         memory_stat="anon 3700\ninactive_file 200\nactive_file 60\nslab_reclaimable 40",
     )
-    assert room(machine) == MemoryRoom(1_300, "the memory limit of its control group")
+    assert room(machine) == MemoryRoom(1_300, "the memory limit of this control group")
 
 
 def test_a_group_that_is_over_its_limit_has_no_room(machine: Path) -> None:

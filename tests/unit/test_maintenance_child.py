@@ -35,7 +35,7 @@ def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
         assert os.getsid(int(waiting[1])) != os.getsid(0)
     thread.join()
     assert messages
-    assert messages[0].startswith("It is set aside as")
+    assert messages[0].startswith("The directory is set aside as")
 
 
 def test_its_own_sentence_is_reported_when_it_refuses(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_all_of_its_result_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert "is recreated" in lines[0]
     assert lines[1:] == [
-        "Created meanwhile and moved into it: 1 entry.",
-        "n\\e existed in both directories; one of them is now m.",
+        "Created meanwhile and moved into the directory: 1 entry.",
+        "n\\e existed in both directories; one of the two entries is now m.",
         "2 processes could not be inspected and may use the directory.",
     ]

@@ -242,7 +242,7 @@ def test_finishing_refuses_a_strange_directory(here: Arena) -> None:
     room.chmod(0o700)
     (room / "twin" / "file").touch()
 
-    with pytest.raises(Refused, match="The directories at these paths"):
+    with pytest.raises(Refused, match="are not the ones that were exchanged"):
         finish_staging_dir(here.entry(), here.entry(ROOM), (Pin(1, 1, 1),))
 
     assert (room / "twin" / "file").exists()

@@ -39,13 +39,15 @@ def test_a_new_directory_has_no_users(held: Path) -> None:
     assert ways(held) == set()
 
 
-@pytest.mark.parametrize(
-    "how", ["has it as its current directory", "has it open", "watches it (inotify)"]
-)
+_CWD = "has this directory as its current directory"
+_OPENED = "has this directory open"
+
+
+@pytest.mark.parametrize("how", [_CWD, _OPENED, "watches this directory (inotify)"])
 def test_who_holds_it_is_found(held: Path, start_python: StartPython, how: str) -> None:
     """A process that has the directory as cwd, has it open or watches it is reported."""
-    code = {"has it as its current directory": "", "has it open": _OPEN}.get(how, _WATCH)
-    pid = start_python(code, held, cwd=held if how == "has it as its current directory" else None)
+    code = {_CWD: "", _OPENED: _OPEN}.get(how, _WATCH)
+    pid = start_python(code, held, cwd=held if how == _CWD else None)
     assert ways(held) == {(pid, how)}
     os.kill(pid, signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

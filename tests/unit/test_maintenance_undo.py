@@ -41,7 +41,7 @@ def test_a_leftover_goes_into_the_known_directory_only(spool: Path) -> None:
     twin.rename(aside)
     (aside / "late").touch()
     spool.mkdir()
-    with pytest.raises(Refused, match="The directories at these paths") as refused:
+    with pytest.raises(Refused, match="are not the ones that were exchanged") as refused:
         undo(record.id)
     assert refused.value.rule == "changed"
     assert os.listdir(spool) == []

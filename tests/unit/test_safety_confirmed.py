@@ -125,4 +125,4 @@ def test_an_unreadable_directory_is_typed_by_name(
         raise PermissionError
 
     monkeypatch.setattr(os, "listdir", refuse)
-    assert name_must_be_typed(str(target), 1) == "its entries cannot be read"
+    assert name_must_be_typed(str(target), 1) == "it cannot be read"

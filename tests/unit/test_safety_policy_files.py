@@ -167,7 +167,7 @@ def test_a_policy_in_the_place_of_its_folder_is_a_broken_policy(tmp_path: Path) 
     (tmp_path / "link").symlink_to("tui-fs")
     for name in ("tui-fs", "link"):
         sentence = complaint(str(tmp_path / name / "policy.toml")).sentence
-        assert f"{tmp_path / name} is no directory" in sentence
+        assert f"{tmp_path / name} is not a directory" in sentence
 
 
 def test_a_link_to_a_policy_is_followed(tmp_path: Path) -> None:

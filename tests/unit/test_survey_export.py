@@ -263,7 +263,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="--force"), new_file(str(there)):
         pass
     later = tmp_path / "later"
-    with pytest.raises(BadInput, match="created meanwhile"), new_file(str(later)) as file:
+    with pytest.raises(BadInput, match="Another process created"), new_file(str(later)) as file:
         file.write(b"ours")
         later.write_text("mine")
     assert (there.read_text(), later.read_text()) == ("mine", "mine")

@@ -95,8 +95,8 @@ def test_each_mount_is_a_critical_finding_from_the_beginning() -> None:
         ),
         (
             DirectoryFlag.UNWRITABLE,
-            "a directory is not writable for you: its direct entries remain",
-            "2 directories are not writable for you: their direct entries remain",
+            "a directory is not writable by you: its direct entries remain",
+            "2 directories are not writable by you: their direct entries remain",
         ),
         (
             DirectoryFlag.LOCKED_FILES,
@@ -105,8 +105,8 @@ def test_each_mount_is_a_critical_finding_from_the_beginning() -> None:
         ),
         (
             DirectoryFlag.SUBVOLUME,
-            "a btrfs subvolume inside remains",
-            "2 btrfs subvolumes inside remain",
+            "a btrfs subvolume inside the target remains",
+            "2 btrfs subvolumes inside the target remain",
         ),
         (
             DirectoryFlag.STICKY,
@@ -284,7 +284,7 @@ def test_names_outside_are_grave_if_they_hold_much(
     assert (finding.kind, finding.severity) == ("hard-links", severity)
     assert finding.numbers["linked_outside_bytes"] == outside_bytes
     assert finding.numbers["linked_outside_inodes"] == 1
-    assert ("does not free these bytes" in finding.meaning) == bool(outside_bytes)
+    assert ("does not free that space" in finding.meaning) == bool(outside_bytes)
 
 
 @pytest.mark.parametrize(

@@ -148,9 +148,9 @@ def test_processes_are_counted_once_and_named_harmlessly() -> None:
     assert finding.path == "/t/\x1b"
     numbers = {"processes": 7, "open_files": 2, "written_files": 1, "unseen_processes": 4}
     assert finding.numbers == numbers
-    assert finding.meaning.startswith("7 processes use it: proc\\e (1), ")
+    assert finding.meaning.startswith("7 processes use this tree: proc\\e (1), ")
     assert finding.meaning.count("(") == 5
-    assert "writes /t/\\e" in finding.meaning
+    assert "writes to /t/\\e" in finding.meaning
     assert "\x1b" not in finding.meaning
 
 

@@ -114,7 +114,7 @@ NOT_FILES = {
     "nothing": ("cannot be read", ""),
     "directory": ("is a directory", "tui-fs survey"),
     "fifo": ("is not a regular file", "Write the export to a file"),
-    "NUL": ("is not a path", ""),
+    "NUL": ("is not a valid path", ""),
 }
 
 

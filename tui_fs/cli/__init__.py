@@ -38,8 +38,8 @@ _NO_CURRENT_DIRECTORY = (
     "or run tui-fs in another directory."
 )
 _NO_THREAD = (
-    "No thread can be started. Either the limit of processes is reached (ulimit -u, pids.max), or "
-    "a seccomp filter answers clone3 with another error than ENOSYS."
+    "No thread can be started. Either the process limit is reached (raise ulimit -u or "
+    "pids.max), or a seccomp filter fails clone3 with an error other than ENOSYS."
 )
 
 

@@ -157,7 +157,8 @@ def require_terminal() -> None:
     """Raise BadInput unless a terminal is available for a question."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise BadInput(
-            "There is no terminal to ask for confirmation on.", "Add --yes if you are sure."
+            "Cannot ask for confirmation: standard input or standard error is not a terminal.",
+            "Add --yes if you are sure.",
         )
 
 
@@ -166,8 +167,8 @@ def add_confirmation_options(group: Group) -> None:
     group.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     group.add_argument(
         "--confirm", metavar="NAME",
-        help="confirm by the name of the directory (the word 'delete' for several), where a "
-        "policy requires it to be typed",
+        help="with --yes: the name of the directory (the word 'delete' for several), if a "
+             "policy requires it to be typed",
     )  # fmt: skip
 
 
@@ -196,7 +197,7 @@ def add_strategy_options(group: Group) -> None:
     group.add_argument(
         "--accept-races",
         action="store_true",
-        help="run xargs or rsync although another user could redirect them outside PATH",
+        help="run xargs or rsync even if another user could redirect them outside PATH",
     )
 
 

@@ -219,7 +219,7 @@ class _Watcher:
         self._stop_at_s: float | None = None
         self._session = 0
         self._session_pids: list[int] = []
-        self._hint = "Ctrl-C ends this."
+        self._hint = "Ctrl-C ends this command."
         self._left = ""
         self._give_up = ""
         self._has_screen = self._has_reported = False

@@ -88,11 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         help=f"required: {', '.join(STRATEGIES)}",
     )  # fmt: skip
     add_strategy_options(group)
-    group = parser.add_argument_group("pace (tui-fs COMMAND JOB changes it later)")
+    group = parser.add_argument_group("pace (can be changed while the job runs)")
     group.add_argument(
         "--gentle",
         action="store_true",
-        help="stop the tools while other processes wait for the disk or the processors",
+        help="suspend the tools while other processes wait for the disk or the processors",
     )
     group.add_argument(
         "--rate", type=positive, default=0, metavar="N",
@@ -108,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     )  # fmt: skip
     group.add_argument(
         "--threads", type=threads, default=0, metavar="N",
-        help="threads of parallel, 1 to 256 (default: 0, automatic)",
+        help="threads for 'parallel', 1 to 256 (default: 0, automatic)",
     )  # fmt: skip
     group = parser.add_argument_group("safety")
     group.add_argument("--dry-run", action="store_true", help="show what would run; delete nothing")
@@ -117,8 +117,8 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     add_detach_option(group)
     group.add_argument(
         "--trace", type=trace_source, default="auto", metavar="SOURCE",
-        help="what counts system calls: auto (default), perf, engine (only parallel), bpf (5 to "
-        "10 %% slower), strace (5 to 7 times slower), off",
+        help="what counts system calls: auto (default), perf, engine (only with 'parallel'), "
+             "bpf (5 to 10 %% slower), strace (5 to 7 times slower), off",
     )  # fmt: skip
     parser.set_defaults(run=run)
 
@@ -281,7 +281,7 @@ def _asked(plan: Plan) -> Plan:
             note(f"  {displayable(path)}")
     reason = why_type_name(plan.paths, plan.expected.totals.entries)
     word = word_to_type(plan.paths)
-    label = f"the word {word}" if word == PLAIN_WORD else "its name"
+    label = f"the word {word}" if word == PLAIN_WORD else "its name (without the path)"
     pronoun = "it" if len(plan.targets) == 1 else "them"
     question = f"Because {reason}, type {label} to delete {pronoun}: "
     plain = "Delete it? Type yes: " if len(plan.targets) == 1 else "Delete them all? Type yes: "

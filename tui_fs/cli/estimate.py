@@ -72,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     group.add_argument(
         "--cold",
         action="store_true",
-        help="predict the times for a tree that is not in memory; to measure them, root drops "
-        "the caches of the whole machine",
+        help="predict the times for a tree that is not in memory; if run as root, measuring "
+        "them drops the caches of the whole machine",
     )
     group.add_argument(
         "--no-measuring",
@@ -229,7 +229,7 @@ def estimates_as_text(predicted: Forecast, refused: str) -> str:
                 "recommended" if estimate.strategy == predicted.recommended and not refused else "",
             )
         )
-    lines = [f"tui-fs would refuse to delete it. {refused}"] if refused else []
+    lines = [f"tui-fs would refuse this deletion. {refused}"] if refused else []
     lines += [columns(rows, frozenset({1, 2, 3, 4})), ""]
     feasible = [estimate for estimate in predicted.estimates if estimate.feasible]
     common = [

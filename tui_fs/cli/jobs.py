@@ -25,11 +25,11 @@ from tui_fs.model.units import bytes_iec, count, counted
 
 _DESCRIPTIONS = {
     "pause": "Pause a job: its tools stop until tui-fs resume continues them.",
-    "resume": "Continue a paused job. For a job that died, start a new job with the same "
-    "strategy and options that deletes the rest.",
+    "resume": "Continue a paused job. If the job died, start a new job with the same strategy "
+    "and options to delete the rest.",
     "cancel": "Cancel a job: its tools end, and the remaining entries are kept. Deleted "
     "entries are not restored.",
-    "gentle": "Turn gentle mode of a job on or off. A gentle job stops its tools while other "
+    "gentle": "Turn gentle mode of a job on or off. A gentle job suspends its tools while other "
     "processes wait for the disk or the processors.",
     "rate": "Limit the number of entries that a job deletes per second.",
     "nice": "Set the niceness of the tools of a job.",
@@ -42,7 +42,7 @@ _DONE_WORDS = {
     "resume": "is resumed",
     "cancel": "is cancelled",
     "gentle": "has gentle mode {}",
-    "rate": "is limited to {} entries per second",
+    "rate": "is limited to {}/s",
     "rate off": "has no rate limit",
     "nice": "has niceness {}",
     "ionice": "has the I/O priority {}",
@@ -61,9 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
         parser.add_argument_group("what is removed").add_argument(
             "--prune",
             action="store_true",
-            help="remove the records of ended jobs that are older than 90 days, not among the "
-            "newest 500, or beyond 256 MiB in total, and list them; every job does the same when "
-            "it ends",
+            help="remove and list the records of ended jobs older than 90 days, not among the "
+            "newest 500, or beyond 256 MiB in total; every job also does this when it ends",
         )
         add_output_options(parser)
         parser.set_defaults(run=run_list, needs_proc=False)

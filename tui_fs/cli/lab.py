@@ -67,8 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the commands of the lab and their arguments."""
     parser.usage = "tui-fs lab ACTION ..."
     parser.description = (
-        "Repeat published experiments on deletion on this machine, and compare the "
-        "results with the published ones."
+        "Repeat published deletion experiments on this machine, and compare the results with "
+        "the published ones."
     )
     parser.epilog = (
         "'tui-fs lab ACTION --help' describes an action.\n\nexample:\n  tui-fs lab run rsync-vs-rm"
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     group.add_argument("name", metavar="NAME", help="an experiment; tui-fs lab list shows all")
     group.add_argument(
         "--scale", choices=("small", "published"), default="small", metavar="SCALE",
-        help="small (under a minute) or published (as large as in the publication; default: small)",
+        help="small (default; under a minute) or published (as large as in the publication)",
     )  # fmt: skip
     group.add_argument(
         "--dir", metavar="DIRECTORY",
@@ -118,7 +118,9 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     show = add("show", run_show, "show a stored run", "RUN ")
     show.epilog = "example:\n  tui-fs lab show rsync-vs-rm-20260730"
     show.add_argument_group("which run").add_argument(
-        "kept", metavar="RUN", help="the name of a run or its beginning; tui-fs lab runs lists all"
+        "kept",
+        metavar="RUN",
+        help=("the name of a run, or the start of the name; tui-fs lab runs lists all"),
     )
     _add_report_options(show)
 
@@ -128,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         "kept",
         metavar="RUN",
         nargs=2,
-        help="the name of a run or its beginning; tui-fs lab runs lists all",
+        help="the name of a run, or the start of the name; tui-fs lab runs lists all",
     )
     add_output_options(compare)
 
@@ -359,14 +361,14 @@ def run_as_text(
     )
     head = [experiment.title, _wrapped(experiment.question, width)]
     if experiment.source:
-        head.append(_wrapped(f"After: {experiment.source}", width))
+        head.append(_wrapped(f"Source: {experiment.source}", width))
     head.append(_wrapped("; ".join(facts), width))
     parts = ["\n".join(head), exhibits_as_text(exhibits, width)]
     if results.notes:
         notes = (_wrapped(remark, width, "- ", "  ") for remark in results.notes)
         parts.append("\n".join(["Notes", *notes]))
     took = "" if ended is None else f" after {duration(ended.elapsed_s)}"
-    ending = "still going on, or killed" if ended is None else f"{ended.ending}{took}"
+    ending = "still running, or killed" if ended is None else f"{ended.ending}{took}"
     if ended is not None and ended.ending is not Ending.DONE and ended.why:
         ending += f": {safe(ended.why)}"
     parts.append(f"Run {safe(run_id)}: {ending}")

@@ -15,6 +15,7 @@ from tui_fs.job.aside_store import (
     delete_command,
     find,
     records,
+    state_of_record,
     undo_command,
 )
 from tui_fs.job.maintenance import (
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     if command == "recreate":
         parser.usage = "tui-fs recreate PATH [OPTION...]"
         parser.description = (
-            "Replace an emptied directory by a new one with the same owner, mode and "
+            "Replace an emptied directory with a new one that has the same owner, mode and "
             "attributes. A directory that once had many entries has a large index and stays "
             "slow; the new one has a small index."
         )
@@ -193,7 +194,11 @@ def _undo(parsed: argparse.Namespace) -> int:
     _, record = find(parsed.undo)
     shown = displayable(record.path)
     refuse_other_host(record)
-    _confirm(parsed, f"This undoes the {record.action} of {shown}.", "Undo it?")
+    command = f"'tui-fs {record.action}' of {shown}"
+    if state_of_record(record) is AsideState.ASIDE:
+        _confirm(parsed, f"This undoes {command}.", "Undo it?")
+    else:
+        _confirm(parsed, f"This repairs what an interrupted {command} has left.", "Repair it?")
     done = undo(parsed.undo)
     _note_warning(done.warning)
     if parsed.json:
@@ -214,7 +219,7 @@ def _undo(parsed: argparse.Namespace) -> int:
     print_text(
         f"{shown} is back."
         if is_back
-        else f"{shown} is in order; nothing of the interrupted {record.action} is left."
+        else f"{shown} is repaired; nothing of the interrupted 'tui-fs {record.action}' is left."
     )
     _print_moved(done.moved, done.kept)
     return DONE
@@ -239,7 +244,7 @@ def _list(*, as_json: bool) -> int:
     for entry in damaged:
         note(f"tui-fs: record {displayable(entry.id)} is damaged: {entry.why}")
     if not listed and not damaged:
-        note("tui-fs: nothing was set aside.")
+        note("tui-fs: no directory is set aside.")
     elif listed:
         rows: list[tuple[str, ...]] = [("id", "action", "since", "directory", "now", "meaning")]
         for record, standing in listed:
@@ -271,14 +276,11 @@ def _confirm(parsed: argparse.Namespace, statement: str, question: str) -> None:
 def _warn(prospect: Prospect) -> None:
     for process in prospect.occupants.found:
         name = displayable(process.name)
-        note(
-            f"tui-fs: process {process.pid} ({name}) {process.how}; "
-            "the process keeps using the old directory."
-        )
+        note(f"tui-fs: process {process.pid} ({name}) {process.how} and keeps using the old one.")
     unseen = prospect.occupants.unseen
     if unseen:
         processes = counted(unseen, "process", "processes")
-        note(f"tui-fs: {processes} could not be inspected and may have it as current directory.")
+        note(f"tui-fs: {processes} could not be inspected and may have this as current directory.")
     for missing in missing_figures({Figure.PROCESSES}):
         note(f"tui-fs: {missing.sentence}")
 

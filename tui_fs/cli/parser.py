@@ -32,7 +32,7 @@ _EPILOG = """commands:
   survey PATH          count the entries of a directory and report problems
   estimate PATH...     predict the cost of each strategy
   delete PATH...       delete directories in one job (asks for confirmation)
-  recreate PATH        replace an emptied directory by a new, small one
+  recreate PATH        replace an emptied directory with a new, small one
   aside PATH           rename a directory at once, to delete it later
   jobs                 list running and ended jobs
   attach JOB           follow a job to its end
@@ -52,8 +52,8 @@ exit codes: 0 done, 1 some entries failed or the job's record is incomplete, \
 5 the job died, 130 or 143 cancelled, 141 standard output was closed
 
 'tui-fs COMMAND --help' describes a command. Write ./NAME for a directory named \
-like a command. Options cannot be abbreviated. Write a path that begins with - \
-after --, or as ./-NAME.
+like a command. Options cannot be abbreviated. Put a path that begins with '-' \
+after '--', or write it as ./-NAME.
 
 example:
   tui-fs delete /var/cache/app --strategy rm --dry-run"""

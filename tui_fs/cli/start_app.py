@@ -45,10 +45,13 @@ def run(parsed: argparse.Namespace) -> int:
     path = _directory_of(parsed.path, imported)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(
-            "The screens need a terminal.", "Use tui-fs survey, estimate or delete in scripts."
+            "The full-screen interface needs a terminal.",
+            "Use tui-fs survey, estimate or delete in scripts.",
         )
     if not moves_cursor(sys.stdout):
-        raise BadInput("The screens need a terminal that can move its cursor.", "Set TERM.")
+        raise BadInput(
+            "The full-screen interface needs a terminal that can move its cursor.", "Set TERM."
+        )
     if parsed.read_only or imported is not None:
         os.environ[READ_ONLY_VARIABLE] = "1"  # child processes inherit it
     from tui_fs.app import TuiFsApp  # importing textual is slow, and no other command needs it

@@ -106,7 +106,7 @@ def survey_as_text(survey: Survey, collector: Aggregator, top: int) -> str:
     if survey.groups:
         lines += ["", "directories of the same name", _groups(survey)]
     if not survey.complete:
-        lines += ["", "~ not complete: see above"]
+        lines += ["", "~ incomplete: see the findings above"]
     return "\n".join(lines)
 
 
@@ -196,8 +196,8 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     )  # fmt: skip
     group.add_argument(
         "--format", type=export_format, metavar="FORMAT",
-        help="of the exported file: ncdu (every entry; default for .json), csv (a line for each "
-        "directory; default for .csv) or json (the fields of --json and every directory)",
+        help="format of the exported file: ncdu (every entry; default for .json), csv (a line for "
+        "each directory; default for .csv) or json (the fields of --json and every directory)",
     )  # fmt: skip
     group.add_argument("--force", action="store_true", help="let --export replace an existing file")
     parser.set_defaults(run=run)
@@ -208,7 +208,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.path is None and parsed.imported is None:
         raise BadInput("PATH is missing.", "See tui-fs survey --help.")
     if parsed.path is not None and parsed.imported is not None:
-        raise BadInput("PATH and --import exclude each other.", "Use one of them.")
+        raise BadInput("PATH and --import are mutually exclusive.", "Use one of them.")
     if parsed.export is not None:
         return _export(parsed)
     if parsed.format is not None or parsed.force:
@@ -225,7 +225,7 @@ def run(parsed: argparse.Namespace) -> int:
     listed = sum(finding.kind == LISTED_ONLY.kind for finding in survey.findings)
     if listed:
         names = counted(listed, "name is", "names are")
-        note(f"tui-fs: {names} listed but cannot be examined, and therefore not counted.")
+        note(f"tui-fs: {names} listed but cannot be examined or counted.")
     return _end(survey.unreadable, survey.backend) or (SOME_FAILED if listed else DONE)
 
 

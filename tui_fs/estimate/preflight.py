@@ -84,7 +84,7 @@ def _add_memory(
         return
     text = (
         f"{strategy} needs about {bytes_iec(peak_bytes)} of memory, but only "
-        f"{bytes_iec(room.bytes_left)} of {room.limited_by} are free"
+        f"{bytes_iec(room.bytes_left)} of {room.limited_by} is free"
     )
     (hindrances if peak_bytes > room.bytes_left else notes).append(text)
 

@@ -71,8 +71,8 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
     ):
         return (
             f"About {baseline.seconds / estimate.seconds:.1f} times as fast as "
-            f"{baseline.strategy}, as measured on this file system: several threads remove at "
-            "the same time, and no other user can redirect them outside."
+            f"{baseline.strategy}, as measured on this file system: several threads delete at "
+            "the same time, and no other user can redirect them outside the tree."
         )
     totals, largest = survey.totals, survey.max_entries_in_directory
     best = estimate.strategy
@@ -81,11 +81,11 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
     is_safe = estimate.race_safe
     if totals.allocated_bytes > (1 << 20) * max(1, totals.entries):
         return (
-            f"Few large files: freeing their blocks takes most of the time, and {best} makes no "
-            "other calls."
+            f"A few large files: freeing their blocks takes most of the time, and {best} makes "
+            "no extra calls."
         )
     if totals.entries < _FEW:
-        safe = f", and no other user can redirect {best} outside" if is_safe else ""
+        safe = f", and no other user can redirect {best} outside the tree" if is_safe else ""
         return f"With so few entries every strategy is instant{safe}."
     if survey.max_path_bytes >= PATH_MAX_BYTES and is_by_descriptor:
         return (
@@ -97,7 +97,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
         return f"Other users can write in {where}, but cannot redirect {best} outside the tree."
     if largest > FTS_SORTED_ABOVE and 2 * largest >= totals.entries:
         if kind in _SORTED_ON and is_by_descriptor:
-            how = f"{best} removes its names in inode order, which saves disk seeks"
+            how = f"{best} removes the names in inode order, which saves disk seeks"
         else:
             how = "every strategy spends its time removing the names one by one"
         return f"One directory of {count(largest)} entries on {kind}: {how}."
@@ -108,7 +108,8 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
         )
     return (
         f"Removing the names is nearly all of the work and the same for every strategy; {best} "
-        f"adds the least{', and no other user can redirect it outside' if is_safe else ''}."
+        "adds the "
+        f"least{', and no other user can redirect it outside the tree' if is_safe else ''}."
     )
 
 

@@ -133,7 +133,10 @@ def keep(record: AsideRecord) -> str:
     raise Refused(
         f"The record of this change cannot be written to {displayable(_places()[0])}: "
         f"{os.strerror(first.errno or 0)}.",
-        "Free space there, or set XDG_STATE_HOME to another directory. Nothing was changed.",
+        (
+            "Make it writable and free space there, or set XDG_STATE_HOME to another directory. "
+            "Nothing was changed."
+        ),
         rule="record",
     ) from first
 
@@ -189,7 +192,9 @@ def _files() -> Iterator[str]:
 def _read(file: str) -> AsideRecord:
     value = read_json(file)
     if value.get("schema") != _SCHEMA:
-        raise BadInput(f"{displayable(file)} was written by another version of tui-fs.")
+        raise BadInput(
+            f"{displayable(file)} was written by another version of tui-fs; use that version."
+        )
     record = decode(AsideRecord, value)
     if os.path.basename(file) != f"{record.id}.json":
         raise BadInput(f"{displayable(file)} contains the record of another id.")

@@ -111,7 +111,7 @@ class ControlServer:
         text = line.decode("ascii", "replace")
         problem: str | None = None
         if uid not in (0, os.geteuid()):
-            problem = "This job belongs to another user."
+            problem = "This job belongs to another user; only that user and root can control it."
         elif text == f"{_SAMPLE}\n":
             fields["events"] = [event_to_json(event) for event in self._sample()]
         else:

@@ -166,9 +166,10 @@ def _held(files: Sequence[HeldFile], whose: str, kind: DiscrepancyKind) -> list[
     if rest:
         number = len(ordered) - MOST_HOLDERS
         sentence = (
-            f"{counted(number, 'other process or group', 'other processes or groups')} of them "
-            f"hold {counted(len(rest), 'deleted file', 'deleted files')} {whose} open: "
-            f"{bytes_iec(_sum(rest))}."
+            "Held open by "
+            f"{counted(number, 'other process or group', 'other processes or groups')}: "
+            f"{counted(len(rest), 'deleted file', 'deleted files')} {whose}, "
+            f"{bytes_iec(_sum(rest))} in total."
         )
         advice = "lsof +L1 lists deleted files that are open, with the processes that hold them."
         causes.append(Discrepancy(kind, sentence, advice, _sum(rest), len(rest)))
@@ -194,9 +195,10 @@ def _held_by(
     path = displayable(largest.path) if largest.path else "at an unknown location (path too long)"
     verb = "holds" if len(pids) == 1 else "hold"
     held_files = f"{count(len(files))} deleted files {whose} open, the largest {path}"
+    closed = "it is" if len(files) == 1 else "they are"
     if len(files) == 1:
         held_files = f"a deleted file {whose} open, {path}"
-    sentence = f"{name} {verb} {held_files}: {amount} is freed only when that is closed."
+    sentence = f"{name} {verb} {held_files}: {amount} is freed only when {closed} closed."
     advice = _release_advice(command, first, largest)
     return Discrepancy(kind, sentence, advice, size, len(files), first.pid, command)
 
@@ -204,8 +206,8 @@ def _held_by(
 def _release_advice(command: str, first: Holder, file: HeldFile) -> str:
     if any(holder.is_own for holder in file.holders):
         return (
-            "This is tui-fs itself or the process that started it: the space is freed when it ends "
-            "or, if it is a shell, changes to another directory."
+            "This is tui-fs itself or the process that started it: the space is freed when that "
+            "process ends or, if it is a shell, changes to another directory."
         )
     if all(holder.how in (HoldKind.CWD, HoldKind.ROOT) for holder in file.holders):
         return f"Restart {command}, or let it change to another directory."
@@ -217,7 +219,7 @@ def _release_advice(command: str, first: Holder, file: HeldFile) -> str:
     if first.descriptor is None or is_mapped:
         return restart  # truncating a mapped file kills its readers (SIGBUS)
     return (
-        f"{restart} Where it can do without the content, root can empty the file while it stays "
+        f"{restart} If no process needs the content, root can empty the file while it stays "
         f"open: ': > /proc/{first.pid}/fd/{first.descriptor}'."
     )
 
@@ -236,9 +238,9 @@ def _reserved(
     at_least = "" if available else "at least "
     percent = f" ({100 * reserve / filesystem.total_bytes:.1f} %)" if filesystem.total_bytes else ""
     sentence = (
-        f"{bytes_iec(swallowed)} of the freed space went into the reserve of root, {at_least}"
-        f"{bytes_iec(reserve)}{percent} of this {filesystem.kind}: other users can use "
-        f"{bytes_iec(available)} of the {bytes_iec(after.unused_bytes)} that are free."
+        f"{bytes_iec(swallowed)} of the freed space went into the space reserved for root, "
+        f"{at_least}{bytes_iec(reserve)}{percent} of this {filesystem.kind}: other users can use "
+        f"{bytes_iec(available)} of the {bytes_iec(after.unused_bytes)} that is free."
     )
     advice = (
         f"'{shell_quoted(('tune2fs', '-m', '1', filesystem.source))}' reduces the reserve to 1 % "
@@ -250,7 +252,7 @@ def _reserved(
 def _shared(missing: int, kind: str) -> Discrepancy:
     return Discrepancy(
         DiscrepancyKind.SNAPSHOTS,
-        f"{bytes_iec(missing)} are still owned by reflink copies or snapshots of the deleted "
+        f"{bytes_iec(missing)} is still used by reflink copies or snapshots of the deleted "
         "files: that space is freed when the last of them is deleted.",
         _SNAPSHOT_LISTS.get(kind, _COPIES),
         missing,
@@ -260,8 +262,8 @@ def _shared(missing: int, kind: str) -> Discrepancy:
 def _lower_layers(missing: int) -> Discrepancy:
     return Discrepancy(
         DiscrepancyKind.OVERLAY,
-        f"Up to {bytes_iec(missing)} are in a lower layer of this overlay: the deletion hides "
-        "them and frees nothing.",
+        f"Up to {bytes_iec(missing)} is in a lower layer of this overlay: the deletion hides the "
+        "files and frees nothing.",
         "To free that space, delete the files in the layer itself: for a container, in its image.",
         missing,
     )
@@ -269,13 +271,13 @@ def _lower_layers(missing: int) -> Discrepancy:
 
 def _links_outside(missing: int, mount_point: str) -> Discrepancy:
     sentence = (
-        f"Up to {bytes_iec(missing)} belong to files that have other names outside the tree "
-        "(hard links): they are freed when the last of their names is deleted."
+        f"Up to {bytes_iec(missing)} belongs to files that have other names outside the tree "
+        "(hard links): it is freed when the last of their names is deleted."
     )
     find = shell_quoted(("find", mount_point or "/", "-xdev", "-inum", "NUMBER"))
     advice = (
         "Before a deletion, 'find TREE -type f -links +1 -printf \"%i %p\\n\"' lists such files "
-        f"with their inode numbers, and '{find}' (or -samefile FILE) finds all names of one."
+        f"with their inode numbers, and '{find}' (or -samefile FILE) finds all names of one file."
     )
     return Discrepancy(DiscrepancyKind.LINKS_OUTSIDE, sentence, advice, missing)
 
@@ -296,11 +298,11 @@ def _unexplained(account: _Account, kind: str, scan: OpenFileScan) -> list[Discr
             "that are open."
         )
     amount = bytes_iec(missing)
-    start = f"{amount} are unaccounted for; probably other processes wrote about as"
+    start = f"{amount} is unaccounted for; probably other processes wrote about as"
     wrote = f"{start} much to this file system while the job ran."
     perhaps_wrote = "Or other processes wrote about as much to this file system while the job ran."
     look_for_writers = (
-        "Check whether its free space keeps falling. Deleted files that the kernel uses, as "
+        "Check whether the free space keeps falling. Deleted files that the kernel uses, as "
         f"loop devices ('losetup -l') or swap ('swapon --show'), also occupy space.{unseen}"
     )
     if kind in _SHARING:

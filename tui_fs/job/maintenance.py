@@ -79,12 +79,15 @@ def refuse_begun_deletion(record: AsideRecord, target: Target) -> None:
         view = JobView(job)
         view.poll()
         if view.state is not JobState.REFUSED:
-            state = f"is {view.state}"
+            state = f"({view.state})"
             if view.state is JobState.ELSEWHERE:
-                state = f"of host {displayable(view.origin.host.name)} has no end yet"
+                state = f"of host {displayable(view.origin.host.name)} has not reported its end"
             raise Refused(
-                f"It cannot be put back, because its deletion has begun: job {job.job_id} {state}.",
-                "Move the remaining entries by hand.",
+                (
+                    "The directory cannot be put back, because its deletion has begun: job "
+                    f"{job.job_id} {state}."
+                ),
+                "Move the remaining entries back by hand.",
                 rule="deletion-begun",
             )
 
@@ -118,7 +121,7 @@ def checked(path: str) -> Target:
 def opened(target: Target) -> Iterator[tuple[int, int]]:
     """Yield readable descriptors of the target's parent directory and of the target."""
     with contextlib.ExitStack() as stack:
-        with reporting_errors("The directory cannot be opened"):
+        with reporting_errors(f"{displayable(target.path)} cannot be opened"):
             pair = open_pinned(target)
             for descriptor in pair:
                 stack.callback(os.close, descriptor)
@@ -143,9 +146,11 @@ def refuse_occupied(
     others = len({user.pid for user in occupants.found} - {first.pid})
     more = f" (and {others:,} more)" if others else ""
     raise Refused(
-        f"Process {first.pid} ({displayable(first.name)}) {first.how}{more}: it would be left in "
-        "a removed directory.",
-        "Stop it first." if to_undo else "Stop it first, or add --accept-occupants.",
+        f"Process {first.pid} ({displayable(first.name)}) {first.how}{more}: the process would be "
+        "left in a removed directory.",
+        "Stop every such process first."
+        if to_undo
+        else ("Stop every such process first, or add --accept-occupants."),
         rule="occupied",
     )
 
@@ -192,7 +197,7 @@ def _cannot_be_renamed(path: str) -> Refused:
     return Refused(
         f"The file system does not rename {shown} here (EXDEV): most likely its quota project "
         "differs from that of its parent directory. Nothing was changed.",
-        f"Compare the projects: {compare}. Give it the same one: chattr -p NUMBER "
+        f"Compare the projects: {compare}. Give it the project of the parent: chattr -p NUMBER "
         f"{shell_quoted((path,))}",
         rule="system-call",
     )
@@ -204,7 +209,7 @@ def sync(parent: int) -> None:
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise Refused(
-            f"It was renamed, but the rename could not be synced to disk: {reason}.",
+            f"The directory was renamed, but the rename could not be synced to disk: {reason}.",
             "Check the kernel log: dmesg.",
             rule="sync",
         ) from error
@@ -357,7 +362,7 @@ def _action(record: AsideRecord) -> Iterator[_Action]:
                 act = _Action(record, parent, target_fd)
                 with (
                     _with_location(act),
-                    reporting_errors("Nothing could be exchanged", record.path),
+                    reporting_errors("The directory could not be renamed or replaced", record.path),
                 ):
                     yield act
         except (TuiFsError, OSError):
@@ -399,7 +404,7 @@ def _refuse_unfinished(path: PathStr) -> None:
     for record in stored_records:
         if record.path == path and state_of_record(record) is AsideState.INTERRUPTED:
             raise Refused(
-                f"An earlier {record.action} of {displayable(path)} was interrupted.",
+                f"An earlier 'tui-fs {record.action}' of {displayable(path)} was interrupted.",
                 f"Repair that first: {shell_quoted(undo_command(record))}",
                 rule="unfinished",
             )
@@ -433,7 +438,9 @@ def run_maintenance(*arguments: str) -> str:
     lines = ended.stderr.decode(errors="backslashreplace").splitlines()
     messages = [line.removeprefix(_PREFIX) for line in lines if line.startswith(_PREFIX)]
     if ended.returncode != 0:
-        raise TuiFsError(messages[-1] if messages else f"It ended with code {ended.returncode}.")
+        raise TuiFsError(
+            messages[-1] if messages else (f"The command ended with exit code {ended.returncode}.")
+        )
     try:
         result = json.loads(ended.stdout)
     except ValueError as error:
@@ -448,11 +455,14 @@ def _sentence(result: dict[str, Any]) -> str:
     match result["type"]:
         case "recreate":
             before, after = result["index_bytes_before"], result["index_bytes_after"]
-            return f"It is recreated: its index took {bytes_iec(before)}, now {bytes_iec(after)}."
+            return (
+                f"The directory is recreated: its index took {bytes_iec(before)}, now "
+                f"{bytes_iec(after)}."
+            )
         case "aside":
-            return f"It is set aside as {shown_path(result, 'aside')}."
+            return f"The directory is set aside as {shown_path(result, 'aside')}."
         case _:
-            state = "back" if result["was"] == "aside" else "in order"
+            state = "back" if result["was"] == "aside" else "repaired"
             return f"{shown_path(result, 'path')} is {state}."
 
 
@@ -471,9 +481,11 @@ def moved_sentences(moved: int, kept: Iterable[tuple[str, str]]) -> list[str]:
         moved: number of entries moved into the directory.
         kept: displayable names that both directories had, each with the new name of one entry.
     """
-    lines = [f"Created meanwhile and moved into it: {counted(moved, 'entry', 'entries')}."]
+    lines = [
+        f"Created meanwhile and moved into the directory: {counted(moved, 'entry', 'entries')}."
+    ]
     return (lines if moved else []) + [
-        f"{name} existed in both directories; one of them is now {new_name}."
+        f"{name} existed in both directories; one of the two entries is now {new_name}."
         for name, new_name in kept
     ]
 
@@ -506,7 +518,7 @@ def undo(record_id: str) -> Undone:
     refuse_read_only()
     file, record = find(record_id)
     refuse_other_host(record)
-    with reporting_errors("It cannot be put back"), no_job_starting(), undisturbed():
+    with reporting_errors("The directory cannot be put back"), no_job_starting(), undisturbed():
         with opened_parent(record) as parent:
             standing = state_in(record, parent)
             if standing is AsideState.GONE:
@@ -514,7 +526,7 @@ def undo(record_id: str) -> Undone:
             try:
                 with (
                     _with_undo_location(record, parent, standing),
-                    reporting_errors("It cannot be put back", record.aside),
+                    reporting_errors("The directory cannot be put back", record.aside),
                 ):
                     if standing is AsideState.ASIDE:
                         moved_entries = _put_back(record)
@@ -533,7 +545,7 @@ def refuse_other_host(record: AsideRecord) -> None:
     """Raise JobFailed if another host made the record."""
     if record.is_of_other_host:
         raise JobFailed(
-            f"{displayable(record.path)} is a directory of host {displayable(record.host.name)}.",
+            f"{displayable(record.path)} is a directory on host {displayable(record.host.name)}.",
             f"Run this on that host: {shell_quoted(undo_command(record))}",
         )
 

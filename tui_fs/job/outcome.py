@@ -119,7 +119,7 @@ def _verify_target(
         if not keep_root:
             return Verification((), Totals())
         itself = "The directory itself" if len(plan.targets) == 1 else displayable(target.path)
-        note = f"{itself} was deleted, although it was to be kept."
+        note = f"{itself} was deleted, although it should have been kept."
         return Verification((), Totals(), note, vanished=(target.path,))
     try:
         is_in_place = take_pin(target.path) == target.pin
@@ -128,9 +128,9 @@ def _verify_target(
             raise
         is_in_place = False
     if not is_in_place:
-        note = f"{directory} was moved while it was deleted, to {_current_path(target_fd)}."
+        note = f"{directory} was moved to {_current_path(target_fd)} during the deletion."
         if len(plan.targets) > 1:
-            note += " A directory that took its path afterwards may have been deleted instead."
+            note += " Another directory at its old path may have been deleted instead."
         return Verification((target.path,), None, note)
     totals, complete, note = _count(plan, target, deadline_s, clock)
     if complete and totals.entries == 0 and (not note or plan.options.filters.active):
@@ -326,8 +326,8 @@ def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
     if snapshot.removed.entries == surveyed:
         return ""
     return (
-        f"The survey had counted {counted(surveyed, 'entry', 'entries')}, the job removed "
-        f"{snapshot.removed.entries:,}: another process wrote or deleted there too."
+        f"The survey counted {counted(surveyed, 'entry', 'entries')}, but the job removed "
+        f"{snapshot.removed.entries:,}: another process created or deleted entries there, too."
     )
 
 
@@ -339,7 +339,7 @@ def _nothing_is_left(plan: Plan) -> str:
     is_single = len(plan.targets) == 1
     if plan.options.keep_root:
         return "The directory is empty." if is_single else "The directories are empty."
-    return "Nothing of it is left." if is_single else "Nothing of them is left."
+    return "The directory is gone." if is_single else "The directories are gone."
 
 
 def _what_is_left(plan: Plan, verification: Verification) -> str:
@@ -372,7 +372,7 @@ def _killed(snapshot: Snapshot) -> str:
     statuses = [status for step in snapshot.step_statuses for status in step]
     for argv, status in zip(flatten((argvs,)), statuses, strict=False):
         if status < 0 and status != -signal.SIGPIPE:
-            return f"{argv[0]} was ended by {_signal_name(-status)} from outside."
+            return f"{argv[0]} was killed by {_signal_name(-status)}, not by tui-fs."
     return ""
 
 

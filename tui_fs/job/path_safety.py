@@ -114,7 +114,7 @@ def step_limit_problem(strategy: Strategy, prepared_steps: Sequence[PreparedStep
         return None
     return (
         f"{strategy.name} needs {len(prepared_steps):,} steps here, and a job has at most "
-        f"{MOST_STEPS}: take fewer directories at once, or another strategy"
+        f"{MOST_STEPS}: choose fewer directories, or another strategy"
     )
 
 
@@ -155,14 +155,14 @@ def path_race(
     if foreign is not None and foreign.is_idmapped:
         return (
             f"{strategy.name} works by path, and the mount at {displayable(foreign.mount_point)} "
-            "shows other owners than its file system has (idmapped), so other users "
-            "could redirect it outside"
+            "is idmapped: it shows owners that differ from those on disk, so other users could "
+            "redirect the deletion outside the target"
         )
     if foreign is not None:
         return (
             f"{strategy.name} works by path, and {displayable(foreign.mount_point)} is a file "
-            f"system of type {displayable(foreign.filesystem)}: its server decides who may write, "
-            "so other users could redirect it outside"
+            f"system of type {displayable(foreign.filesystem)}: its server decides who can "
+            "write, so other users could redirect the deletion outside the target"
         )
     if shared:
         number = "a directory" if shared == 1 else f"{shared:,} directories"
@@ -173,8 +173,8 @@ def path_race(
             return None
         where = f"replace {displayable(part)}"
     return (
-        f"{strategy.name} works by path, and a user other than you and root may {where} (by "
-        "owner, mode or access control list): it could be redirected outside"
+        f"{strategy.name} works by path, and a user other than you and root can {where} (by "
+        "owner, mode or access control list): the deletion could be redirected outside the target"
     )
 
 

@@ -128,7 +128,7 @@ def check_plan(plan: Plan) -> None:
     if required is not None and not plan.name_typed:
         word = word_to_type(plan.paths)
         raise Refused(
-            f"The policy requires that you type {word}, because {required}.",
+            f"The policy requires that you type '{word}', because {required}.",
             f"Without a terminal, add --confirm {shell_quoted((word,))}.",
             rule="policy",
         )
@@ -184,7 +184,7 @@ def why_type_name(paths: Sequence[str], entries: int) -> str | None:
     if len(paths) == 1:
         return name_must_be_typed(paths[0], entries, homes) or by_policy
     if entries > NAME_TYPED_ABOVE_ENTRIES:
-        return f"they have more than {NAME_TYPED_ABOVE_ENTRIES:,} entries together"
+        return f"together they have more than {NAME_TYPED_ABOVE_ENTRIES:,} entries"
     for path in paths:
         reason = name_must_be_typed(path, entries, homes)
         if reason is not None:
@@ -202,7 +202,7 @@ def _required_by(policy: Policy, number: int, entries: int) -> str | None:
     required = name_required_by(policy, entries)
     if required is None or number == 1:
         return required
-    return required.replace("it has", "they have together", 1)
+    return required.replace("it has", "together they have", 1)
 
 
 def _refuse_too_many(paths: Sequence[str]) -> None:
@@ -216,8 +216,8 @@ def _refuse_too_many(paths: Sequence[str]) -> None:
     length = sum(len(path.encode("utf-8", "surrogatepass")) for path in paths)
     if length > MOST_PATH_BYTES:
         raise Refused(
-            f"The paths of {len(paths):,} directories have {length:,} bytes, which is more than "
-            f"one job may have ({MOST_PATH_BYTES:,}).",
+            f"The paths of {len(paths):,} directories are {length:,} bytes long, which is more "
+            f"than one job may have ({MOST_PATH_BYTES:,}).",
             advice,
             rule="too-many",
         )

@@ -148,7 +148,7 @@ def forecast(
     # Root may inspect all but the first process of some containers, which is in their namespace.
     if survey.unchecked_processes and os.geteuid() != 0 and not is_hidden:
         processes = counted(survey.unchecked_processes, "process", "processes")
-        reason = f"this user may not inspect {processes}"
+        reason = f"this user cannot inspect {processes}"
         missing = (*missing, MissingFigure(Figure.NAMESPACES, reason))
     return Forecast(estimates, recommended(estimates), inside, expected, missing)
 
@@ -380,9 +380,12 @@ def remainder_of(plan: Plan) -> Remainder:
         if target.path == path and _is_same(target, before[path], plan)
     )
     if not same:
+        is_or_are, their, them = "is not the directory", "its", "it"
+        if len(left) > 1:
+            is_or_are, their, them = "are not the directories", "their", "them"
         raise Refused(
-            f"{in_words(left)} is not the directory that job {plan.job_id} began to delete.",
-            "Check its content, and delete it in a new job.",
+            f"{in_words(left)} {is_or_are} that job {plan.job_id} began to delete.",
+            f"Check {their} content, and delete {them} in a new job.",
             rule="changed",
         )
     gone = [path for path in plan.paths if path not in {target.path for target in same}]
@@ -396,8 +399,7 @@ def _is_same(target: Target, before: Target, plan: Plan) -> bool:
     if target.pin.birth_ns is None or before.pin.birth_ns is None:
         raise Refused(
             f"The file system of {displayable(target.path)} does not record when a directory was "
-            f"created, so this may be another directory than the one job {plan.job_id} began to "
-            "delete.",
+            f"created, so this may not be the directory that job {plan.job_id} began to delete.",
             "Check its content, and delete it in a new job.",
             rule="changed",
         )

@@ -56,7 +56,7 @@ def check_tools(paths: Iterable[str]) -> None:
     """Raise Missing if a tool is gone, or if other users can replace it now."""
     for path in paths:
         if not os.access(path, os.X_OK):
-            raise Missing(f"{path} no longer exists.", "Start the job again.")
+            raise Missing(f"{path} is missing or not executable.", "Start the job again.")
         # The interpreter that runs this check is as trusted as the check.
         untrusted = None if path == sys.executable else why_untrusted(path)
         if untrusted is not None:
@@ -68,7 +68,7 @@ def check_ranks(nice: int, io_priority: IoPriority) -> None:
     refusal = rank_refusal(nice, io_priority)
     if refusal is not None:
         raise Missing(
-            f"The tools cannot run with niceness {nice} and the I/O priority {io_priority}: "
+            f"The tools cannot run with niceness {nice} and I/O priority {io_priority}: "
             f"{refusal.lower()}.",
             "Run without --nice, --ionice, --gentle and --rate, or allow setpriority and "
             "ioprio_set in the seccomp profile of the container or service.",

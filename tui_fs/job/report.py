@@ -231,23 +231,25 @@ def _explanation(
         cause = f"tui-fs itself failed: {crash}. " if crash else ""
         return f"{cause}The supervisor ended before the job began, and nothing was deleted."
     started = snapshot.started
-    cause = "The supervisor was killed, and the strategy with it."
+    cause = "The supervisor was killed, and the tools with it."
     if started is not None and started.boot_id not in ("", boot_id()):
         cause = "The machine was restarted while the job ran."
     elif crash:
-        cause = f"tui-fs itself failed: {crash}. The strategy was ended with it."
+        cause = f"tui-fs itself failed: {crash}. The tools were killed with it."
     advice = f" tui-fs resume {started.job_id} continues with the rest." if started else ""
     if is_gone:
-        advice = " The target no longer exists: there is nothing to resume."
-    return f"{cause} The counts are those of its last sample: at least this much is gone.{advice}"
+        advice = " No target exists any more: there is nothing to resume."
+    return (
+        f"{cause} The counts are those of the last sample: at least this much was deleted.{advice}"
+    )
 
 
 def _record_note(snapshot: Snapshot) -> str:
     if not snapshot.record_problem:
         return ""
     return (
-        f" The record of this job is incomplete: its journal could not be written to the end "
-        f"({snapshot.record_problem}). The outcome and the counts are right."
+        " The journal of this job is incomplete, because a write failed "
+        f"({snapshot.record_problem}). The outcome and the counts are correct."
     )
 
 

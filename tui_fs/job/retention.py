@@ -270,7 +270,9 @@ def _opened(name: str, parent_fd: int) -> Iterator[int]:
     try:
         status, parent = os.fstat(descriptor), os.fstat(parent_fd)
         if status.st_uid != os.geteuid() or status.st_dev != parent.st_dev:
-            raise TuiFsError(f"{displayable(name)} belongs to another user or file system.")
+            raise TuiFsError(
+                f"{displayable(name)} belongs to another user or is on another file system."
+            )
         yield descriptor
     finally:
         os.close(descriptor)

@@ -13,7 +13,12 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from tui_fs.job.store import is_private, made_private, state_directory, sync_directory
+from tui_fs.job.store import (
+    is_private,
+    require_private,
+    state_directory,
+    sync_directory,
+)
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.host import boot_id, current_host
 from tui_fs.linux.permissions import may, protects_new_entries, replaceable_part
@@ -93,9 +98,16 @@ class Scratch:
         finally:
             os.close(above_fd)
         if not protects_new_entries(os.fstat(self._above), os.geteuid(), self._above):
-            raise Refused(f"Other users could replace directories made in {shown}.", rule="races")
+            raise Refused(
+                f"Other users could replace directories made in {shown}.",
+                "Check its owner and mode.",
+                rule="races",
+            )
         if (inode_flags(self._above) or 0) & (APPEND_ONLY | IMMUTABLE):
-            raise Refused(f"Entries created in {shown} could not be removed again.")
+            raise Refused(
+                f"Entries created in {shown} could not be removed again.",
+                "Remove its append-only or immutable flag first: chattr -a -i.",
+            )
         path = PathStr(os.path.join(above, self._name))
         made = _Record(path, device, boot_id(), host=current_host())
         self.path = made.path
@@ -106,7 +118,7 @@ class Scratch:
             status = os.fstat(self.descriptor)
             is_own = status.st_uid == os.geteuid() and status.st_mode & 0o777 == 0o700
             if not is_own or status.st_dev != device or os.listdir(self.descriptor):
-                raise Refused(f"A directory made in {shown} is not private to you.")
+                raise Refused(f"A directory created in {shown} was not private to you.")
             birth_ns = statx(self.descriptor).birth_ns
             _write(self._lock, replace(made, inode=status.st_ino, birth_ns=birth_ns))
         except BaseException:  # a signal, too
@@ -141,7 +153,9 @@ def remove_left_over(device: int) -> None:
                 _remove_if_same(made)
         except OSError as error:
             shown, reason = displayable(made.path if made is not None else ""), error.strerror
-            raise Refused(f"{shown} remains and cannot be removed: {reason or error}.") from error
+            raise Refused(
+                f"The left-over scratch directory {shown} cannot be removed: {reason or error}."
+            ) from error
         with contextlib.suppress(FileNotFoundError):
             os.unlink(record)
 
@@ -153,8 +167,7 @@ def _is_of_other_host(made: _Record) -> bool:
 def _begun(record: _Record) -> tuple[str, int]:
     """Write the record of a new directory; return its path and its locked descriptor."""
     place = _records()
-    if not made_private(place):
-        raise Refused(f"{displayable(place)} is not private to you.")
+    require_private(place)
     path = os.path.join(place, f"{os.path.basename(record.path).removeprefix(PREFIX)}.json")
     lock = os.open(path, _NEW, 0o600)
     try:

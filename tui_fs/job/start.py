@@ -20,7 +20,7 @@ from tui_fs.model.plan import Plan
 START_TIMEOUT_S = 30.0
 _LOOK_EVERY_S = 0.05
 _SILENT = f"it was not ready within {START_TIMEOUT_S:.0f} s"
-_FAILED = "it ended with an error while it was loaded"
+_FAILED = "it exited with an error while it was loading"
 _KILLED = "it was killed, perhaps because memory ran out (check with dmesg)"
 
 
@@ -77,8 +77,8 @@ def _start_in(
             unmarked = _FAILED if starter.wait() > 0 else _KILLED if has_ended else _SILENT
             cause = read_crash(folder.crash) or unmarked
             raise JobFailed(
-                f"The supervisor did not start, and nothing was deleted: {cause}.",
-                f"Its log is {displayable(folder.log)}.",
+                f"The supervisor did not start: {cause}. Nothing was deleted.",
+                f"See its log: {displayable(folder.log)}.",
             )
         if is_to_begin:
             with contextlib.suppress(BrokenPipeError):  # it has refused; its report says why
@@ -91,13 +91,16 @@ def _started(folder: JobFolder) -> subprocess.Popen[bytes]:
     try:
         log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise JobFailed(f"{folder.log} cannot be written: {error.strerror}.") from error
+        raise JobFailed(
+            f"The log {displayable(folder.log)} cannot be written: {error.strerror}. "
+            "Nothing was deleted."
+        ) from error
     try:
         return SupervisorProcess(folder.path, log).process
     except OSError as error:
         cause, advice = cause_of(error)
         raise JobFailed(
-            f"The supervisor could not be started, and nothing was deleted: {cause}.", advice
+            f"The supervisor could not be started: {cause}. Nothing was deleted.", advice
         ) from error
     finally:
         os.close(log)

@@ -160,7 +160,7 @@ def create(plan: Plan, take_lock: Callable[[str], None] = lambda _: None) -> Job
     if first.errno in (errno.ENOSPC, errno.EDQUOT):
         advice = "Make room there, or set XDG_STATE_HOME to another place."
     if first.errno == errno.EFBIG:
-        advice = "Raise the limit for the size of a file: ulimit -f."
+        advice = "Raise the file size limit (ulimit -f)."
     raise JobFailed(
         f"The job cannot be written to {displayable(folder)}: {os.strerror(first.errno or 0)}.",
         f"{advice} Nothing was deleted.",
@@ -258,8 +258,8 @@ def trusted_places() -> Iterator[str]:
 
 
 PRIVATE_ADVICE = (
-    "Give it to this user with mode 0700, or set XDG_STATE_HOME to a directory that only this user "
-    "can write."
+    "Change its owner to this user and its mode to 0700, or set XDG_STATE_HOME to a directory "
+    "that only this user can write to."
 )
 """The advice for a state directory that is not private."""
 
@@ -279,6 +279,16 @@ def made_private(place: str) -> bool:
         if os.lstat(directory).st_uid != os.geteuid():
             return False  # a link of another user could redirect the next mkdir
     return is_private(place)
+
+
+def require_private(place: str) -> None:
+    """Create a directory in the state directory; Refused unless it is private to this user.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    if not made_private(place):
+        raise Refused(f"{displayable(place)} is not private to you.", PRIVATE_ADVICE)
 
 
 def _can_become_private(place: str) -> bool:
@@ -369,7 +379,7 @@ def read_plan(folder: JobFolder) -> dict[str, Any]:
     """Return the JSON object of a job's plan; BadInput if the file is not a plan."""
     value = read_json(folder.plan)
     if value.get("schema") != _SCHEMA:
-        raise BadInput(f"{folder.plan} was written by another version of tui-fs.")
+        raise BadInput(f"{folder.plan} was written by another version of tui-fs; use that version.")
     return value
 
 

@@ -146,7 +146,10 @@ class Supervisor:
         notify_ready()
         problem: TuiFsError | None = None
         if not wait_for_go():
-            problem = Refused("The starting process exited before the job began.", rule="abandoned")
+            problem = Refused(
+                "The starting process exited before the job began; nothing was deleted.",
+                rule="abandoned",
+            )
         for number in range(len(self._steps)):
             problem = problem or self._run_step(number)
             if problem is not None or self._is_cancelled:
@@ -179,7 +182,7 @@ class Supervisor:
         except (EOFError, ConnectionError):
             return self._launcher_error()
         except CheckFailed as error:
-            return TuiFsError(f"The targets could not be checked again: {error}.", error.advice)
+            return TuiFsError(f"The targets could not be re-checked: {error}.", error.advice)
         except OSError as error:
             cause, advice = cause_of(error)
             kind = Missing if is_limit(error) else TuiFsError
@@ -252,14 +255,18 @@ class Supervisor:
             if not self._has_begun:
                 raise
             self._has_uncounted = True
-            self._note(ToolSaid(self._now(), f"tui-fs: a tool cannot be counted: {error}"))
+            self._note(
+                ToolSaid(
+                    self._now(), (f"tui-fs: the system calls of a tool cannot be counted: {error}")
+                )
+            )
 
     def _launcher_error(self) -> TuiFsError:
         if self._launcher.has_failed():
             log = displayable(self._log)
             return TuiFsError(
                 "tui-fs itself failed: the process that runs the tools ended with an error, and "
-                f"the tools with it; see {log}."
+                f"the tools were killed with it; see {log}."
             )
         return TuiFsError("The process that ran the tools was killed, and the tools with it.")
 
@@ -272,7 +279,7 @@ class Supervisor:
         if self._throttle.pace.rate_per_s and not self._can_keep_rate():
             self._cancel("the system call counter was killed; the rate limit cannot be enforced")
         if self._termination.is_set:
-            self._cancel("the supervisor received a signal to end")
+            self._cancel("the supervisor received a termination signal")
         if self._record.is_lost:
             self._cancel(f"the journal could not be written: {self._record.problem}")
 
@@ -314,7 +321,7 @@ class Supervisor:
 
     def _obey(self, command: Command, uid: int) -> str | None:
         if command.name == "cancel":
-            self._cancel(f"cancelled by user {uid}")
+            self._cancel(f"cancelled by UID {uid}")
             return None
         if self._is_cancelled:
             return "The job is being cancelled."
@@ -327,7 +334,7 @@ class Supervisor:
 
     def _pause(self) -> str | None:
         if self._throttle.is_paused:
-            return "The job is paused already."
+            return "The job is already paused."
         asked_at_s = self._now()
         all_stopped = self._throttle.pause()
         self._pipes.read_output()  # output from before the stop
@@ -482,7 +489,10 @@ def _learn(plan: Plan, snapshot: Snapshot) -> None:
 
         learn(plan, snapshot)
     except (OSError, MemoryError, ImportError, TuiFsError) as error:
-        print(f"The time of the job could not be stored: {error}", file=sys.stderr)  # in its log
+        print(
+            f"The measured time of the job could not be saved for estimates: {error}",
+            file=sys.stderr,
+        )  # in its log
 
 
 def _prune() -> None:

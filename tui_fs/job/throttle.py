@@ -201,7 +201,7 @@ class Throttle:
 
     Args:
         own_nice: the niceness of the process that started the job; the tools get no better one.
-        gentle_mode: decides when a gentle job is held back.
+        gentle_mode: decides when a gentle job is throttled.
         note: journals an event.
         now_s: the time of events.
         counts: a source counts removed entries; without it no rate limit is possible.
@@ -296,7 +296,7 @@ class Throttle:
     def change(self, command: Command) -> str | None:
         """Change the pace by a command; return why that is impossible, None once it is done."""
         if command.name == "threads" and not self._launcher.takes_commands:
-            return "Only the strategy parallel has a number of threads to set."
+            return "Only the strategy parallel has an adjustable number of threads."
         pace = changed(self.pace, command)
         if pace.rate_per_s and not self._counts:
             return "This job has no count of its removed entries, so its rate cannot be limited."
@@ -311,7 +311,7 @@ class Throttle:
         try:
             self._send_changes(self.pace, pace)
         except OSError as error:
-            return f"The tool takes no commands now: {error.strerror}."
+            return f"The tool does not accept commands now: {error.strerror}."
         self._take(pace)
         self._note(PaceChanged(self._now_s(), pace))
         return None

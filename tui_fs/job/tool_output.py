@@ -140,7 +140,7 @@ class ToolOutput:
         yield from self.pending_failures(at_s)
         self._counted.clear()
         if self._unsaid:
-            yield ToolSaid(at_s, f"({self._unsaid:,} more lines of this kind are omitted)")
+            yield ToolSaid(at_s, f"(further lines of this kind omitted: {self._unsaid:,})")
             self._unsaid = 0
 
     def pending_failures(self, at_s: float) -> Iterator[Event]:

@@ -48,7 +48,10 @@ def compared(first: Results, second: Results) -> tuple[StepPair, ...]:
     """
     if first.began.experiment != second.began.experiment:
         raise BadInput(
-            f"One is a run of {first.began.experiment}, the other of {second.began.experiment}.",
+            (
+                f"The first run is of {first.began.experiment}, the second of "
+                f"{second.began.experiment}."
+            ),
             "Compare two runs of the same experiment.",
         )
     pairs = []

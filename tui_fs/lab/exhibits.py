@@ -175,10 +175,10 @@ _LOG_FROM_RATIO = 50.0
 _CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "its errors")
 _AT_PUBLISHED_SCALE = "This is a small run; the published figures may come from larger trees."
 _COUNTED_BY = {
-    TraceSource.PERF: "Counted by perf, which covers some calls only; bpftrace covers all.",
+    TraceSource.PERF: "Counted by perf, which covers only some calls; bpftrace covers all.",
     TraceSource.BPF: "Counted by bpf.",
     TraceSource.STRACE: "Counted by strace.",
-    TraceSource.OUTPUT: "Counted from what the tool printed.",
+    TraceSource.OUTPUT: "Counted from the tool output.",
     TraceSource.OFF: "Not counted.",
 }
 

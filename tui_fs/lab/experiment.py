@@ -200,7 +200,7 @@ class Claim:
         except NotMeasured as reason:
             return Judgement(Verdict.UNTESTED, "", str(reason))
         except (ValueError, ArithmeticError):  # nothing printed, or no time taken
-            return Judgement(Verdict.UNTESTED, "", "this run did not measure it")
+            return Judgement(Verdict.UNTESTED, "", "this run has no figures for this claim")
 
 
 def judged(holds: bool, here: str, reason: str = "") -> Judgement:

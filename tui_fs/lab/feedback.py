@@ -72,9 +72,9 @@ def _refine(filesystem: FileSystem, results: Results, key: str, estimate: Estima
     """Refine the unit costs by one step; if that fails, return the reason without a full stop."""
     least_s, most_s = results.span(key)
     if len(results.measured[key].runs) < _MIN_RUNS:
-        return "it ran too few times"
+        return "too few runs"
     if most_s > NOISE_DOUBTFUL * least_s:
-        return "its runs differ too much"
+        return "the runs differ too much"
     if not estimate.measured_at:
         return _NEVER_MEASURED
     if results.median(key) < SHORTEST_TELLING_S:
@@ -84,4 +84,4 @@ def _refine(filesystem: FileSystem, results: Results, key: str, estimate: Estima
     except TuiFsError as error:
         return error.sentence.rstrip(".")
     except OSError as error:
-        return f"it cannot be saved: {error.strerror}"
+        return f"the result cannot be saved: {error.strerror}"

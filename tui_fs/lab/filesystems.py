@@ -131,23 +131,25 @@ def refuse_without_room(needs: Needs, directory: str) -> None:
     filesystem, shown = file_system_of(directory), displayable(directory)
     advice = "Name a directory with more room (--dir), or choose the smaller scale."
     if filesystem.is_read_only:
-        raise Refused(f"{shown} is on a read-only file system.", rule="room")
+        raise Refused(f"{shown} is on a read-only file system.", advice, rule="room")
     available, total = filesystem.available_bytes, filesystem.total_bytes
     if available is None:
-        raise Refused(f"The file system of {shown} does not report its free space.", rule="room")
+        raise Refused(
+            f"The file system of {shown} does not report its free space.", advice, rule="room"
+        )
     left = _above_margin(available, total)
     if needs.disk_bytes > left:
         raise Refused(
-            f"This needs up to {bytes_iec(needs.disk_bytes)} of disk space, and only "
-            f"{bytes_iec(left)} are available in {shown}.",
+            f"The run needs up to {bytes_iec(needs.disk_bytes)} of disk space, and only "
+            f"{bytes_iec(left)} is available in {shown}.",
             advice,
             rule="room",
         )
     inodes = filesystem.free_inodes
     if inodes is not None and needs.disk_inodes > _above_margin(inodes, filesystem.total_inodes):
         raise Refused(
-            f"This creates {counted(needs.disk_inodes, 'inode', 'inodes')}, and {shown} has too "
-            f"few left ({inodes:,}).",
+            f"The run creates {counted(needs.disk_inodes, 'inode', 'inodes')}, and the file "
+            f"system of {shown} has too few left ({inodes:,}).",
             advice,
             rule="room",
         )
@@ -155,7 +157,7 @@ def refuse_without_room(needs: Needs, directory: str) -> None:
     if memory is not None and needs.memory_bytes > memory.bytes_left:
         raise Refused(
             f"This needs {bytes_iec(needs.memory_bytes)} of memory, and only "
-            f"{bytes_iec(memory.bytes_left)} of {memory.limited_by} are free.",
+            f"{bytes_iec(memory.bytes_left)} of {memory.limited_by} is free.",
             "Choose the smaller scale, or stop other programs first.",
             rule="room",
         )
@@ -301,7 +303,9 @@ class Places:
         try:
             if not os.path.samestat(os.fstat(above), os.fstat(self._scratch.descriptor)):
                 shown = displayable(self._scratch.path)
-                raise TuiFsError(f"{shown} was replaced meanwhile.")
+                raise TuiFsError(
+                    f"{shown} was replaced by another process. Check who writes there."
+                )
             os.mkdir(place.value, 0o700, dir_fd=above)
         finally:
             os.close(above)
@@ -355,16 +359,16 @@ def place_obstacle(place: Place) -> str:
         os.close(os.open(LOOP_CONTROL, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
         return f"there are no loop devices ({LOOP_CONTROL}: {error.strerror})"
-    return "" if _kernel_has(place.value) else f"this kernel has no {place.value}"
+    return "" if _kernel_has(place.value) else f"this kernel does not support {place.value}"
 
 
 def _mount_obstacle(status: str = "/proc/self/status") -> str:
     if os.geteuid() != 0:
         return "mounting needs root"
     if missing_capabilities(Capability.SYS_ADMIN, status=status):
-        return "this root may not mount (it lacks CAP_SYS_ADMIN)"
+        return "root may not mount here (CAP_SYS_ADMIN is missing)"
     if user_namespace() is not None:
-        return "this root may not mount (it is root only inside a user namespace)"
+        return "root may not mount here (root only inside a user namespace)"
     return ""
 
 
@@ -408,7 +412,7 @@ def _run(place: Place, tool: str, *arguments: str) -> None:
     )
     if ended.returncode != 0:
         lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-        message = harmless(lines[0])[:_MAX_MESSAGE] if lines else "without a reason"
+        message = harmless(lines[0])[:_MAX_MESSAGE] if lines else "no error message"
         name = os.path.basename(tool)
         raise TuiFsError(f"No {place.value} file system could be created: {name} failed: {message}")
 

@@ -26,6 +26,7 @@ from tui_fs.lab.exhibits import (
 from tui_fs.lab.experiment import Experiment, Verdict
 from tui_fs.lab.figures import Axis, bars_axis, points_axis, safe, shown_tick
 from tui_fs.lab.results import Ending, Machine, Measured, Results
+from tui_fs.model.paths import shell_quoted
 from tui_fs.model.units import bytes_iec, count, duration
 
 _VERDICT_CLASSES = {
@@ -52,7 +53,7 @@ def page(
         run_id: as ``tui-fs lab runs`` lists it.
     """
     style = importlib.resources.files("tui_fs.lab").joinpath("page.css").read_text("utf-8")
-    source = f'<p class="source">After: {text(experiment.source)}</p>' if experiment.source else ""
+    source = f'<p class="source">Source: {text(experiment.source)}</p>' if experiment.source else ""
     parts = [
         '<header><p class="kind">tui-fs lab</p>',
         f"<h1>{text(experiment.title)}</h1>",
@@ -63,8 +64,7 @@ def page(
         _commands(results),
         _machine(results.began.machine),
         f"<footer>Written by tui-fs {text(__version__)}; "
-        f"<code>tui-fs lab run {text(experiment.name)} --scale {text(results.began.scale)}</code> "
-        "repeats it.</footer>",
+        f"<code>{text(_repeating(experiment, results))}</code> repeats this run.</footer>",
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -103,8 +103,15 @@ def _ending(results: Results) -> str:
         return '<p class="warning">This run has no end: it is still running or was killed.</p>'
     if ended.ending is Ending.DONE:
         return ""
-    reason = f": {text(ended.why)}" if ended.why else ""
-    return f'<p class="warning">This run was not finished, but {text(ended.ending)}{reason}.</p>'
+    reason = f": {text(ended.why.rstrip('.'))}" if ended.why else ""
+    return f'<p class="warning">This run is incomplete ({text(ended.ending)}{reason}).</p>'
+
+
+def _repeating(experiment: Experiment, results: Results) -> str:
+    """Return the command that runs the experiment again in the same way."""
+    argv = ("tui-fs", "lab", "run", experiment.name, "--scale", results.began.scale)
+    target = ("--target", results.began.target) if results.began.target else ()
+    return shell_quoted((*argv, *target))
 
 
 def _exhibit(exhibit: Exhibit) -> str:

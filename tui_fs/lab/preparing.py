@@ -75,7 +75,7 @@ def prepare(
         Refused: there is no room, or other users could replace the scratch directory.
     """
     if target and not experiment.takes_target:
-        raise BadInput(f"{experiment.name} takes no directory from you.")
+        raise BadInput(f"The experiment {experiment.name} takes no target directory.")
     place = _working_directory(directory)
     installed = _installed(experiment.tools)
     paths = {name: path for name, (path, _) in installed.items()}
@@ -203,12 +203,15 @@ def _obstacle(step: Step, trial: Trial, tools: Mapping[str, str]) -> str:
     return place_obstacle(trial.place)
 
 
+_ANOTHER = "Choose another directory: --dir DIRECTORY."
+
+
 def _working_directory(directory: str | None) -> PathStr:
     if directory is None:
         place = os.path.join(cache_directory(), "lab")
         try:
             if not made_private(place):
-                raise Refused(f"{displayable(place)} is not private to you.")
+                raise Refused(f"{displayable(place)} is not private to you.", _ANOTHER)
             return _checked(resolve(place))
         except OSError as error:
             raise _unusable(place, error) from error
@@ -218,7 +221,7 @@ def _working_directory(directory: str | None) -> PathStr:
     except OSError as error:
         raise _unusable(directory, error) from error
     if not os.access(place, os.W_OK | os.X_OK):
-        raise BadInput(f"Permission to write in {displayable(place)} is denied.")
+        raise BadInput(f"You may not write in {displayable(place)}.", _ANOTHER)
     uid = os.geteuid()
     if replaceable_part(place, uid) is not None or not protects_new_entries(status, uid, place):
         raise Refused(
@@ -249,7 +252,7 @@ def _checked(place: PathStr) -> PathStr:
 
 
 def _unusable(place: str, error: OSError) -> BadInput:
-    return BadInput(f"{displayable(place)} cannot be used: {error.strerror}.")
+    return BadInput(f"{displayable(place)} cannot be used: {error.strerror}.", _ANOTHER)
 
 
 def _machine(tools: dict[str, str]) -> Machine:

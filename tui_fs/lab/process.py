@@ -200,7 +200,10 @@ def run(prepared: Prepared, folder: str) -> Ending:
         ending, reason = Ending.FAILED, str(error)
     except Exception as error:  # noqa: BLE001  a defect ends as a failed run, and is in the log
         traceback.print_exc()
-        ending, reason = Ending.FAILED, f"This is a defect in tui-fs: {error!r}. See the log."
+        ending, reason = (
+            Ending.FAILED,
+            f"tui-fs itself failed: {error!r}. See {LOG} in the directory of the run.",
+        )
     emit(RunEnded(ending, time.monotonic() - began_s, reason, runner.files()))
     emit.close()
     return ending

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tui_fs.job.store import made_private, state_directory
+from tui_fs.job.store import require_private, state_directory
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.errors import Missing, TuiFsError
@@ -73,7 +73,7 @@ def profile_itself(seconds: int, is_wanted: Callable[[], bool]) -> Profile:
     """
     program = py_spy_path()
     if program is None:
-        raise Missing("py-spy is not installed.", "It is installed with tui-fs: reinstall tui-fs.")
+        raise Missing("py-spy is not installed.", "It is part of tui-fs: reinstall tui-fs.")
     folder = _new_folder()
     path = os.path.join(folder, "tui-fs.raw")
     try:
@@ -100,10 +100,10 @@ def not_permitted(message: str, scope_path: str = PTRACE_SCOPE) -> TuiFsError:
         scope = 0  # a kernel without Yama
     advice = "Start tui-fs as root to profile it; in a container, with the capability SYS_PTRACE."
     if scope:
-        advice += f" Or let root set kernel.yama.ptrace_scope, which is {scope}, to 0."
+        advice += f" Or, as root, set kernel.yama.ptrace_scope to 0 (it is {scope})."
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    answer = harmless(lines[0].removeprefix("Error: ").rstrip(".")) if lines else "no reason"
-    return TuiFsError(f"py-spy may not profile tui-fs: {answer}.", advice)
+    answer = harmless(lines[0].removeprefix("Error: ").rstrip(".")) if lines else "no reason given"
+    return TuiFsError(f"py-spy is not permitted to profile tui-fs: {answer}.", advice)
 
 
 def _record(program: str, seconds: int, path: str, is_wanted: Callable[[], bool]) -> None:
@@ -120,7 +120,7 @@ def _record(program: str, seconds: int, path: str, is_wanted: Callable[[], bool]
         )
         message = _wait_for(process, time.monotonic() + seconds + _START_AND_WRITE_S, is_wanted)
     if process.returncode and _NOTHING_SEEN in message.lower():
-        raise TuiFsError(f"tui-fs was idle for all {seconds} seconds.")
+        raise TuiFsError(f"tui-fs was idle for all {seconds} seconds: there is nothing to profile.")
     if process.returncode or not os.path.exists(path):
         raise not_permitted(message)
 
@@ -141,7 +141,11 @@ def _wait_for(
             is_late = time.monotonic() > deadline
             if is_late or not is_wanted():
                 _stop(process)
-                raise TuiFsError("py-spy does not end." if is_late else "It was interrupted.")
+                raise TuiFsError(
+                    "py-spy did not end in time and was stopped."
+                    if is_late
+                    else "The profile was interrupted."
+                )
     process.wait()
     return message.decode("utf-8", "replace")
 
@@ -177,11 +181,10 @@ def _new_folder() -> str:
     name = f"{time.strftime('%Y-%m-%d-%H%M%S')}-{os.urandom(2).hex()}"
     folder = os.path.join(lab, "self-profiles", name)
     try:
-        if not made_private(lab):
-            raise TuiFsError(f"{displayable(lab)} is not private to you.")
+        require_private(lab)
         os.makedirs(folder, mode=0o700)
     except OSError as error:
-        raise TuiFsError(f"{displayable(lab)} cannot be made: {error.strerror}.") from error
+        raise TuiFsError(f"{displayable(lab)} cannot be created: {error.strerror}.") from error
     return folder
 
 

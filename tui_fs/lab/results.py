@@ -301,7 +301,9 @@ class Results:
         self.total_calls(key)
         calls = self.measured[key].calls
         if not any(call.seconds for call in calls.values()):
-            raise NotMeasured("The time in system calls was not measured; bpftrace and root can.")
+            raise NotMeasured(
+                "The time in system calls was not measured; this needs bpftrace and root."
+            )
         return {name: call.seconds or 0.0 for name, call in calls.items()}
 
     def total_calls(self, key: str) -> int:
@@ -327,7 +329,7 @@ class Results:
         """Return a measure of each run of a step; NotMeasured if there is none."""
         values = self._of(key).values(measure)
         if not values:
-            raise NotMeasured(self._reason(key, f"its {measure} were not measured"))
+            raise NotMeasured(self._reason(key, f"no measurement of {measure}"))
         return values
 
     def _of(self, key: str) -> Measured:
@@ -350,7 +352,7 @@ def fold(events: Iterable[LabEvent]) -> Results:
     for event in events:
         results = fold_one(results, event)
     if results is None:
-        raise BadInput("This run has no beginning.")
+        raise BadInput("The first event of this run is missing.")
     return results
 
 
@@ -359,7 +361,7 @@ def fold_one(results: Results | None, event: LabEvent) -> Results:
     if isinstance(event, RunBegan):
         return Results(event, {plan.key: Measured(plan) for plan in event.steps})
     if results is None:
-        raise BadInput("This run has no beginning.")
+        raise BadInput("The first event of this run is missing.")
     match event:
         case Progressed():
             return replace(results, progress=event)

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 
 from tui_fs.job.journal import LineWriter
-from tui_fs.job.store import is_private, made_private, state_directory
+from tui_fs.job.store import is_private, require_private, state_directory
 from tui_fs.lab.experiment import Scale
 from tui_fs.lab.results import (
     Ending,
@@ -19,7 +19,7 @@ from tui_fs.lab.results import (
     event_to_json,
     fold,
 )
-from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 
 _EVENTS = "events.jsonl"
@@ -54,8 +54,7 @@ def new_folder(experiment: str) -> str:
         Refused: another user could write there.
     """
     place = _place()
-    if not made_private(place):
-        raise Refused(f"{displayable(place)} is not private to you.")
+    require_private(place)
     began = time.strftime("%Y%m%d-%H%M%S")
     number = 1
     while True:
@@ -111,8 +110,9 @@ def load(folder: str) -> Results:
     whole = content.split(b"\n")[:-1]  # a last line without a newline is incomplete
     try:
         results = fold(event_from_json(json.loads(line)) for line in whole)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{displayable(path)} is damaged: {error}.") from error
+    except (ValueError, RecursionError, BadInput) as error:
+        reason = str(error).rstrip(".")
+        raise BadInput(f"{displayable(path)} is damaged: {reason}.") from error
     if results.began.scale not in list(Scale):
         raise BadInput(f"{displayable(path)} has an unknown scale.")
     return results
@@ -129,8 +129,10 @@ def find_run(run_id: str) -> str:
         return os.path.join(place, alike[0])
     shown = displayable(run_id)
     if alike:
-        raise BadInput(f"{len(alike)} runs begin with {shown}.", "tui-fs lab runs lists them.")
-    raise BadInput(f"There is no run {shown}.", "tui-fs lab runs lists them.")
+        raise BadInput(
+            f"{len(alike)} runs begin with {shown}.", ("'tui-fs lab runs' lists all runs.")
+        )
+    raise BadInput(f"There is no run {shown}.", "'tui-fs lab runs' lists all runs.")
 
 
 def _place() -> str:

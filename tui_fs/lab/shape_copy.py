@@ -85,7 +85,7 @@ class ShapeCopy(Tree):
         files = counted(self._files, "empty file", "empty files")
         if self.is_sized:
             files = counted(self._files, "file", "files")
-            files = f"{files} of {bytes_iec(self.contents_bytes)}"
+            files = f"{files} ({bytes_iec(self.contents_bytes)})"
         words = f"{files} in {counted(len(self.copied), 'directory', 'directories')}"
         if self.entries < self.original_entries:
             share = f"{100 * self.entries / self.original_entries:.2g} %"

@@ -102,7 +102,9 @@ class Tree:
                 while len(path) >= max(1, level):
                     here = _exchange(here, open_directory("..", here))
                     if os.fstat(here).st_ino != path.pop():
-                        raise TuiFsError("Another process moved the tree while it was created.")
+                        raise TuiFsError(
+                            "Another process moved the tree while it was being created."
+                        )
                 if level:
                     path.append(os.fstat(here).st_ino)
                     os.mkdir(name, 0o755, dir_fd=here)
@@ -272,7 +274,7 @@ class Realistic(Tree):
     def words(self) -> str:
         """A description in a few words."""
         return (
-            f"{count(self.files)} files of {bytes_iec(self.contents_bytes)} in "
+            f"{count(self.files)} files ({bytes_iec(self.contents_bytes)}) in "
             f"{count(self.directory_count)} directories, {count(self.backups)} called {_BACKUP}"
         )
 

@@ -49,7 +49,7 @@ def _forbidden(directory: int, name: str, path: str) -> str:
         return "it is an active swap file (swapoff)"
     holder = os.fstat(directory)
     if holder.st_mode & stat.S_ISVTX and os.geteuid() not in (status.st_uid, holder.st_uid):
-        return "its directory is sticky, and neither of them belongs to you"
+        return "its directory is sticky, and you own neither the entry nor the directory"
     return ""
 
 

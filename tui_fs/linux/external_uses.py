@@ -178,7 +178,7 @@ class ExternalUse:
             case UseKind.MOUNTED_ON if process:
                 return f"{process} has a file system mounted on {shown} in its mount namespace."
             case UseKind.MOUNTED_ON:
-                return f"A file system is mounted on {shown}, at {user}."
+                return f"A file system is mounted on {shown} (mount point: {user})."
             case UseKind.MOUNTED_ELSEWHERE if process:
                 return f"{process} has {shown} mounted at {user} in its mount namespace."
             case UseKind.MOUNTED_ELSEWHERE:

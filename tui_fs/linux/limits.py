@@ -26,13 +26,13 @@ _USUAL_DESCRIPTORS = 1024
 
 _CAUSES = {
     errno.EAGAIN: (
-        "the limit of processes and threads is reached",
+        "the limit on processes and threads is reached",
         "Raise pids.max of the control group (systemd: TasksMax) or ulimit -u.",
     ),
-    errno.EMFILE: ("the limit of open files of a process is reached", "Raise ulimit -n."),
+    errno.EMFILE: ("the limit on open files per process is reached", "Raise ulimit -n."),
     errno.ENFILE: (
-        "the limit of open files of this machine is reached",
-        "Raise it with sysctl fs.file-max.",
+        "the system-wide limit on open files is reached",
+        "Raise fs.file-max with sysctl.",
     ),
     errno.ENOMEM: (
         "there is not enough memory",

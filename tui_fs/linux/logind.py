@@ -141,5 +141,6 @@ def ends_at_logout() -> str | None:
     option = "" if caller.uid == 0 else " --user"
     return (
         f"Logging out would end the job, because {file} makes logind kill the processes of a "
-        f"session that ends. Start it as systemd-run{option} --scope tui-fs to prevent that."
+        f"session that ends. To prevent that, start tui-fs with systemd-run{option} --scope "
+        "tui-fs."
     )

@@ -57,7 +57,7 @@ def memory_room(
             continue
         droppable = sum(map(int, _RECLAIMABLE.findall(_read(os.path.join(group, "memory.stat")))))
         left = max(0, limit - max(0, used - droppable))
-        rooms.append(MemoryRoom(left, "the memory limit of its control group"))
+        rooms.append(MemoryRoom(left, "the memory limit of this control group"))
     return min(rooms, key=lambda room: room.bytes_left, default=None)
 
 

@@ -55,7 +55,7 @@ def _reason(path: str, proc: str) -> str:
         if error.errno == errno.EOPNOTSUPP:
             return "the kernel was started without psi=1"
         return f"{path} cannot be read: {os.strerror(error.errno or 0)}"
-    return f"{path} has other content" if content else f"{path} is masked"
+    return f"{path} has unexpected content" if content else f"{path} is masked"
 
 
 def _content(path: str) -> bytes:

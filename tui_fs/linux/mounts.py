@@ -389,7 +389,7 @@ def _parse(line: bytes) -> Mount:
     if match is None:
         raise BadInput(
             f"The mount table has an invalid line: {displayable(line[:_SHOWN])}.",
-            "Without it, mounts below a directory cannot be detected.",
+            "Without that line, mounts below a directory cannot be detected.",
         )
     mount_id, parent_id, device, root, mount_point, options, filesystem, source, others = (
         match.groups()

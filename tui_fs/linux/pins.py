@@ -60,4 +60,4 @@ def _mount_id(descriptor: int) -> int:
             "Neither statx(2) nor /proc reports the mount of a directory.",
             "Mount /proc: mount -t proc proc /proc.",
         ) from error
-    raise TuiFsError(f"The kernel reports no mount in {displayable(path)}.")
+    raise TuiFsError(f"The kernel reports no mount ID in {displayable(path)}.")

@@ -92,13 +92,16 @@ def give(descriptor: int, wanted: Attributes) -> None:
     lacking = differences(read_attributes(descriptor), wanted)
     if lacking and lacking[0].startswith(_FLAGS_LABEL):
         raise Refused(
-            "It has inode flags that a new directory here does not get, or its quota project "
-            "differs from that of its parent directory.",
-            "Nothing was changed. Compare both with lsattr -pd, and make them equal with chattr.",
+            "The directory has inode flags that a new directory here does not get, or its quota "
+            "project differs from that of its parent.",
+            (
+                "Nothing was changed. Compare it with its parent by lsattr -pd, and make them "
+                "equal with chattr."
+            ),
             rule="attribute",
         )
     if lacking:
-        raise _cannot_copy(lacking[0], "the file system gave it another one")
+        raise _cannot_copy(lacking[0], "the file system set another value")
 
 
 def differences(first: Attributes, second: Attributes) -> tuple[str, ...]:
@@ -126,7 +129,7 @@ def _try(name: str, action: Callable[[], None]) -> None:
 
 def _cannot_copy(name: str, reason: str) -> Refused:
     return Refused(
-        f"Its attribute {displayable(name)} cannot be copied: {reason}.",
+        f"The directory's attribute {displayable(name)} cannot be copied: {reason}.",
         "Nothing was changed; only root can copy all attributes of every directory.",
         rule="attribute",
     )

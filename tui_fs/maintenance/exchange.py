@@ -122,7 +122,7 @@ def _renameat2(source: DirEntryRef, goal: DirEntryRef, flag: int, what: str) -> 
     function = getattr(_LIBC, "renameat2", None)
     if function is None:
         raise Missing(
-            "The C library of this system lacks renameat2.", "glibc has it since version 2.28."
+            "The C library of this system lacks renameat2.", "It needs glibc 2.28 or later."
         )
     names = os.fsencode(source.name), os.fsencode(goal.name)
     if function(source.directory, names[0], goal.directory, names[1], flag) == 0:
@@ -135,7 +135,11 @@ def _renameat2(source: DirEntryRef, goal: DirEntryRef, flag: int, what: str) -> 
             "Run tui-fs outside the container, or allow renameat2 in its seccomp profile.",
         )
     if number in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
-        raise Refused(f"The file system cannot {what} (renameat2).", rule="no-exchange")
+        raise Refused(
+            f"The file system cannot {what} (renameat2).",
+            "Nothing was changed. Choose a directory on another file system.",
+            rule="no-exchange",
+        )
     raise OSError(number, os.strerror(number))
 
 
@@ -382,7 +386,7 @@ def refuse_locked(descriptor: int) -> None:
     if (inode_flags(descriptor) or 0) & (IMMUTABLE | APPEND_ONLY):
         raise Refused(
             "The directory or its parent is immutable or append-only.",
-            "Remove the flag first: chattr -i -a.",
+            "Remove the flag first: chattr -i -a PATH (lsattr -d shows which has it).",
             rule="locked",
         )
 
@@ -478,9 +482,12 @@ def undo_exchange(
     if kept:
         name, new_name = kept[0]
         raise Refused(
-            f"{cause} Other processes created {counted(len(kept), 'name', 'names')} in both "
-            "directories.",
-            f"Both entries are kept: {displayable(name)} and {displayable(new_name)}.",
+            f"{cause} Other processes created entries, so both directories have "
+            f"{counted(len(kept), 'name', 'names')} in common.",
+            (
+                f"All entries are kept, for example as {displayable(name)} and "
+                f"{displayable(new_name)}."
+            ),
             rule="clash",
         ) from cause
 
@@ -500,7 +507,8 @@ def finish(left: DirEntryRef, place: DirEntryRef, known: Collection[Pin]) -> Mov
         are_known = all(any(pin.is_same_later(recorded) for recorded in known) for pin in pins)
         if pins[0] == pins[1] or not are_known:
             raise Refused(
-                "The directories at these paths are not the ones that were to be exchanged.",
+                f"The directories {displayable(left.name)} and {displayable(place.name)} are not "
+                "the ones that were exchanged.",
                 "Check both, and move entries by hand.",
                 rule="changed",
             )
@@ -568,15 +576,18 @@ def refuse_changed_replacement(twin: int, original: int) -> None:
     """Raise Refused unless a twin is empty and unchanged; both descriptors are open for reading."""
     if not is_empty(twin):
         raise Refused(
-            "The directory that took its place is no longer empty.",
+            "The directory that replaced the set-aside one is no longer empty.",
             "Move its entries away first, or into the directory that was set aside.",
             rule="not-empty",
         )
     changed = differences(read_attributes(twin), read_attributes(original))
     if changed:
         raise Refused(
-            f"Another process changed the {changed[0]} of the directory that took its place.",
-            "If you do not need it, remove it with rmdir, and try again.",
+            (
+                f"Another process changed the {changed[0]} of the directory that replaced the "
+                "set-aside one."
+            ),
+            "If you do not need the replacement, remove it with rmdir, and try again.",
             rule="changed",
         )
 

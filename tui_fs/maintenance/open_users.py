@@ -71,7 +71,10 @@ def _uses_of(
 ) -> Iterator[str]:
     process = f"{PROC}/{pid}"
     is_in_our_namespace = _text_of(f"{process}/ns/mnt") == _text_of(f"{PROC}/self/ns/mnt")
-    for link, use in (("cwd", "has it as its current directory"), ("root", "has it as its root")):
+    for link, use in (
+        ("cwd", "has this directory as its current directory"),
+        ("root", "has this directory as its root"),
+    ):
         text = _text_of(f"{process}/{link}")
         link_mount = mount_of(text, mounts) if text is not None and is_in_our_namespace else None
         if _is_another(link_mount, mount):
@@ -83,13 +86,13 @@ def _uses_of(
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
             if _text_of(link) == "anon_inode:inotify":
                 if mount and _watches(f"{process}/fdinfo/{number}", identity[1], mount.device):
-                    yield "watches it (inotify)"
+                    yield "watches this directory (inotify)"
                 continue
             access = access_and_mount(f"{process}/fdinfo/{number}")
             if access is not None and _is_another(mounts.by_id.get(access[1]), mount):
                 continue
             if _leads_to(link, name, identity):
-                yield "has it open"
+                yield "has this directory open"
 
 
 def _is_another(mount: Mount | None, target_mount: Mount | None) -> bool:

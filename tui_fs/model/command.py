@@ -39,7 +39,7 @@ def read_command(line: str) -> Command:
         raise BadInput(f"{name!r} is not a command; use {', '.join(COMMANDS)}.")
     if not _fits(name, value):
         wanted = COMMANDS[name] or "no value"
-        raise BadInput(f"{name} takes {wanted}, not {value!r}.")
+        raise BadInput(f"{name} takes {wanted}, but got {value!r}.")
     return Command(name, value)
 
 

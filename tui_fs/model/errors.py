@@ -66,9 +66,12 @@ _KERNEL_LOG = "Check the kernel log: dmesg."
 _REASONS = {
     errno.EACCES: (
         "permission denied",
-        "Run tui-fs as root, or as a user with search permission for all directories on its path.",
+        (
+            "Run tui-fs as root, or as a user with search permission for all directories on that "
+            "path."
+        ),
     ),
-    errno.EIO: ("input/output error, the disk or its file system fails", _KERNEL_LOG),
+    errno.EIO: ("input/output error (the disk or its file system is failing)", _KERNEL_LOG),
     errno.EUCLEAN: (
         "the file system is damaged",
         f"{_KERNEL_LOG} Unmount the file system and run fsck.",
@@ -78,7 +81,7 @@ _REASONS = {
         "Unmount it with umount -l, and mount it again.",
     ),
     errno.ESTALE: (
-        "stale file handle, the server has removed or replaced it",
+        "stale file handle (the server has removed or replaced it)",
         "Mount the file system again.",
     ),
     errno.ELOOP: (
@@ -116,10 +119,10 @@ _MEANINGS = {
     errno.ENOTEMPTY: "the directory is not empty: an entry in it remains, or another process "
     "added one",
     errno.ENAMETOOLONG: "the path is longer than this tool can use (4,096 bytes)",
-    errno.ENOSPC: "no space left, even to record the deletion: delete or truncate a large file "
-    "first",
-    errno.EDQUOT: "the disk quota is exceeded, and a deletion needs some blocks here: have the "
-    "quota raised, or truncate a large file first",
+    errno.ENOSPC: "no space left, not even for the metadata of the deletion: delete or truncate "
+    "a large file first",
+    errno.EDQUOT: "the disk quota is exceeded, and a deletion needs some blocks on this file "
+    "system: have the quota raised, or truncate a large file first",
     errno.ENOENT: "already gone: another process removed it",
     errno.EXDEV: "on another file system or in another subvolume, which is not entered",
     errno.ESTALE: "it was moved or deleted meanwhile, or its server no longer knows it",

@@ -51,9 +51,9 @@ class Expected:
         names = counted(self.matching_directories, "directory name", "directory names")
         verb = "matches" if self.matching_directories == 1 else "match"
         return (
-            f"{names} {verb}, but filters select only entries that are not directories. "
-            "To delete directories, name them as targets: 'tui-fs survey' lists directories of one "
-            "name, and N in the browser marks them all."
+            f"{names} {verb}, but filters select only entries that are not directories. To "
+            "delete directories, name them as targets: 'tui-fs survey' lists directories with "
+            "the same name, and N in the browser marks them all."
         )
 
     @property

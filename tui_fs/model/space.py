@@ -87,7 +87,7 @@ def freed_in_words(
     if is_on_overlay:
         reasons.append(LOWER_LAYER_WORDS)
     elif is_range and most_bytes - least_bytes > shared_bytes:
-        reasons.append("links outside, or held open")
+        reasons.append("links outside, or open files")
     if metadata_bytes_max > worth_telling:
         is_range = True
         words = bytes_iec(most_bytes + metadata_bytes_max)

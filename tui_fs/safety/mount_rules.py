@@ -21,7 +21,10 @@ def check_mounts(path: PathStr, pin: Pin, mounts: MountTable, uses: ExternalUses
     holder = mounts.by_id.get(pin.mount_id) or mount_of(path, mounts)
     if holder is not None and holder.is_pseudo:
         raise Refused(
-            f"{displayable(path)} is on {holder.filesystem}, whose entries belong to the kernel.",
+            (
+                f"{displayable(path)} is on {holder.filesystem}, a file system whose entries "
+                "belong to the kernel."
+            ),
             "Choose a directory on a real file system.",
             rule="pseudo",
         )
@@ -30,18 +33,21 @@ def check_mounts(path: PathStr, pin: Pin, mounts: MountTable, uses: ExternalUses
     inside = mounts_below(path, mounts)
     if inside:
         first = displayable(inside[0].mount_point)
-        more = f" (and {len(inside) - 1} more)" if len(inside) > 1 else ""
+        more, order = "", "Unmount it first"
+        if len(inside) > 1:
+            more = f" (and {len(inside) - 1} more)"
+            order = "Unmount all of them first, beginning with"
         raise Refused(
             f"A file system is mounted inside {displayable(path)}: {first}{more}.",
-            f"Unmount it first: {shell_quoted(('umount', inside[0].mount_point))}",
+            f"{order}: {shell_quoted(('umount', inside[0].mount_point))}",
             rule="mount-inside",
         )
     if holder is None:
         return
     if holder.inner_path(path) is None:
         raise Refused(
-            f"{displayable(path)} is not where the mount table has it: the mounts changed during "
-            "the check.",
+            f"{displayable(path)} does not match the mount table: the mounts changed during the "
+            "check.",
             "Try again.",
             rule="changed",
         )

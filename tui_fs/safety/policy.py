@@ -94,9 +94,10 @@ def check_policy(policy: Policy, target: Target, mounts: MountTable | None = Non
     for place in policy.never:
         relation = _relation(target, Place(place, mounts, silent))
         if relation is not None:
+            shown, never = displayable(target.path), displayable(place)
+            subject = shown if shown == never else f"{shown} {relation} {never}, which"
             raise Refused(
-                f"{displayable(target.path)} {relation} {displayable(place)}, "
-                f"which must never be deleted{_policy_files(policy)}.",
+                f"{subject} must never be deleted{_policy_files(policy)}.",
                 _ASK,
                 rule="policy",
             )
@@ -149,7 +150,7 @@ def _check_allowed(
         try:
             reals.append(_allowed_directory(place, silent))
         except Refused as error:
-            shown += f" (without {displayable(place)}: {error.sentence.rstrip('.')})"
+            shown += f" ({displayable(place)} is ignored: {error.sentence.rstrip('.')})"
     if not lies_in(target.path, reals):
         raise Refused(
             f"{displayable(target.path)} is outside the directories in which deletion is allowed: "
@@ -163,9 +164,9 @@ def _check_allowed(
             place.holds_by_mounts(target) for place in allowed_places
         ):
             raise Refused(
-                f"{displayable(target.path)} is also {displayable(name)}, through a mount, which "
-                f"is outside the directories in which deletion is allowed: {shown}"
-                f"{_policy_files(policy)}.",
+                f"{displayable(target.path)} is, through a mount, also {displayable(name)}, "
+                "which is outside the directories in which deletion is allowed: "
+                f"{shown}{_policy_files(policy)}.",
                 _ASK,
                 rule="policy",
             )
@@ -227,13 +228,14 @@ def _content(file: str) -> bytes | None:
         for place in upwards(file):
             if os.path.islink(place) and not os.path.exists(place):
                 sentence = (
-                    f"The policy {shown} is out of reach: {displayable(place)} points nowhere"
+                    f"The policy {shown} cannot be read: {displayable(place)} is a dangling "
+                    "symbolic link"
                 )
                 raise BadInput(f"{sentence}.", _UNTIL_MENDED) from error
         directory = os.path.dirname(file)
         if os.path.exists(directory) and not os.path.isdir(directory):
             sentence = (
-                f"The policy {shown} is out of reach: {displayable(directory)} is no directory"
+                f"The policy {shown} cannot be read: {displayable(directory)} is not a directory"
             )
             raise BadInput(f"{sentence}.", _UNTIL_MENDED) from error
         return None
@@ -267,17 +269,17 @@ def _parsed(content: bytes, file: str, known_strategies: Collection[str]) -> Pol
     try:
         table = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise _wrong(file, f"must be TOML in UTF-8: {_short(str(error))}") from error
+        raise _wrong(file, f"it must be TOML in UTF-8: {_short(str(error))}") from error
     for key in table:
         if key not in _KEYS:
-            raise _wrong(file, f"has the unknown key {_short(key)}; use {', '.join(_KEYS)}")
+            raise _wrong(file, f"unknown key {_short(key)}; the valid keys are {', '.join(_KEYS)}")
     allowed = _paths(table, "allowed", file)
     read_only = table.get("read_only", False)
     if not isinstance(read_only, bool):
         raise _wrong(file, "read_only must be true or false")
     limit = table.get("type_name_above_entries")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise _wrong(file, "type_name_above_entries must be a whole number of 0 or more")
+        raise _wrong(file, "type_name_above_entries must be a whole number, 0 or more")
     return Policy(
         sources=(file,),
         never=_paths(table, "never", file) or (),
@@ -297,7 +299,7 @@ def _paths(table: dict[str, Any], key: str, file: str) -> tuple[PathStr, ...] | 
         raise _wrong(file, f"{key} must be a list of {expected}")
     for place in places:
         if not place.startswith("/") or ".." in place.split("/") or "\0" in place:
-            raise _wrong(file, f'{key} must be a list of {expected}; "{_short(place)}" is none')
+            raise _wrong(file, f'{key} must be a list of {expected}; "{_short(place)}" is not one')
     return tuple(_normalised(place) for place in places)
 
 
@@ -315,7 +317,7 @@ def _strategies(
         return None
     known = ", ".join(sorted(known_strategies))
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise _wrong(file, f"strategies must be a list of names out of {known}")
+        raise _wrong(file, f"strategies must be a list of names from {known}")
     for name in names:
         if name not in known_strategies:
             raise _wrong(file, f'strategies has the unknown name "{_short(name)}"; use {known}')

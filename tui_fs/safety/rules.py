@@ -287,7 +287,7 @@ def name_must_be_typed(path: str, entries: int, homes: Homes | None = None) -> s
     try:
         names = set(os.listdir(path)) if entries <= NAME_TYPED_ABOVE_ENTRIES else set()
     except OSError:
-        return "its entries cannot be read"
+        return "it cannot be read"
     for mark in sorted(PROJECT_MARKS & names):
         return f"it looks like a project (it contains {mark})"
     return None
@@ -295,9 +295,9 @@ def name_must_be_typed(path: str, entries: int, homes: Homes | None = None) -> s
 
 def _check_spelling(path: str) -> None:
     if not path:
-        raise BadInput("The target is empty.", "Name the directory to delete.")
+        raise BadInput("The target path is empty.", "Name the directory to delete.")
     if "\0" in path:
-        raise BadInput("The target contains a NUL byte, which is not allowed in a path.")
+        raise BadInput("The target path contains a NUL byte, which is not allowed.")
     if not is_encodable(path):
         raise BadInput("The target is not a valid path (unpaired surrogate).")
     last = path.rstrip("/").rsplit("/", 1)[-1]
@@ -330,7 +330,9 @@ def _check_kind(path: str) -> None:
         )
     if not stat.S_ISDIR(mode):
         raise Refused(
-            f"{displayable(path)} is not a directory.", "Remove it with rm.", rule="not-directory"
+            f"{displayable(path)} is not a directory.",
+            "To remove it, use rm.",
+            rule="not-directory",
         )
 
 
@@ -387,8 +389,8 @@ def _check_identity(path: PathStr, pin: Pin, checks: CheckRound, silent: _Places
     if alias is not None:
         ancestor, description, place = alias
         raise Refused(
-            f"{displayable(path)} is {displayable(ancestor)} under another name, which "
-            f"is or contains {description} ({displayable(place)}).",
+            f"{displayable(path)} is another name of {displayable(ancestor)}, which is or "
+            f"contains {description} ({displayable(place)}).",
             "Choose a directory inside it.",
             rule="alias",
         )

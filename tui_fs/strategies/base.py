@@ -214,8 +214,8 @@ def path_limit(name: str, longest_bytes: int) -> tuple[str, ...]:
     if longest_bytes < PATH_MAX_BYTES:
         return ()
     return (
-        f"{name} works by path, and paths end at {PATH_MAX_BYTES:,} bytes; the longest here has "
-        f"{longest_bytes:,}",
+        f"{name} works by path, and paths are limited to {PATH_MAX_BYTES:,} bytes; the longest "
+        f"here has {longest_bytes:,}",
     )
 
 
@@ -223,7 +223,9 @@ def level_limit(reason: str, max_levels: int, survey: Survey) -> tuple[str, ...]
     """Return that a tree has too many levels; nothing if it has not."""
     if survey.max_depth <= max_levels:
         return ()
-    return (f"{reason} and stops at about {max_levels:,}; this tree has {survey.max_depth:,}",)
+    return (
+        f"{reason} and stops at about {max_levels:,} levels; this tree has {survey.max_depth:,}",
+    )
 
 
 def version_in(line: str) -> tuple[int, int] | None:

@@ -151,7 +151,9 @@ class Rm(Strategy):
         if not work.options.keep_root or version is None or version >= _PRESERVES_ALL_SINCE:
             return ()
         number = ".".join(map(str, version))
-        return (f"rm {number} does not know --preserve-root=all; coreutils 8.30 does",)
+        return (
+            f"rm {number} does not support --preserve-root=all; install coreutils 8.30 or later",
+        )
 
     @staticmethod
     def _steps(

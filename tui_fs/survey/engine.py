@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RECORD_FORMAT = 4
 """The version of docs/record-format.md that `records` describes."""
 
-_REINSTALL = "Reinstall tui-fs, so that both have the same version."
+_REINSTALL = "Reinstall tui-fs, so that it and its engine have the same version."
 _MAX_ERROR_BYTES = 300
 _EXIT_TIMEOUT_S = 0.5
 """Time for the process to exit after it has closed its output."""
@@ -118,7 +118,7 @@ class EngineScan:
         self._has_header = True
 
     def _other_format(self) -> TuiFsError:
-        sentence = f"The engine {displayable(self._program)} has a different version from tui-fs."
+        sentence = f"The engine {displayable(self._program)} and tui-fs have different versions."
         return TuiFsError(sentence, _REINSTALL)
 
     def _died(self) -> TuiFsError:
@@ -129,12 +129,12 @@ class EngineScan:
         self._process.kill()  # it may still run with its output closed
         error_output = self._process.stderr.read(_MAX_ERROR_BYTES) or b""
         text = error_output.decode("utf-8", "replace").strip().removeprefix("tui-fs-engine: ")
-        reason = harmless(text)
+        reason = harmless(text).rstrip(".")
         if not (self._has_header or was_killed):
             sentence = f"The engine {displayable(self._program)} cannot count"
-            return TuiFsError(f"{sentence}: {reason}" if reason else f"{sentence}.", _REINSTALL)
+            return TuiFsError(f"{sentence}: {reason}." if reason else f"{sentence}.", _REINSTALL)
         sentence = "The engine exited unexpectedly; the counts are incomplete"
-        return TuiFsError(f"{sentence}: {reason}" if reason else f"{sentence}.", "Count again.")
+        return TuiFsError(f"{sentence}: {reason}." if reason else f"{sentence}.", "Count again.")
 
     def close(self) -> None:
         """Kill the engine if it runs, and close its pipes."""

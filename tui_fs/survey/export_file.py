@@ -85,7 +85,10 @@ def _name(place: int, partial: str, name: str, path: str, overwrites: bool) -> N
             os.link(partial, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
             return
         except FileExistsError as error:
-            raise BadInput(f"{displayable(path)} was created meanwhile.", "Try again.") from error
+            raise BadInput(
+                f"Another process created {displayable(path)} meanwhile.",
+                "Check that file, or name another one.",
+            ) from error
         except OSError as error:
             if error.errno not in _WITHOUT_LINKS:
                 raise
@@ -94,4 +97,4 @@ def _name(place: int, partial: str, name: str, path: str, overwrites: bool) -> N
 
 
 def _reason(error: OSError | ValueError) -> str:
-    return os.strerror(error.errno or 0) if isinstance(error, OSError) else "it is not a path"
+    return os.strerror(error.errno or 0) if isinstance(error, OSError) else "it is not a valid path"

@@ -154,7 +154,11 @@ class ImportedSurvey:
                 else:
                     reader.fail()
         except TuiFsError:
-            return Names((), tuple(others), f"{self._file.shown} has changed since it was read.")
+            return Names(
+                (),
+                tuple(others),
+                f"{self._file.shown} has changed since it was read; import it again.",
+            )
         return Names((), tuple(others))
 
     def _read(
@@ -474,7 +478,7 @@ class NcduFile:
             reason = os.strerror(error.errno or 0)
             raise BadInput(f"{self.shown} cannot be read: {reason}.") from error
         except ValueError as error:
-            raise BadInput(f"{self.shown} is not a path.") from error
+            raise BadInput(f"{self.shown} is not a valid path.") from error
         if stat.S_ISDIR(status.st_mode):
             raise BadInput(
                 f"{self.shown} is a directory, not a file in ncdu's format.",
@@ -612,7 +616,10 @@ class NcduReader:
         if kinds != ["start_array", "number", "number", "end_map", "start_array"]:
             self.fail()
         if header[1][1] != 1:
-            raise BadInput(f"{self._shown} has an unknown version of ncdu's format.")
+            raise BadInput(
+                f"{self._shown} has an unknown version of ncdu's format.",
+                "Export it again with tui-fs survey --export, ncdu 1 or ncdu 2.",
+            )
         self._is_header = False
 
     def values(self) -> Iterator[tuple[str, Any]]:

@@ -55,7 +55,7 @@ def read_names(path: str) -> Names:
         finally:
             os.close(directory)
     except OSError as error:
-        return Names(problem=f"It cannot be read: {meaning(error.errno or 0)}.")
+        return Names(problem=f"This directory cannot be read: {meaning(error.errno or 0)}.")
     return Names(tuple(directories), tuple(others))
 
 

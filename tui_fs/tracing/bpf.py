@@ -100,7 +100,7 @@ class Bpftrace:
     """A bpftrace process that traces the descendants of the launcher."""
 
     kind = TraceSource.BPF
-    note = "bpftrace: exact counts and times, costs 5 to 10 %"
+    note = "bpftrace: exact counts and times, 5 to 10 % slower"
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -124,7 +124,10 @@ class Bpftrace:
         """See `CallSource.prepare`; Missing if bpftrace cannot attach its probes."""
         numbers = native_syscall_numbers()
         if not numbers:
-            raise Missing("The system call numbers of this machine are not known for bpftrace.")
+            raise Missing(
+                "The system call numbers of this architecture are not known, so "
+                "bpftrace cannot count."
+            )
         script = (
             _SCRIPT.replace("ROOT", str(launcher_pid))
             .replace("UNLINKAT", str(numbers["unlinkat"]))
@@ -141,7 +144,10 @@ class Bpftrace:
             self._process.kill()
             self._process.wait()
             self._process = None
-            raise Missing("bpftrace could not start.", "See the log of the job.")
+            raise Missing(
+                "bpftrace could not start.",
+                "Its messages are in the file log of the job's directory.",
+            )
         self._thread.start()
 
     @staticmethod

@@ -194,11 +194,11 @@ def find_tracefs(places: Sequence[str] = TRACEFS) -> str:
     if os.geteuid() == 0 and os.path.isdir(places[0]) and not os.listdir(places[0]):
         raise Missing(
             "Kernel counters need tracefs, which is not mounted.",
-            f"mount -t tracefs none {places[0]}",
+            f"Mount it: mount -t tracefs none {places[0]}",
         )
     if os.geteuid() != 0:
         raise Missing(
-            "Kernel counters need root (tracefs is not readable for others).", "Run with sudo."
+            "Kernel counters need root (tracefs is not readable by other users).", "Run with sudo."
         )
     raise Missing("This kernel has no system call tracepoints (CONFIG_FTRACE_SYSCALLS).")
 

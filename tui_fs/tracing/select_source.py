@@ -66,7 +66,7 @@ def open_source(
         case TraceSource.OUTPUT:
             return NullSource(TraceSource.OUTPUT, "the tool's own output, which slows it a little")
         case TraceSource.OFF:
-            return NullSource(TraceSource.OFF, "not counted, as asked")
+            return NullSource(TraceSource.OFF, "not counted, as requested")
         case None:
             try:
                 return probe(processes)
@@ -137,6 +137,8 @@ def _check_ptrace() -> None:
         return  # a kernel without Yama permits tracing one's own children
     if scope >= 3 or (scope == 2 and missing_capabilities(Capability.SYS_PTRACE)):
         raise Missing(
-            f"strace is refused by kernel.yama.ptrace_scope = {scope}.",
-            "sysctl kernel.yama.ptrace_scope=1",
+            f"kernel.yama.ptrace_scope = {scope} does not allow strace.",
+            "Only a reboot can lower it; omit --trace strace."
+            if scope >= 3
+            else "Set it to 1: sysctl kernel.yama.ptrace_scope=1",
         )

@@ -77,7 +77,7 @@ class Strace:
     """
 
     kind = TraceSource.STRACE
-    note = "strace: slows the deletion 5 to 7 times, its times are distorted"
+    note = "strace: deletion 5 to 7 times slower, call durations distorted"
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -29,15 +29,15 @@ pub struct Arguments {
 pub const USAGE: &str = "\
 tui-fs-engine delete [OPTION...] --pin DEV:INO:BIRTH... -- TARGET...
 
-Deletes directories with everything in them. Run by tui-fs, which checks its
-safety rules and asks for confirmation first. To delete directories, use
+Deletes directories with everything in them, without asking. tui-fs runs it
+after its safety checks and a confirmation. To delete directories, use
 'tui-fs delete --strategy parallel PATH...'.
 
 A target is a normalized path (no `.` or `..`) without symbolic links. The
 single target `.` is the working directory, which is emptied and kept.
 
 what is deleted (with a filter, directories are kept):
-  --pin DEV:INO:BIRTH    required for each target, in their order: device, inode
+  --pin DEV:INO:BIRTH    required: one for each target, in order: device, inode
                          and birth time (nanoseconds since 1970, 0: unknown);
                          another directory at the path is not touched
   --keep-root            empty the targets but do not remove them

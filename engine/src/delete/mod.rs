@@ -205,7 +205,9 @@ fn open_targets(
                 failures.report_message(&format!("cannot open {shown}: {}", reason(error)));
             }
             Err(TargetError::NotConfirmed) => {
-                warn(&format!("{shown} is not the directory that was confirmed"));
+                warn(&format!(
+                    "{shown} is not the directory that was confirmed; nothing was deleted"
+                ));
                 return Err(ExitCode::FAILURE);
             }
             Err(TargetError::MountRoot) => {

@@ -24,7 +24,7 @@ from tui_fs.job.conflicts import check_conflicts, no_job_starting
 from tui_fs.job.launcher import run_steps
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
-from tui_fs.job.store import made_private, state_directory
+from tui_fs.job.store import require_private, state_directory
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.filesystem import DROP_CACHES, FileSystem, drop_caches, file_system_of
 from tui_fs.linux.memory import children_of
@@ -35,7 +35,7 @@ from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.target import Pin, Target
 from tui_fs.model.units import bytes_iec, count, counted
@@ -74,16 +74,22 @@ def why_not(filesystem: FileSystem, place: str | None) -> str | None:
         return "the file system does not report its free space"
     needed = _needed(filesystem.total_bytes, _LEAST_AVAILABLE_BYTES)
     if available < needed:
-        return f"it needs {bytes_iec(needed)} of free space, and {bytes_iec(available)} are free"
+        return (
+            f"measuring needs {bytes_iec(needed)} of free space, and only "
+            f"{bytes_iec(available)} is free"
+        )
     needed = _needed(filesystem.total_inodes, _LEAST_FREE_INODES)
     if free is not None and free < needed:
-        return f"it needs {count(needed)} free inodes, and {counted(free, 'is', 'are')} free"
+        return (
+            f"measuring needs {count(needed)} free inodes, and only "
+            f"{counted(free, 'is', 'are')} free"
+        )
     return None
 
 
 def _forbidden_by_policy() -> str | None:
     reason = read_policy(known_strategies=STRATEGIES).read_only
-    return None if reason is None else f"{reason} allows no writing"
+    return None if reason is None else f"{reason} sets read-only mode"
 
 
 def _needed(total: int | None, least: int) -> int:
@@ -160,7 +166,11 @@ def _run_child(target: str, *, is_cold: bool) -> dict[str, Any]:
         if not is_readable(answers, _KILL_AFTER_S):
             return {"problem": "the file system is too slow to be measured"}
         text = os.read(answers, _ANSWER_BYTES)
-        return json.loads(text) if text else {"problem": "the measurement was stopped"}
+        return (
+            json.loads(text)
+            if text
+            else {"problem": "the measuring process ended without a result"}
+        )
     finally:
         for number in _ENDING:
             signal.signal(number, signal.SIG_IGN)  # no signal may interrupt the removal
@@ -189,8 +199,7 @@ def _end_children(child: int) -> bool:
 def _exclusive_measurement() -> Iterator[None]:
     """Lock out other measurements of this user; Refused if one is running."""
     state = state_directory()
-    if not made_private(os.path.join(state, "calibrations")):
-        raise Refused(f"{displayable(state)} is not private to you.")
+    require_private(os.path.join(state, "calibrations"))
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     lock = os.open(os.path.join(state, "measuring"), flags, 0o600)
     try:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tui_fs.estimate.calibration import Calibration, LearnedFactor
 from tui_fs.estimate.time import typical
-from tui_fs.job.store import is_private, made_private, read_json, state_directory, write_json
+from tui_fs.job.store import is_private, read_json, require_private, state_directory, write_json
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.calls import TraceSource
@@ -22,7 +22,6 @@ from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.outcome import Outcome
-from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Pace
@@ -68,7 +67,7 @@ class Known:
             note: why nothing was measured now, or that a measurement is running.
         """
         kind, jobs = self.calibration.kind, self._jobs
-        suffix = f": {note}" if note else ""
+        suffix = f" ({note.rstrip('.')})" if note else ""
         if not self.calibration.measured_at:
             return f"typical figures for {kind}, not measured here{suffix}"
         day = time.strftime("%Y-%m-%d", time.localtime(self.calibration.measured_at))
@@ -135,7 +134,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
     """
     factor = took_s * predicted.learned_factor / predicted.seconds
     if not 1 / FACTOR_BELIEVED <= factor <= FACTOR_BELIEVED:
-        return "it deviates too much to be a calibration error"
+        return "the time deviates too much to be a calibration error"
     if not filesystem.identity:
         return "the file system does not answer"
     with _exclusive_access():
@@ -143,7 +142,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
         if own is None:
             return "this file system was never measured"
         if own.measured_at != predicted.measured_at:
-            return "it was predicted with other unit costs"
+            return "the prediction used other unit costs"
         strategy = predicted.strategy
         refined = own.experience.get(strategy, LearnedFactor()).refined(factor)
         experience = {**own.experience, strategy: refined}
@@ -155,8 +154,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
 def _exclusive_access() -> Iterator[None]:
     """Lock the stored calibrations against other processes."""
     place = _place()
-    if not made_private(place):
-        raise TuiFsError(f"{displayable(place)} is not private to you.")
+    require_private(place)
     directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
@@ -273,7 +271,7 @@ def _awaited(process: subprocess.Popen[bytes], is_wanted: Callable[[], bool]) ->
         with process.stdout:
             while not is_readable(process.stdout, _LOOK_EVERY_S):
                 if not is_wanted():
-                    raise TuiFsError("It was interrupted.")
+                    raise TuiFsError("The measurement was interrupted.")
                 if time.monotonic() > deadline:
                     raise TuiFsError("The file system does not answer.")
             text = process.stdout.read()

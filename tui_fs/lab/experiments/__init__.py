@@ -33,6 +33,7 @@ def experiment(name: str) -> Experiment:
     by_name = {experiment.name: experiment for experiment in experiments()}
     if name not in by_name:
         raise BadInput(
-            f"There is no experiment {displayable(name)}.", f"There are: {', '.join(by_name)}."
+            f"There is no experiment {displayable(name)}.",
+            f"The experiments are: {', '.join(by_name)}.",
         )
     return by_name[name]

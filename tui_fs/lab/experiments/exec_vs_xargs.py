@@ -57,7 +57,7 @@ def _shell_for_each(results: Results) -> Judgement:
     files, started = _files(results, "exec-path"), results.successes("exec-path", "execve")
     return judged(
         started >= 2 * files,
-        f"{started:,} programs started for {files:,} files, find among them",
+        f"{started:,} programs started, including find, for {files:,} files",
         (
             "find forks and executes the program itself; a shell would be an additional program "
             "each time."
@@ -71,8 +71,8 @@ def _path_searched(results: Results) -> Judgement:
     return judged(
         failed > 0 and failed % files == 0 and by_path == 0,
         f"{failed:,} execve failed for {files:,} files, {by_path:,} with an absolute path",
-        f"{failed // files:,} directories of PATH precede the directory of file here; in the "
-        "published run it was one.",
+        f"PATH directories searched before that of file(1): {failed // files:,} here, 1 in the "
+        "published run.",
     )
 
 
@@ -86,9 +86,7 @@ def _one_for_a_batch(results: Results) -> Judgement:
             started = results.successes(key, "execve")
             holds = holds and started == expected
             parts.append(f"{started:,} in batches of {batch:,.0f}, {expected:,} expected")
-    return judged(
-        holds, "; ".join(parts), "Here no shell surrounds the commands: one program less."
-    )
+    return judged(holds, "; ".join(parts), "Here no shell runs the commands: one program fewer.")
 
 
 def _mostly_waiting(results: Results) -> Judgement:
@@ -131,7 +129,9 @@ CLAIMS = (
     Claim(
         "-exec … ; takes about a hundred times as long as xargs.",
         "84.764 s against 0.860 s for 200,000 files: 99 times",
-        time_ratio("exec-name", "xargs", *_NEARLY_100, reason="The cost of starting file."),
+        time_ratio(
+            "exec-name", "xargs", *_NEARLY_100, reason=("This is the cost of starting file(1).")
+        ),
     ),
     Claim(
         "-exec … + is as fast as xargs.",
@@ -152,29 +152,32 @@ CLAIMS = (
     Claim("-exec … ; starts a shell for each file.", "stated, not measured", _shell_for_each),
     Claim(
         "A program given by name is searched for in PATH for each file; execve fails in every "
-        "directory before its own.",
+        "directory before the right one.",
         "400,001 execve for 200,000 files, 200,000 of them failed",
         _path_searched,
     ),
     Claim(
         "xargs starts one program for each batch.",
-        "14 execve for 10,000 names by 1,000: ten file, with find, head, xargs and a shell",
+        (
+            "14 execve for 10,000 names by 1,000: 10 of file, 1 each of find, head, xargs and a "
+            "shell"
+        ),
         _one_for_a_batch,
     ),
     Claim(
-        "No call takes as much time as wait4, waiting for the started processes.",
+        "No call takes as much time as wait4, which waits for the started processes.",
         "wait4: 96.80 % one by one, 99.55 % in batches",
         _mostly_waiting,
     ),
     Claim(
-        "A process for each file takes many times the system calls.",
+        "One process per file makes many times as many system calls as batches.",
         "15,811,808 for 200,000 files, 79 each; 24,910 for 10,000 in batches, 2.5 each",
         _calls_for_a_file,
     ),
     Claim("For a few files, -exec … ; is fast enough.", "just fine", _few_are_fine),
     Claim(
-        "rm behaves like file.",
-        "assumed; with file the files need not be created again",
+        "The difference is as large with rm as with file(1).",
+        "assumed; file(1) was measured because it leaves the files in place",
         time_ratio(
             "rm-each", "rm-xargs", _TENFOLD, reason="Deleting itself takes time either way."
         ),
@@ -326,7 +329,7 @@ def _filtering(rounds: int) -> tuple[Trial, ...]:
             (
                 _step(f"grow-{key}", "make some logs large", grow),
                 _step(f"logs-{key}", f"large logs: {_RM_TITLES[key]}", commands),
-                _step(f"logs-{key}-left", f"logs that {key} left", _LEFT),
+                _step(f"logs-{key}-left", f"logs left by {_RM_TITLES[key]}", _LEFT),
             ),
             tree=tree,
             rounds=rounds,
@@ -353,8 +356,10 @@ def _views(results: Results) -> tuple[View, ...]:
     curve = ("xargs", *(f"xargs-{batch}" for batch in BATCHES))
     of_file = ("exec-name", "exec-name-again", "exec-path", "xargs", "exec-plus")
     return (
-        TableView("file on every file", (*of_file, "batches"), (*times, Measure.CALLS)),
-        CurveView("Names in a batch", curve, Measure.SECONDS, "names that xargs gives to one file"),
+        TableView("file(1) on every file", (*of_file, "batches"), (*times, Measure.CALLS)),
+        CurveView(
+            "Names in a batch", curve, Measure.SECONDS, ("names that xargs passes to one file(1)")
+        ),
         CallsView("One by one and in batches", ("exec-name", "batches", "exec-path")),
         BarsView("With rm", _keys(results, "rm-"), Measure.SECONDS),
         TableView("A few large logs among small ones", _keys(results, "logs-"), times),
@@ -394,11 +399,11 @@ EXPERIMENT = Experiment(
         *_published("xargs", 0.860, 0.456, 0.432),
         *_published("exec-plus", 0.801, 0.436, 0.404),
         Published("exec-name", Measure.CALLS, 15_811_808, _BY),
-        Published("batches", Measure.CALLS, 24_910, "10,000 names, in a script of bash"),
+        Published("batches", Measure.CALLS, 24_910, "10,000 names, in a bash script"),
     ),
     published_calls=(
         PublishedCalls("exec-name", _CALLS_ONE_BY_ONE, _BY),
-        PublishedCalls("batches", _CALLS_IN_BATCHES, "10,000 names, in a script of bash"),
+        PublishedCalls("batches", _CALLS_IN_BATCHES, "10,000 names, in a bash script"),
     ),
     claims=CLAIMS,
     views=_views,

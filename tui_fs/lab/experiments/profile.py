@@ -126,11 +126,11 @@ EXPERIMENT = Experiment(
                 RAW,
                 ALONE,
                 at_most=2.0,
-                reason="This includes starting py-spy and writing its file.",
+                reason="The time includes starting py-spy and writing its file.",
             ),
         ),
         Claim(
-            "Including the C functions takes at least twice that time.",
+            "Profiling the C functions, too, takes at least twice as long as without them.",
             "",
             time_ratio(
                 NATIVE,

@@ -145,12 +145,12 @@ EXPERIMENT = Experiment(
     tools=tuple(sorted({tool for strategy in STRATEGIES.values() for tool in strategy.tools})),
     claims=(
         Claim(
-            "rsync deletes faster than rm, as is often advised.",
+            "rsync deletes faster than rm, as is often claimed.",
             "",
             faster(Rsync.name, Rm.name),
         ),
         Claim(
-            "A single rm is faster than find and xargs, which start many.",
+            "A single rm is faster than find and xargs, which start many rm processes.",
             "",
             faster(Rm.name, Xargs.name),
         ),

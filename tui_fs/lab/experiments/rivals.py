@@ -212,33 +212,43 @@ _LARGE = ((Place.EXT4, _MANY), (Place.EXT4, _SMALL), (Place.TMPFS, _MANY), (Plac
 _CLAIMS = (
     Claim(
         "In trees of many directories, on ext4 and tmpfs, the engine takes little more than "
-        "half the time of rm",
+        "half the time of rm.",
         f"at most {_OF_MANY}",
         _at_most(dict.fromkeys(_LARGE, _OF_MANY), RM),
     ),
     Claim(
-        "In one large directory on ext4 and tmpfs, two threads are faster, too",
+        (
+            "In one large directory on ext4 and tmpfs, two threads of the engine are faster than "
+            "rm, too."
+        ),
         f"at most {_OF_FLAT} of rm",
         _at_most({(Place.EXT4, _FLAT): _OF_FLAT, (Place.TMPFS, _FLAT): _OF_FLAT}, RM),
     ),
     Claim(
-        "It is never slower than rm on any file system",
+        "The engine is never slower than rm on any file system.",
         f"at most {_AT_MOST} of rm on every file system and shape",
         _at_most(_all_at(_AT_MOST), RM),
     ),
     Claim(
-        "It is never slower than rmz",
+        "The engine is never slower than rmz.",
         f"at most {_OF_RMZ} of rmz",
         _at_most(_all_at(_OF_RMZ), RMZ),
     ),
-    Claim("It deletes a deep chain, which some other tools cannot", "on all", _finishes_the_chain),
     Claim(
-        "It counts with sizes in about half the time of the fastest of du, ncdu, gdu and dua",
+        "The engine deletes a deep chain, which some other tools cannot delete.",
+        "on every file system",
+        _finishes_the_chain,
+    ),
+    Claim(
+        (
+            "The engine counts with sizes in about half the time of the fastest of du, ncdu, gdu "
+            "and dua."
+        ),
         f"at most {_OF_COUNTERS}",
         _counts_faster,
     ),
     Claim(
-        "It needs little memory to count",
+        "The engine needs little memory to count.",
         f"at most {bytes_iec(_COUNTING_BYTES)}",
         _counts_in_little_memory,
     ),

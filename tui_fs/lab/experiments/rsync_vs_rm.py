@@ -144,7 +144,10 @@ def _rm_makes_fewer_calls(results: Results) -> Judgement:
     return judged(
         rm < rsync,
         f"rm {rm:,}, rsync {rsync:,}",
-        "Two for each file. The calls for start-up depend on the tools and the C library.",
+        (
+            "Each makes two calls for each file. The calls at start-up depend on the tools and the "
+            "C library."
+        ),
     )
 
 
@@ -155,8 +158,8 @@ def _waiting_adds_up(results: Results) -> Judgement:
     times = [shown(Measure.SECONDS, seconds) for seconds in (rm_s, rsync_s, waiting_s)]
     return judged(
         rsync_s > rm_s and waiting_s > rsync_s / 2,
-        f"rm {times[0]}, rsync {times[1]}, {times[2]} of them in calls that wait",
-        "While one process waits, the calls of another process count at the same time.",
+        f"rm {times[0]}, rsync {times[1]}, {times[2]} of it in calls that wait",
+        "While one process waits, the time of another process's calls is counted, too.",
     )
 
 
@@ -272,7 +275,7 @@ EXPERIMENT = Experiment(
             _for_each(
                 _RSYNC,
                 _STATUS_CALLS,
-                "A newer C library implements lstat by newfstatat.",
+                "A newer C library implements lstat with newfstatat.",
                 expected=False,
             ),
         ),
@@ -281,14 +284,18 @@ EXPERIMENT = Experiment(
             "repeated on many pages; no explanation was found",
             _mmap_replaces_reading,
         ),
-        Claim("Both use mmap, so mmap makes no difference.", "rm 8 mmap, rsync 41", _both_map),
+        Claim(
+            "rm and rsync both use mmap, so mmap makes no difference.",
+            "rm 8 mmap, rsync 41",
+            _both_map,
+        ),
         Claim(
             "rm and rsync unlink equally often: once for each file.",
             "10,000 unlinkat, 10,000 unlink",
             _unlink_each,
         ),
         Claim(
-            "rsync reads the directory in as many calls as the buffer needs.",
+            "rsync reads the directory in as many calls as the buffer size requires.",
             "13 getdents64 for 10,000 files, 4 for 10",
             _reads_by_buffer,
         ),
@@ -299,7 +306,7 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             "rm -rf of the directory itself reads the status of no file.",
-            "not in the text, which counts only rm -rf *",
+            "not in the source, which counts only rm -rf *",
             _for_each(
                 _TREE,
                 _STATUS_CALLS,
@@ -314,7 +321,7 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             "The summed time of all calls makes rsync look slower, because it includes waiting.",
-            "rm 0.201 s, rsync 0.626 s, 0.386 s of them in wait4",
+            "rm 0.201 s, rsync 0.626 s, 0.386 s of it in wait4",
             _waiting_adds_up,
         ),
         Claim(

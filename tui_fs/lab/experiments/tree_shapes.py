@@ -205,7 +205,7 @@ def _in_the_kernel(results: Results) -> Judgement:
             results.median(key, measure) for measure in (Measure.USER_S, Measure.SYSTEM_S)
         )
         if user_s + system_s <= 0:
-            raise NotMeasured("The time was too short")
+            raise NotMeasured("the time was too short to measure")
         share = system_s / (user_s + system_s)
         holds = holds and share >= _MOST_SHARE
         parts.append(f"{shape}: {100 * share:.0f} %")
@@ -233,8 +233,8 @@ def _cost_stays(results: Results) -> Judgement:
         holds = holds and costs[-1] <= _ALIKE_FACTOR * statistics.median(costs[:-1])
         small, large = (count(results.plan(key).entries - 1) for key in (keys[0], keys[-1]))
         parts.append(
-            f"{results.plan(keys[0]).place}: {costs[0]:.2f} µs of {small} files, "
-            f"{costs[-1]:.2f} µs of {large}"
+            f"{results.plan(keys[0]).place}: {costs[0]:.2f} µs with {small} files, "
+            f"{costs[-1]:.2f} µs with {large}"
         )
     return judged(holds, "; ".join(parts), "In small trees the start of the program counts, too.")
 
@@ -242,11 +242,11 @@ def _cost_stays(results: Results) -> Judgement:
 CLAIMS = (
     Claim(
         "rm makes one unlinkat for each name, and none fails.",
-        "1,001,001 for as many names; the old rm 1,001,002, one of them failed",
+        "1,001,001 for as many names; the old rm 1,001,002, including one that failed",
         _one_unlink_each,
     ),
     Claim(
-        "Apart from reading and allocating memory, it makes no other call per name.",
+        "Apart from reading and allocating memory, rm makes no other call per name.",
         "40 others for 1,000,000 names",
         _nothing_else,
     ),
@@ -258,16 +258,16 @@ CLAIMS = (
     ),
     Claim(
         "For a large directory rm allocates memory repeatedly.",
-        "1,306 and 2,134 brk for 1,000,000 names; the old one 3",
+        "1,306 and 2,134 brk for 1,000,000 names; the old rm 3",
         _asks_for_memory,
     ),
     Claim(
-        "It keeps the names it has read, which takes memory for each.",
-        "70,489 page faults for 1,000,000 names; the old one 174",
+        "rm keeps the names that it has read, which takes memory for each name.",
+        "70,489 page faults for 1,000,000 names; the old rm 174",
         _keeps_names,
     ),
     Claim(
-        "It keeps all names of a directory in memory, however many there are.",
+        "rm keeps all names of a directory in memory, however many there are.",
         "43,130 and 70,489 page faults for 1,000,000 names",
         _keeps_all_names,
     ),
@@ -292,8 +292,8 @@ CLAIMS = (
         _shape_matters_little,
     ),
     Claim(
-        "The cost of a name does not grow with its directory.",
-        "not in the text, which has one size",
+        "The cost of a name does not grow with the size of its directory.",
+        "not in the source, which has one size",
         _cost_stays,
     ),
 )

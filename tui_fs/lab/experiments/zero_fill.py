@@ -121,7 +121,7 @@ def _dd_waits(results: Results) -> Judgement:
     head = _waiting_calls(results, "head")
     dd = max(_waiting_calls(results, key) for key in _DD)
     here = f"Calls that wait for the disk: dd {count(dd)}, head {count(head)}"
-    reason = "" if dd else "dd waits with conv=fsync or oflag=sync only."
+    reason = "" if dd else "dd waits only with conv=fsync or oflag=sync."
     return judged(dd > 0 and head == 0, here, reason)
 
 
@@ -132,11 +132,11 @@ def _waiting_calls(results: Results, key: str) -> int:
 def _pieces_of_head(results: Results) -> Judgement:
     writes = results.calls("head", "write").calls
     if not writes:
-        return judged(False, "head made no call of write")
+        return judged(False, "head made no write calls")
     piece_bytes = results.left("head-synced").apparent_bytes / writes
     # A few calls more, for a message, do not change the size of a piece.
     holds = any(abs(piece_bytes / known - 1) < 0.01 for known in _HEAD_PIECES_BYTES)
-    return judged(holds, f"{count(writes)} calls of write, {count(round(piece_bytes))} bytes each")
+    return judged(holds, f"{count(writes)} write calls, {count(round(piece_bytes))} bytes each")
 
 
 def _is_allocated(results: Results) -> Judgement:
@@ -182,7 +182,7 @@ def _takes_no_time(results: Results) -> Judgement:
     fastest = min(results.median(f"{key}-synced") for key in _WRITTEN)
     holds = slowest * _LONG_BEFORE <= fastest
     size = bytes_iec(results.left("head-synced").apparent_bytes)
-    reason = "" if holds else f"Writing is fast here, too: only {size}."
+    reason = "" if holds else f"Writing is fast here, too: the file has only {size}."
     return judged(holds, _times(results, keys), reason)
 
 
@@ -203,8 +203,8 @@ def _views(results: Results) -> tuple[View, ...]:
         TableView("Making the file", both, times),
         BarsView("Making the file with sync", synced, Measure.SECONDS),
         TableView("The resulting files", synced, sizes),
-        TableView("Reading it", tuple(f"{method}-read" for method in _UNWRITTEN), times),
-        TableView("Deleting it", deleted, times),
+        TableView("Reading the file", tuple(f"{method}-read" for method in _UNWRITTEN), times),
+        TableView("Deleting the file", deleted, times),
         CallsView("System calls, without sync", tuple(_WRITTEN)),
     )
 
@@ -254,7 +254,7 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             "Most of the time is write-back: without sync the commands end much earlier.",
-            "dd itself says 0.873 s and 0.653 s, with sync 6.139 s and 5.760 s",
+            "dd itself reports 0.873 s and 0.653 s; with sync 6.139 s and 5.760 s",
             _ends_long_before,
         ),
         Claim(
@@ -293,7 +293,7 @@ EXPERIMENT = Experiment(
             _reads_zeros,
         ),
         Claim(
-            "truncate and fallocate finish long before any file could be written.",
+            "truncate and fallocate finish long before a file of that size could be written.",
             "0.011 s and 0.013 s, head and dd 5.736 s to 6.139 s",
             _takes_no_time,
         ),

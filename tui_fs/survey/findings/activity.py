@@ -94,10 +94,10 @@ def _detect_in_use(evidence: Evidence) -> list[Finding]:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     shown = ", ".join(names[:_NAMED]) + more
     verb = "process uses" if len(holders) == 1 else "processes use"
-    meaning = f"{counted(len(holders), verb, verb)} it: {shown}."
+    meaning = f"{counted(len(holders), verb, verb)} this tree: {shown}."
     if written:
         file, holder = written[0]
-        meaning += f" {displayable(holder.command)} writes {displayable(file.path)}."
+        meaning += f" {displayable(holder.command)} writes to {displayable(file.path)}."
     root = PathStr(evidence.paths[0])
     return [
         Finding(
@@ -111,8 +111,8 @@ def _detect_in_use(evidence: Evidence) -> list[Finding]:
                 "unseen_processes": occupation.unseen_processes,
             },
             meaning,
-            "The space of an open file is freed only when the last process closes it: stop the "
-            "processes that write first.",
+            "The space of an open file is freed only when the last process closes it: first "
+            "stop the processes that write.",
         )
     ]
 

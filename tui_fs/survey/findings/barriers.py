@@ -99,7 +99,7 @@ def use_findings(uses: Iterable[FoundUse]) -> list[Finding]:
             {},
             use.sentence,
             use.advice,
-            blocks=f"{use.sentence.rstrip('.')}: end this use first",
+            blocks=f"{use.sentence.rstrip('.')}: stop this use before deleting",
         )
         for use in uses
     ]
@@ -114,8 +114,8 @@ USED_ELSEWHERE = FindingType(
 
 def _subvolumes_remain(number: int) -> str:
     if number == 1:
-        return "a btrfs subvolume inside remains"
-    return f"{number:,} btrfs subvolumes inside remain"
+        return "a btrfs subvolume inside the target remains"
+    return f"{number:,} btrfs subvolumes inside the target remain"
 
 
 SUBVOLUME_INSIDE = flag_type(
@@ -123,7 +123,7 @@ SUBVOLUME_INSIDE = flag_type(
     "btrfs subvolume",
     DirectoryFlag.SUBVOLUME,
     Severity.WARNING,
-    "A btrfs subvolume: a file system of its own, which was not counted.",
+    "A btrfs subvolume: tui-fs does not enter it and did not count it.",
     "To delete it: btrfs subvolume delete PATH",
     remains=_subvolumes_remain,
     is_counted=False,
@@ -134,7 +134,7 @@ IMMUTABLE = flag_type(
     DirectoryFlag.IMMUTABLE,
     Severity.WARNING,
     "The directory is immutable: entries cannot be added or removed.",
-    "To delete it, run as root: chattr -i PATH",
+    "To allow deletion, run as root: chattr -i PATH",
     remains=locked("immutable"),
     lock="immutable",
 )
@@ -144,7 +144,7 @@ APPEND_ONLY = flag_type(
     DirectoryFlag.APPEND_ONLY,
     Severity.WARNING,
     "The directory is append-only: entries cannot be removed.",
-    "To delete it, run as root: chattr -a PATH",
+    "To allow deletion, run as root: chattr -a PATH",
     remains=locked("append-only"),
     lock="append-only",
 )
@@ -187,7 +187,7 @@ WRITABLE_BY_OTHERS = flag_type(
     DirectoryFlag.SHARED,
     Severity.INFO,
     "Users other than you and root can write here, also during the deletion.",
-    "Use a race-safe strategy; the preview marks them.",
+    "Use a race-safe strategy: the preview lists it as safe against races.",
     names_all=False,
 )
 
@@ -203,11 +203,11 @@ def _detect_unwritable(evidence: Evidence) -> list[Finding]:
         "You have no write permission in this directory: you cannot delete its entries.",
         "Delete it as its owner or as root.",
         names_all=not is_foreign,
-        remains=locked("not writable for you"),
-        lock="not writable for you",
+        remains=locked("not writable by you"),
+        lock="not writable by you",
     )
 
 
 UNWRITABLE = FindingType(
-    FindingKind("unwritable"), "not writable for you", _detect_unwritable, unit="dirs"
+    FindingKind("unwritable"), "not writable by you", _detect_unwritable, unit="dirs"
 )

@@ -37,7 +37,7 @@ def _detect(evidence: Evidence) -> list[Finding]:
     return findings[:PATHS_NAMED]
 
 
-LISTED_ONLY = FindingType(FindingKind("listed-only"), "listed, not there", _detect)
+LISTED_ONLY = FindingType(FindingKind("listed-only"), "stat fails", _detect)
 
 
 def _directories(roots: Sequence[str], until_s: float) -> Iterator[PathStr]:
@@ -79,8 +79,8 @@ def _finding(path: PathStr, reason: str) -> Finding:
         Severity.WARNING,
         path,
         {},
-        f"The directory lists this name, but it cannot be examined: {reason}. It is not "
-        "counted, and a directory that lists it cannot be removed.",
+        f"The directory lists this name, but the entry cannot be examined: {reason}. The entry "
+        "is not counted, and a directory that lists it cannot be removed.",
         "Check the file system (fsck), or the server of a network or FUSE file system.",
         remains=f"{displayable(path)} is listed but cannot be examined",
     )

@@ -35,7 +35,10 @@ def _detect_flat(evidence: Evidence) -> list[Finding]:
             directory.path,
             {"entries": directory.entries, "index_bytes": directory.index_bytes},
             f"{directory.entries:,} names in one directory: listing it reads all of them.",
-            "Shell patterns (rm *) fail here; every strategy of tui-fs can delete it.",
+            (
+                "Shell patterns (rm *) fail here; every strategy of tui-fs can delete this "
+                "directory."
+            ),
         )
         for directory in evidence.counted.table.ranked(Ranking.ENTRIES, PATHS_NAMED)
         if directory.entries >= FLAT_ENTRIES
@@ -58,7 +61,7 @@ def _detect_deep(evidence: Evidence) -> list[Finding]:
     deep = counted(levels, "level", "levels")
     meaning = f"{deep} deep, with paths of up to {path_bytes:,} bytes."
     if path_bytes >= PATH_MAX_BYTES:
-        meaning += " Tools that work by path stop at 4,096."
+        meaning += " Tools that work by path stop at 4,096 bytes."
     return [
         Finding(
             FindingKind("deep"),
@@ -66,7 +69,7 @@ def _detect_deep(evidence: Evidence) -> list[Finding]:
             evidence.root,
             {"max_depth": levels, "max_path_bytes": path_bytes},
             meaning,
-            "Delete it with rm or find.",
+            "Delete it with the strategy rm or find.",
         )
     ]
 
@@ -126,9 +129,9 @@ def _detect_emptied(evidence: Evidence) -> list[Finding]:
             f"The directory itself takes {bytes_iec(table.index_bytes[row])} for "
             f"{counted(table.entries(row), 'name', 'names')}. It was emptied and does not shrink, "
             "so listing it stays slow.",
-            "tui-fs recreate replaces the empty directory, with the same owner and mode."
+            "tui-fs recreate replaces it by a new, small one with the same owner and mode."
             if table.entries(row) == 0
-            else "Empty it, then run tui-fs recreate: it keeps the owner and mode.",
+            else "Empty it, then run tui-fs recreate, which keeps the owner and mode.",
         )
         for row in rows[:PATHS_NAMED]
     ]
@@ -155,7 +158,10 @@ def _detect_many_subdirectories(evidence: Evidence) -> list[Finding]:
             table.path(row),
             {"subdirectories": table.subdirectories[row]},
             f"{table.subdirectories[row]:,} subdirectories in one directory.",
-            "Some file systems and tools stop at 65,000; every strategy of tui-fs can delete it.",
+            (
+                "Some file systems and tools stop at 65,000; every strategy of tui-fs can delete "
+                "this directory."
+            ),
         )
         for row in rows[:PATHS_NAMED]
     ]
@@ -173,7 +179,7 @@ FOREIGN_OWNERS = flag_type(
     "other owners",
     DirectoryFlag.FOREIGN_OWNERS,
     Severity.INFO,
-    "Entries here belong to other users than the owner of the directory.",
+    "Some entries here belong to users other than the owner of the directory.",
     "Check that their owners do not need them; ls -n shows the owners.",
     names_all=False,
     when_finished=True,
@@ -182,7 +188,7 @@ FOREIGN_OWNERS = flag_type(
 _ODD_NAMES = (
     (DirectoryFlag.CONTROL_NAMES, Severity.WARNING, "control", "control or invisible characters"),
     (DirectoryFlag.UNDECODABLE_NAMES, Severity.INFO, "not_utf8", "bytes that are not UTF-8"),
-    (DirectoryFlag.SPACE_NAMES, Severity.INFO, "space", "a space at their end or beginning"),
+    (DirectoryFlag.SPACE_NAMES, Severity.INFO, "space", "a leading or trailing space"),
     (DirectoryFlag.DASH_NAMES, Severity.INFO, "dash", "a leading dash"),
 )
 
@@ -237,7 +243,7 @@ def _group_findings(groups: Sequence[NamedGroup]) -> list[Finding]:
             f"{counted(group.directories, 'directory', 'directories')} named "
             f"{displayable(group.name)}: {counted(group.totals.entries, 'entry', 'entries')}, "
             f"{bytes_iec(group.totals.allocated_bytes)} in total. This is the largest.",
-            "Mark all of them with N in the browser, and delete them in one job.",
+            "To delete them in one job, mark all of them with N in the browser.",
         )
         for group in groups
     ]
@@ -245,7 +251,7 @@ def _group_findings(groups: Sequence[NamedGroup]) -> list[Finding]:
 
 GROUP = FindingType(
     FindingKind("group"),
-    "one name, many",
+    "same-name dirs",
     lambda evidence: _group_findings(evidence.groups),
     flag="",
     headline="entries",
@@ -262,8 +268,8 @@ def _detect_left_out(evidence: Evidence) -> list[Finding]:
             Severity.INFO,
             evidence.root,
             {"names": evidence.excluded_names},
-            "The export excluded these names; they and their content are not counted.",
-            "Export again without a pattern to count them.",
+            "The export excluded some names; they and their contents are not counted.",
+            "Export again without exclude options to count them.",
         )
     ]
 

@@ -53,9 +53,12 @@ def _detect_inodes_low(evidence: Evidence) -> list[Finding]:
             PathStr(evidence.paths[0]),
             {"free_inodes": free, "total_inodes": total},
             f"Only {count(free)} of {count(total)} inodes of the file system are free. Without a "
-            "free inode no file can be created, even if there is free space. Most inodes are in "
-            f"{where}.",
-            "Delete directories with many entries; their sizes do not matter here.",
+            "free inode no file can be created, even if there is free space. Directories with "
+            f"the most inodes: {where}.",
+            (
+                "To free inodes, delete directories with many entries; their sizes do not matter "
+                "here."
+            ),
         )
     ]
 
@@ -103,9 +106,12 @@ def _detect_deleted_but_open(evidence: Evidence) -> list[Finding]:
             PathStr(evidence.paths[0]),
             {"files": len(deleted), "held_bytes": open_bytes},
             f"{counted(len(deleted), 'deleted file', 'deleted files')} of this file system still "
-            f"take {bytes_iec(open_bytes)}, because processes hold them open. The largest: "
+            f"held open by processes: {bytes_iec(open_bytes)} not freed. The largest: "
             f"{_held_by(deleted[0])}.",
-            "Restart those processes; deleting more does not free this space.",
+            (
+                "Restart those processes (lsof +L1 lists them); deleting more does not free this "
+                "space."
+            ),
         )
     ]
 
@@ -113,7 +119,10 @@ def _detect_deleted_but_open(evidence: Evidence) -> list[Finding]:
 def _held_by(file: HeldFile) -> str:
     holder = file.holders[0]
     size = bytes_iec(file.allocated_bytes or 0)
-    return f"{size} by {displayable(holder.command)} ({holder.pid}), {displayable(file.path)}"
+    return (
+        f"{size} held open by {displayable(holder.command)} ({holder.pid}): "
+        f"{displayable(file.path)}"
+    )
 
 
 DELETED_BUT_OPEN = FindingType(
@@ -134,8 +143,8 @@ def _detect_hard_links(evidence: Evidence) -> list[Finding]:
     meaning = f"{count(names)} names are hard links to {files}."
     if outside:
         meaning += (
-            f" {bytes_iec(outside)} of them have further names outside the tree: deleting the "
-            "tree does not free these bytes."
+            f" Files with {bytes_iec(outside)} in total also have names outside the tree: "
+            "deleting the tree does not free that space."
         )
     return [
         Finding(
@@ -149,7 +158,10 @@ def _detect_hard_links(evidence: Evidence) -> list[Finding]:
                 "linked_outside_inodes": collected.linked_outside,
             },
             meaning,
-            "Snapshots by hard links (rsnapshot, cp -al) do this. The freed space is a range.",
+            (
+                "Backups by hard links (rsnapshot, cp -al) cause this. The preview shows the freed "
+                "space as a range."
+            ),
         )
     ]
 
@@ -181,7 +193,7 @@ def _detect_small_file_waste(evidence: Evidence) -> list[Finding]:
             table.path(row),
             {"waste_bytes": waste, "allocated_bytes": allocated, "files": totals.files},
             f"{bytes_iec(waste)} of {bytes_iec(allocated)} is slack in partly filled blocks of "
-            "small files; most of it is here.",
+            "small files; this directory has the most.",
             "Deleting these files frees more than their apparent size; an archive of them would "
             "save space.",
         )
@@ -190,7 +202,7 @@ def _detect_small_file_waste(evidence: Evidence) -> list[Finding]:
 
 SMALL_FILE_WASTE = FindingType(
     FindingKind("small-file-waste"),
-    "small files waste",
+    "small-file waste",
     _detect_small_file_waste,
     number_labels={"waste_bytes": "wasted"},
 )
@@ -212,9 +224,9 @@ def _detect_sparse(evidence: Evidence) -> list[Finding]:
             Severity.INFO,
             evidence.counted.path_of_file(row, file.name),
             {"apparent_bytes": file.apparent_bytes, "allocated_bytes": file.allocated_bytes},
-            f"A sparse file: its size is {bytes_iec(file.apparent_bytes)}, and "
-            f"{bytes_iec(file.allocated_bytes)} of it are allocated on the disk.",
-            "Deleting it frees the allocated bytes; copying it may allocate all of them.",
+            f"A sparse file: its apparent size is {bytes_iec(file.apparent_bytes)}; "
+            f"{bytes_iec(file.allocated_bytes)} is allocated on disk.",
+            "Deleting it frees the allocated bytes; copying it may allocate its full size.",
         )
         for row, file in files[:PATHS_NAMED]
     ]
@@ -293,8 +305,8 @@ def _detect_shared_blocks(evidence: Evidence) -> list[Finding]:
             {"shared_bytes": space.shared_bytes, "examined_bytes": space.examined_bytes},
             f"Reflink copies or snapshots share {bytes_iec(space.shared_bytes)} of these files. "
             f"That space is freed only when the last copy or snapshot is deleted.{examined}",
-            "Find copies made with cp --reflink, and snapshots: "
-            "btrfs subvolume list -s MOUNTPOINT.",
+            "Search for copies made with cp --reflink; to list snapshots: btrfs subvolume list -s "
+            "MOUNTPOINT.",
         )
     ]
 
