@@ -23,8 +23,10 @@ NUMBERS = {
     "kcmp": 312,
     "landlock_create_ruleset": 444,
     "listmount": 458,
+    "mount_setattr": 442,
     "memfd_create": 319,
     "name_to_handle_at": 303,
+    "open_tree": 428,
     "openat2": 437,
     "perf_event_open": 298,
     "pidfd_open": 434,
@@ -35,18 +37,21 @@ NUMBERS = {
     "ptrace": 101,
     "quotactl": 179,
     "renameat2": 316,
+    "rmdir": 84,
     "sched_getaffinity": 204,
     "sched_setaffinity": 203,
     "setpriority": 141,
     "statmount": 457,
     "statx": 332,
+    "unlink": 87,
+    "unlinkat": 263,
     "unshare": 272,
 }
 """Of arch/x86/entry/syscalls/syscall_64.tbl."""
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
 _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_ABOVE, _RETURN = 0x20, 0x15, 0x25, 0x06  # linux/bpf_common.h
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000  # linux/seccomp.h
+_ALLOW, _TRACE, _ERRNO = 0x7FFF0000, 0x7FF00000, 0x00050000  # linux/seccomp.h
 _NUMBER_AT, _THIRD_ARGUMENT_AT = 0, 32  # in struct seccomp_data
 
 _Instruction = tuple[int, int, int, int]
@@ -58,9 +63,18 @@ class _Program(ctypes.Structure):
 
 def answer_with(number: int, names: list[str]) -> None:
     """Answer these system calls with an errno from now on, in this process and its children."""
+    _filter(names, _ERRNO | number)
+
+
+def stop_at(names: list[str]) -> None:
+    """Stop at the entry of these system calls from now on, for the tracer (ptrace(2))."""
+    _filter(names, _TRACE)
+
+
+def _filter(names: list[str], answer: int) -> None:
     steps: list[_Instruction] = [(_LOAD, 0, 0, _NUMBER_AT)]
     for name in names:
-        steps += _answer(name, _ERRNO | number)
+        steps += _answer(name, answer)
     steps.append((_RETURN, 0, 0, _ALLOW))
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     program = _Program(len(steps), ctypes.addressof(code))

@@ -142,7 +142,7 @@ def describe_strategies() -> Iterator[str]:
         (
             (
                 _code(strategy.name),
-                "yes" if strategy.guarantees.race_safe else "no",
+                "yes" if strategy.guarantees.race_safe else "confined",
                 _depth(strategy),
                 "yes" if strategy.guarantees.takes_filters else "no",
                 strategy.trade_off,

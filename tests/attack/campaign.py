@@ -22,8 +22,10 @@ VARIANTS: tuple[tuple[str, ...], ...] = (
     *((name, "--keep-root") for name in RACE_SAFE),
     ("find", "--name", "file-*"),
     ("parallel", "--name", "file-*"),
+    *((name,) for name in BY_PATH),
 )
-"""The race-safe strategies, with the options that change their command lines."""
+"""The strategies, which are race-safe at least where the kernel confines their tools, with the
+options that change their command lines."""
 
 TURNS: tuple[tuple[Play, ...], ...] = ((Play.LINK,), (Play.LIFT,), tuple(Play))
 """A tool that detects a move may stop before it reaches the rest."""

@@ -1,9 +1,14 @@
 """The attack from above: what is exchanged is the target itself, or the directory that holds it."""
 
+import errno
 import os
 import shlex
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +22,8 @@ from tui_fs.linux.tools import ENGINE, find_engine
 
 REFUSED = 3
 _LEVELS = 3
-_RUNG = "rung"
+_RUNG, _DOOR = "rung", "door"
+_POLL_S = 0.002
 _TOOLS = ("rm", "find", "rsync")
 _RUN = (
     "import sys; sys.executable = {python!r}; import tui_fs.linux.tools as tools; "
@@ -137,7 +143,7 @@ def attack_at_the_last_moment(
     scene = Spool(place, by_acl)
     guarded = scene.guard()
     waiting = with_waiting_tools(cli, place)
-    with attacking(place, scene.orders(exchange, on_demand=True)):
+    with attacking(place, scene.orders(exchange, on_demand=True)), _ringing(place):
         finished = waiting.delete(scene.target, strategy, "--trace", "off", *options)
     return _verdict(finished, guarded, (place / _RUNG).exists())
 
@@ -149,7 +155,7 @@ def attack_rm_by_path(
     scene = Spool(place, by_acl)
     guarded = scene.guard()
     with_waiting_tools(cli, place)
-    with attacking(place, scene.orders(exchange, on_demand=True)):
+    with attacking(place, scene.orders(exchange, on_demand=True)), _ringing(place):
         command = [str(place / "tools" / "rm"), "-rf", "--", str(scene.target)]
         ended = subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
     return Verdict(ended.returncode, "", tuple(guarded.lost()), (place / _RUNG).exists())
@@ -167,14 +173,16 @@ def attack_all_the_time(
 
 
 def with_waiting_tools(cli: Cli, place: Path) -> Cli:
-    """Return the program with tools whose first one rings and waits for the answer.
+    """Return the program with tools whose first one waits at a FIFO until the exchange is done.
 
+    A confined tool may not write, so it rings by opening the FIFO for reading.
     A busy machine has the same effect: it delays a process for any time before execve(2).
     """
     tools = place / "tools"
     tools.mkdir()
-    rung, bell, answer = (shlex.quote(str(place / name)) for name in (_RUNG, "bell", "answer"))
-    ring = f"[ -e {rung} ] || {{ : > {rung}; echo > {bell}; read -r _ < {answer}; }}"
+    os.mkfifo(place / _DOOR, 0o644)
+    rung, door = (shlex.quote(str(place / name)) for name in (_RUNG, _DOOR))
+    ring = f"[ -e {rung} ] || read -r _ < {door}"
     for name in _TOOLS:
         path = needs_tool(name, package=name)
         answers = f'[ "$1" = --version ] && exec {path} --version'
@@ -192,6 +200,37 @@ def with_waiting_tools(cli: Cli, place: Path) -> Cli:
     )
     _script(program, f"PATH={shlex.quote(str(tools))}:$PATH", f'exec {words} "$@"')
     return Cli(str(program), cli.jobs_directory.parent.parent)
+
+
+@contextmanager
+def _ringing(place: Path) -> Iterator[None]:
+    """Have the attacker exchange as soon as a tool waits at its door, and let the tool go on."""
+    is_over = threading.Event()
+
+    def attend() -> None:
+        while not is_over.is_set():
+            try:
+                door = os.open(place / _DOOR, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # else nobody waits there
+                    raise
+                time.sleep(_POLL_S)
+                continue
+            (place / _RUNG).touch()
+            (place / "bell").write_text("\n")
+            with open(place / "answer", encoding="ascii") as answer:
+                answer.readline()
+            os.write(door, b"\n")
+            os.close(door)
+            return
+
+    attendant = threading.Thread(target=attend)
+    attendant.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        attendant.join()
 
 
 def _script(path: Path, *lines: str) -> None:

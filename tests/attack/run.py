@@ -35,10 +35,11 @@ from tests.attack.parent import (
 )
 from tests.conftest import Cli
 
-_COLUMNS = "{:<22}{:>6}{:>10}{:>8}{:>8}{:>8}   {}"
+_COLUMNS = "{:<36}{:>6}{:>10}{:>8}{:>8}{:>8}   {}"
 _HEADINGS = ("strategy", "jobs", "swaps", "before", "after", "lost", "jobs by exit code")
 _LIMIT_S = 600.0
-_ACCEPTED = tuple((name, "--accept-races") for name in BY_PATH)
+_UNCONFINED = ("--confine", "off")
+_ACCEPTED = tuple((name, *_UNCONFINED, "--accept-races") for name in BY_PATH)
 
 _NOTE = """\
 swaps   exchanges that succeeded between StepStarted and the end of the step's tools
@@ -91,7 +92,7 @@ def _print_acl_attacks(cli: Cli, base: Path, runs: int) -> bool:
     print(_BY_ACL)
     print(_ACL_COLUMNS.format("exchange", "rm -rf", "jobs", "refused", "attacked", "lost"))
     is_as_promised = True
-    ways = (*VARIANTS, *((name,) for name in BY_PATH))
+    ways = (*VARIANTS, *((name, *_UNCONFINED) for name in BY_PATH))
     for exchange in ACL_EXCHANGES:
         with _place(base) as place:
             naive = attack_rm_by_path(cli, place, exchange, by_acl=True)
@@ -137,7 +138,7 @@ def _print_toll(toll: Toll) -> None:
 
 def _print_last_moments(cli: Cli, base: Path) -> bool:
     print(f"\n{_LAST_MOMENT}")
-    print(f"{'strategy':<22}" + "".join(f"{exchange:>16}" for exchange in Exchange))
+    print(f"{'strategy':<36}" + "".join(f"{exchange:>16}" for exchange in Exchange))
     is_as_promised = True
     naive = [_attack(base, attack_rm_by_path, cli, exchange) for exchange in Exchange]
     _print_verdicts("rm -rf PATH itself", naive)
@@ -153,7 +154,7 @@ def _print_last_moments(cli: Cli, base: Path) -> bool:
 
 def _print_verdicts(way: str, verdicts: list[Verdict]) -> None:
     cells = (f"{len(verdict.lost)} (exit {verdict.code})" for verdict in verdicts)
-    print(f"{way:<22}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
+    print(f"{way:<36}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
 
 
 def _attack(

@@ -31,6 +31,7 @@ from tests.trees import manifest
 
 SWAPS = 1_500
 DONE, PARTIAL, CANCELLED = 0, 1, 130
+UNCONFINED = ("--confine", "off")
 JOBS_ALL_THE_TIME = 8
 """When a link in the path was followed, nearly half of such jobs deleted the wrong directory."""
 
@@ -70,6 +71,12 @@ def test_no_race_safe_strategy_is_led_astray(
     assert set(toll.codes) <= {DONE, PARTIAL}
 
 
+def test_xargs_is_led_astray_without_confinement(cli: Cli, place: Path) -> None:
+    unsafe = job(cli, "xargs", *UNCONFINED, "--accept-races")
+    toll = campaign("xargs", place, unsafe, has_lost)
+    assert toll.lost, f"{toll.jobs} jobs and {toll.swaps} exchanges did nothing"
+
+
 @pytest.mark.parametrize("strategy", BY_PATH)
 def test_a_strategy_by_path_is_refused_where_others_may_write(
     cli: Cli, place: Path, strategy: str
@@ -80,7 +87,7 @@ def test_a_strategy_by_path_is_refused_where_others_may_write(
     (tree.target / "below").mkdir(parents=True)
     (tree.target / "below" / "file").touch()
     before = manifest(place)
-    finished = cli.delete(tree.target, strategy)
+    finished = cli.delete(tree.target, strategy, *UNCONFINED)
     finished.expect(REFUSED).assert_one_sentence()
     assert "--accept-races" in finished.stderr
     assert manifest(place) == before
@@ -88,7 +95,7 @@ def test_a_strategy_by_path_is_refused_where_others_may_write(
 
 @pytest.mark.parametrize("strategy", BY_PATH)
 def test_a_strategy_by_path_is_refused_under_attack(cli: Cli, place: Path, strategy: str) -> None:
-    toll = campaign(strategy, place, job(cli, strategy), lambda toll: toll.jobs >= 3)
+    toll = campaign(strategy, place, job(cli, strategy, *UNCONFINED), lambda toll: toll.jobs >= 3)
     assert toll.codes == {REFUSED: 3}
     assert toll.lost == []
 
@@ -139,7 +146,9 @@ def test_no_strategy_is_led_astray_through_an_acl(
 def test_a_strategy_by_path_is_refused_when_an_acl_grants_write(
     cli: Cli, place: Path, strategy: str
 ) -> None:
-    verdict = attack_at_the_last_moment(cli, place, Exchange.TARGET_ROOTS, strategy, by_acl=True)
+    verdict = attack_at_the_last_moment(
+        cli, place, Exchange.TARGET_ROOTS, strategy, *UNCONFINED, by_acl=True
+    )
     assert (verdict.code, verdict.was_rung, verdict.lost) == (REFUSED, False, ())
     assert "access control list" in verdict.message
 

@@ -101,7 +101,7 @@ def predicted(
     calls, other = dict(prediction.calls), prediction.other or 0
     if is_inside and not options.keep_root:
         processes += 1
-        rmdir = apply(RMDIR_CALLS, {"start": 1})
+        rmdir = apply(RMDIR_CALLS, {"start": 1, "targets": 1})
         other += rmdir.other or 0
         for name, number in rmdir.calls.items():
             calls[name] = calls.get(name, 0) + number

@@ -271,12 +271,13 @@ def test_a_strategy_that_could_be_led_astray_is_refused(
     target = build(place)
     before = manifest(target)
     for option in ("--yes", "--dry-run"):
-        finished = cli.run("delete", "--strategy", strategy, option, target).expect(3)
+        words = ("--strategy", strategy, "--confine", "off", option)
+        finished = cli.run("delete", *words, target).expect(3)
         finished.assert_one_sentence()
         assert "--accept-races" in finished.stderr
         assert manifest(target) == before
     # And an estimate says so
-    estimate = cli.run("estimate", "--json", target).expect(0).object()
+    estimate = cli.run("estimate", "--confine", "off", "--json", target).expect(0).object()
     feasible = {row["strategy"]: row["feasible"] for row in estimate["strategies"]}
     assert feasible.pop("parallel") is (find_engine() is not None)
     assert feasible == {"rm": True, "find": True, "xargs": False, "rsync": False, "rmtree": True}
@@ -289,7 +290,7 @@ def test_accepted_races_are_run(
     cli: Cli, place: Path, strategy: str, build: Callable[[Path], Path]
 ) -> None:
     target = build(place)
-    cli.delete(target, strategy, "--accept-races").expect(0)
+    cli.delete(target, strategy, "--confine", "off", "--accept-races").expect(0)
     assert not target.exists()
     lines = [event["line"] for event in of_type(cli.journal(cli.only_job()), "Audited")]
     assert all("accept_races=yes" in line for line in lines)

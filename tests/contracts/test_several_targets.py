@@ -154,7 +154,7 @@ def test_three_hundred_of_one_name_go_at_once(cli: Cli, tmpfs: Path) -> None:
         (target.parent / "package.json").touch()
     report = delete(cli, "rm", targets).expect(0).report()
     assert (report["deleted_files"], report["deleted_directories"]) == (900, 300)
-    assert len(report["command"]) == 25
+    assert sum(argv[0].endswith("/rm") for argv in report["command"]) == 25
     assert all(os.listdir(target.parent) == ["package.json"] for target in targets)
     # And where each would need steps of its own, it is said before
     for target in targets:

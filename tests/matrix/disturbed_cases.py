@@ -164,17 +164,9 @@ def _writable_through_an_acl(scene: Scene) -> None:
 
 
 _ONLY_THE_TARGET = Promise("Only the target changes; outside, nothing is deleted.", (DONE, PARTIAL))
-_LEADS_OUTSIDE = Promise(
-    "No promise for what lies outside: it works by path, and is refused where others may write; "
-    "here the user did it.",
-    (DONE, PARTIAL),
-    covers_outside=False,
-)
 _MOUNTS_END_IT = Promise(
-    "The job ends when it sees the mount, which takes moments; for those there is no promise for "
-    "what is mounted in. It does not say done.",
+    "The job ends when it sees the mount; what is mounted in is kept.",
     (CANCELLED,),
-    covers_outside=False,
 )
 
 OTHERS = Group(
@@ -183,31 +175,37 @@ OTHERS = Group(
         Case(
             name="a user other than you and root can write in the tree",
             promise=Promise("All of it goes: it cannot be redirected outside.", (DONE,)),
+            build=_writable_by_another,
+        ),
+        Case(
+            name="a user other than you and root can write in the tree, with --confine off",
+            promise=Promise("All of it goes: it cannot be redirected outside.", (DONE,)),
             unlike=dict.fromkeys(
                 _BY_PATH,
                 Promise("Refused before anything is touched: it works by path.", (REFUSED,)),
             ),
             build=_writable_by_another,
+            options=("--confine", "off"),
         ),
         Case(
-            name="an access control list lets another user write in the tree",
+            name="an access control list lets another user write in the tree, with --confine off",
             promise=Promise("All of it goes: it cannot be redirected outside.", (DONE,)),
             unlike=dict.fromkeys(
                 _BY_PATH,
                 Promise("Refused before anything is touched: it works by path.", (REFUSED,)),
             ),
             build=_writable_through_an_acl,
+            options=("--confine", "off"),
         ),
         Case(
-            name="a user other than you and root can write in the tree, with --accept-races",
+            name="another user can write in the tree, with --confine off --accept-races",
             promise=Promise("All of it goes.", (DONE,)),
             build=_writable_by_another,
-            options=("--accept-races",),
+            options=("--confine", "off", "--accept-races"),
         ),
         Case(
             name="directories are replaced by symbolic links out of the tree in mid-run",
             promise=_ONLY_THE_TARGET,
-            unlike=dict.fromkeys(_BY_PATH, _LEADS_OUTSIDE),
             build=_plain_tree,
             during=_links_take_the_place,
             after=_say_what_is_outside,
@@ -244,7 +242,6 @@ OTHERS = Group(
                 "deleted.",
                 (CANCELLED,),
             ),
-            unlike=dict.fromkeys(_BY_PATH, _MOUNTS_END_IT),
             build=_plain_tree,
             during=_other_file_system_appears,
             after=_say_what_is_outside,

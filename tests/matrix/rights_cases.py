@@ -5,15 +5,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.matrix.case import DONE, PARTIAL, REFUSED, Case, Group, Promise, Scene
+from tests.matrix.case import DONE, PARTIAL, Case, Group, Promise, Scene
 from tests.trees import flat, many_directories
 
 _FILES_EACH = 5
 _ROOT_MAY = Promise("All of it goes: root needs no permission.", (DONE,))
-_REFUSED_AS_RACY = Promise(
-    "Refused before anything is touched: others may write there too, and it works by path.",
-    (REFUSED,),
-)
 
 
 def _the_rest_goes(left_entries: int) -> Promise:
@@ -148,7 +144,6 @@ RIGHTS_OF_AN_ORDINARY_USER = Group(
         Case(
             name="a sticky directory of root (mode 1777) with 2 files of the user and 3 of root",
             promise=_the_rest_goes(5),
-            unlike=dict.fromkeys(("xargs", "rsync"), _REFUSED_AS_RACY),
             build=_sticky_directory,
             is_ordinary=True,
         ),

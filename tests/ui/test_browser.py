@@ -148,7 +148,7 @@ async def test_no_mark_inside_a_mark() -> None:
         assert browser.marked == (SESSIONS,)
         await browser.press("u", "space", "h")
         await browser.sees("maildrop/")
-        assert "This directory contains 1 marked directory" in await browser.press("space")
+        assert "contains 1 marked" in await browser.press("space")
         assert browser.marked == (SESSIONS,)
 
 

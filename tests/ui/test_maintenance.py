@@ -82,8 +82,8 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
         await wait_for(pilot, "repair")
         await pilot.press("j", "j", "j", "enter")
         await _answer(pilot, yes=True)
-        await wait_for(pilot, "is in order")
-        await wait_for(pilot, "moved into it: 2 entries")
+        await wait_for(pilot, "is repaired")
+        await wait_for(pilot, "into the directory: 2")
         await wait_for(pilot, "letter existed in both directories")
         assert not aside.exists()
         assert len(list(spool.iterdir())) == 3

@@ -38,6 +38,7 @@ from tests.ui.recorded import (
 from tui_fs.job.doctor import (
     Diagnosis,
     EngineState,
+    MechanismState,
     Privileges,
     Terminal,
     ToolState,
@@ -53,7 +54,7 @@ from tui_fs.model.figures import Figure, MissingFigure
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import Interval
-from tui_fs.model.strategy import Options, Pace
+from tui_fs.model.strategy import Mechanism, Options, Pace
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import Pin, Target
 from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
@@ -104,6 +105,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.job.planning.memory_room", lambda: None)
     monkeypatch.setattr("tui_fs.job.planning.installed_versions", lambda _: {})
     monkeypatch.setattr("tui_fs.job.planning.missing_figures", lambda _: ())
+    monkeypatch.setattr("tui_fs.job.planning.mechanisms_for", lambda *_: tuple(Mechanism))
     monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)
     monkeypatch.setattr("tui_fs.job.store.jobs_directory", lambda: "jobs")
 
@@ -283,7 +285,7 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "name, asked",
-    (("cafe\u0301", "Type the word, because"), ("caf\u00e9", "Type its name, because")),
+    (("cafe\u0301", "Type the word below,"), ("caf\u00e9", "Type the directory's name,")),
 )
 @pytest.mark.slow
 async def test_preview_asks_for_a_word_where_the_name_cannot_be_typed(
@@ -393,6 +395,10 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
         logout="a job continues after logout",
         policy="no policy file",
         missing_figures=(HIDDEN,),
+        confinement=(
+            MechanismState(Mechanism.NAMESPACE, False, "it needs root (CAP_SYS_ADMIN)"),
+            MechanismState(Mechanism.LANDLOCK, True, "the tools may only remove"),
+        ),
     )
     monkeypatch.setattr("tui_fs.screens.doctor.diagnose", lambda: diagnosis)
     assert await look(DoctorScreen(Settings()), shows("rsync")) == picture

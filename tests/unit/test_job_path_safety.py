@@ -97,7 +97,14 @@ def race_reason(
     mounts: MountTable | None = None,
 ) -> str | None:
     """Ask for one strategy."""
-    return path_race(STRATEGIES[strategy], options or Options(), [str(target)], shared, mounts)
+    return path_race(
+        STRATEGIES[strategy],
+        options or Options(),
+        [str(target)],
+        shared,
+        mounts,
+        is_confined=False,
+    )
 
 
 @pytest.mark.parametrize("strategy", BY_PATH)
@@ -259,9 +266,17 @@ def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
 def test_accepted_races_are_none(firm: Path) -> None:
     target = tree(firm, 0o777, NOBODY)
     assert race_reason(StrategyName("xargs"), target, 1, Options(accept_races=True)) is None
-    check_path_race(STRATEGIES[StrategyName("xargs")], Options(accept_races=True), [str(target)], 1)
+    check_path_race(
+        STRATEGIES[StrategyName("xargs")],
+        Options(accept_races=True),
+        [str(target)],
+        1,
+        is_confined=False,
+    )
     with pytest.raises(Refused) as refusal:
-        check_path_race(STRATEGIES[StrategyName("xargs")], Options(), [str(target)], 1)
+        check_path_race(
+            STRATEGIES[StrategyName("xargs")], Options(), [str(target)], 1, is_confined=False
+        )
     assert refusal.value.rule == "races"
     assert "--accept-races" in refusal.value.advice
 

@@ -1,6 +1,7 @@
 """The tools' output, in pieces that may end at any byte."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -185,8 +186,40 @@ def test_rmdir_is_counted_by_its_status_and_named_by_the_target() -> None:
     assert failed.path == "/t"
     output.step_ended(step, (1,))
     assert output.removed() == Removed(0, 0)
+    output.step_begins("/t")
     output.step_ended(step, (0,))
     assert output.removed() == Removed(1, 1)
+    # Several targets share one rmdir, and each that it cannot remove has a line
+    output.step_begins("/t")
+    (failed,) = output.take_errors(b"rmdir: failed to remove '/v': Device or resource busy\n", 2.0)
+    assert isinstance(failed, EntryFailed) and failed.path == "/v"
+    # (what is left in a target is reported as that)
+    assert not list(output.take_errors(b"rmdir: failed to remove '/u': Directory not empty\n", 2.0))
+    output.step_ended((("/usr/bin/rmdir", "--", "/u", "/v", "/w", "/x"),), (1,))
+    assert output.removed() == Removed(3, 3)
+    # One that could not start has removed nothing
+    output.step_begins("/t")
+    output.step_ended(step, (127,))
+    assert output.removed() == Removed(3, 3)
+
+
+def test_a_confined_tool_cannot_remove_the_target_and_that_is_no_failure(tmp_path: Path) -> None:
+    # The target may be changed by this user, so the kernel has refused only its removal
+    target = str(tmp_path)
+    output = ToolOutput(STRATEGIES[StrategyName("rm")], target, confined=(target,))
+    line = f"rm: cannot remove '{target}': Read-only file system\n".encode()
+    assert list(output.take_errors(line, 1.0)) == []
+    assert output.refused_targets == 1
+    assert list(output.withheld_failures((target,), 2.0)) == []
+    # But any other entry, and any other error, counts
+    other = f"rm: cannot remove '{target}/a': Permission denied\n".encode()
+    (failed,) = output.take_errors(other, 3.0)
+    assert isinstance(failed, EntryFailed) and failed.path == f"{target}/a"
+    full = f"rm: cannot remove '{target}': Directory not empty\n".encode()
+    assert len(list(output.take_errors(full, 4.0))) == 1
+    # And what rmdir reports of the target counts, too
+    busy = f"rmdir: failed to remove '{target}': Device or resource busy\n".encode()
+    assert len(list(output.take_errors(busy, 5.0))) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_THREADS
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr, displayable, is_encodable
-from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
+from tui_fs.model.strategy import Confine, Filters, IoPriority, Options, Pace, StrategyName
 from tui_fs.model.target import Pin
 from tui_fs.model.units import parse_age, parse_size
 from tui_fs.strategies.registry import STRATEGIES
@@ -40,6 +40,7 @@ def options_of(parsed: argparse.Namespace) -> Options:
             threads=getattr(parsed, "threads", 0),
         ),
         accept_races=parsed.accept_races,
+        confine=Confine(parsed.confine),
         filters=Filters(
             name_glob=getattr(parsed, "name", None),
             min_size_bytes=getattr(parsed, "min_size", None),
@@ -167,8 +168,7 @@ def add_confirmation_options(group: Group) -> None:
     group.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     group.add_argument(
         "--confirm", metavar="NAME",
-        help="with --yes: the name of the directory (the word 'delete' for several), if a "
-             "policy requires it to be typed",
+        help="with --yes: the name to type where a policy requires it",
     )  # fmt: skip
 
 
@@ -197,8 +197,12 @@ def add_strategy_options(group: Group) -> None:
     group.add_argument(
         "--accept-races",
         action="store_true",
-        help="run xargs or rsync even if another user could redirect them outside PATH",
+        help="run unconfined xargs or rsync even if others could redirect them",
     )
+    group.add_argument(
+        "--confine", choices=("auto", "always", "off"), default="auto", metavar="HOW",
+        help="the kernel keeps the tools inside PATH: auto (where it can), always, off",
+    )  # fmt: skip
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, has_json: bool = True) -> Group:

@@ -45,7 +45,7 @@ from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.strategy import IoPriority
+from tui_fs.model.strategy import IoPriority, confined_words
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
 from tui_fs.strategies.registry import STRATEGIES
@@ -117,8 +117,8 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     add_detach_option(group)
     group.add_argument(
         "--trace", type=trace_source, default="auto", metavar="SOURCE",
-        help="what counts system calls: auto (default), perf, engine (only with 'parallel'), "
-             "bpf (5 to 10 %% slower), strace (5 to 7 times slower), off",
+        help="counter of system calls: auto (default), perf, engine (only 'parallel'), bpf, "
+             "strace (5 to 7 times slower), off",
     )  # fmt: skip
     parser.set_defaults(run=run)
 
@@ -233,6 +233,7 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
         print_text(plan.expected.about_directories)
     for line in command_lines(predicted.command, directories_named_from(plan.paths)):
         print_text(f"$ {line}")
+    print_text(f"confined by: {confined_words(plan.confined_by)}")
     note("tui-fs: dry run, nothing was deleted.")
 
 

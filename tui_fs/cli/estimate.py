@@ -44,6 +44,7 @@ def estimate_as_json(estimate: Estimate) -> dict[str, object]:
         "memory_reason": estimate.memory_reason,
         "feasible": estimate.feasible,
         "race_safe": estimate.race_safe,
+        "confined_by": list(estimate.confined_by),
         "mount_safe": estimate.mount_safe,
         "reasons": list(estimate.reasons),
         **argv_fields("command", estimate.command),

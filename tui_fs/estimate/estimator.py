@@ -13,7 +13,7 @@ from tui_fs.linux.tools import find_tool
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.strategy import Argv, Options, StrategyName
+from tui_fs.model.strategy import Argv, Mechanism, Options, StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.prediction import RMDIR_CALLS, Work, about_bytes, apply
@@ -52,6 +52,8 @@ class Candidate:
         targets: how many directories it is to delete.
         runs: how often its tools are started for the targets; rmdir of a target does not count.
         trace: source that will count its calls; None for that of the inputs.
+        confined_by: what will keep its tools inside the targets.
+        rmdirs: rmdir processes that follow the strategy's own steps, and their targets.
     """
 
     command: tuple[Argv, ...]
@@ -59,6 +61,8 @@ class Candidate:
     targets: int = 1
     runs: int = 1
     trace: TraceSource | None = None
+    confined_by: tuple[Mechanism, ...] = ()
+    rmdirs: tuple[int, int] = (0, 0)
 
 
 def estimate_all(
@@ -69,25 +73,28 @@ def estimate_all(
 ) -> tuple[Estimate, ...]:
     """Return an estimate for each candidate, in their order."""
     estimates = tuple(
-        _estimate(survey, options, inputs, name, candidate)
+        _with_rmdir(_estimate(survey, options, inputs, name, candidate), candidate)
         for name, candidate in candidates.items()
     )
     sentences = advice(survey, inputs.calibration.kind, estimates)
     return tuple(replace(estimate, advice=sentences[estimate.strategy]) for estimate in estimates)
 
 
-def with_rmdir(estimate: Estimate, number: int) -> Estimate:
+def _with_rmdir(estimate: Estimate, candidate: Candidate) -> Estimate:
     """Return the estimate of emptying targets with those of rmdir processes added."""
-    if not number:
+    processes, targets = candidate.rmdirs
+    if not processes:
         return estimate
-    added = apply(RMDIR_CALLS, {"start": number})
+    if candidate.trace is TraceSource.ENGINE:  # the engine counts only its own calls
+        return replace(estimate, processes=estimate.processes + processes)
+    added = apply(RMDIR_CALLS, {"start": processes, "targets": targets})
     calls = Counter(estimate.syscalls) + Counter(added.calls)
     other_calls = estimate.other_calls
     return replace(
         estimate,
         syscalls=dict(sorted(calls.items())),
         other_calls=None if other_calls is None else other_calls + (added.other or 0),
-        processes=estimate.processes + number,
+        processes=estimate.processes + processes,
     )
 
 
@@ -114,7 +121,8 @@ def _estimate(
     preflight = check_preflight(strategy, work, peak_bytes, inputs.place)
     hindrances = (*candidate.unfit, *preflight.hindrances)
     notes = preflight.notes
-    if not guarantees.race_safe:
+    race_safe = guarantees.race_safe or bool(candidate.confined_by)
+    if not race_safe:
         notes = (*notes, "not safe where another user can write in the tree")
     calls = strategy.predicted_calls(work)
     seconds = predicted_seconds(
@@ -137,7 +145,7 @@ def _estimate(
         processes=strategy.processes(work),
         peak_memory_bytes=peak_bytes,
         feasible=not hindrances,
-        race_safe=guarantees.race_safe,
+        race_safe=race_safe,
         mount_safe=guarantees.mount_safe,
         reasons=(*hindrances, *notes),
         command=candidate.command,
@@ -145,6 +153,7 @@ def _estimate(
         advice="",
         measured_at=inputs.calibration.measured_at if inputs.is_of_this else 0.0,
         learned_factor=learned_factor(inputs.calibration, name, is_of_this=inputs.is_of_this),
+        confined_by=candidate.confined_by,
         memory_reason=strategy.memory_reason if peak_bytes >= MUCH_MEMORY_BYTES else "",
     )
 

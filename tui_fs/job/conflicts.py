@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +17,7 @@ from tui_fs.job.store import (
     state_directories,
 )
 from tui_fs.linux.host import current_host
+from tui_fs.linux.memory import children_of
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.host import Locality, locality_of
 from tui_fs.model.paths import PathStr, displayable, upwards
@@ -100,6 +102,28 @@ def check_conflicts(targets: Sequence[Target], folder: JobFolder | None = None) 
                 f"Wait for it (tui-fs attach {job.job_id}), or cancel it.",
                 rule="busy",
             )
+
+
+def tools_of_running_jobs() -> frozenset[int]:
+    """Return the processes of this user's running jobs on this machine that run tools.
+
+    Confined tools have their targets mounted in private mount namespaces.
+    """
+    tools: set[int] = set()
+    for job in all_jobs():
+        try:
+            if not is_occupied(job.lock):
+                continue
+            if locality_of(load_origin(job).host, current_host()) is not Locality.THIS_BOOT:
+                continue
+            with open(job.journal, "rb") as journal:
+                supervisor = json.loads(journal.readline())["supervisor_pid"]
+        except (OSError, ValueError, KeyError, TypeError, BadInput):
+            continue  # it has not begun, or its journal is damaged: it has no tools that count
+        for launcher in children_of(supervisor):
+            for tool in children_of(launcher):
+                tools.update((tool, *children_of(tool)))
+    return frozenset(tools)
 
 
 def _overlapping(theirs: Sequence[Target], ours: Sequence[Target]) -> Target | None:

@@ -14,6 +14,8 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import displayable, harmless
+from tui_fs.model.strategy import Mechanism
+from tui_fs.safety.confinement import available
 from tui_fs.safety.policy import read_policy
 from tui_fs.strategies.registry import STRATEGIES, package_of, remedy
 from tui_fs.tracing.select_source import SourceState, open_source, states
@@ -75,6 +77,15 @@ class EngineState:
 
 
 @dataclass(frozen=True, slots=True)
+class MechanismState:
+    """Whether a mechanism can keep the tools inside the targets, and what would enable it."""
+
+    kind: Mechanism
+    usable: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class Terminal:
     """The terminal for the screens."""
 
@@ -96,6 +107,7 @@ class Diagnosis:
     logout: str
     policy: str
     missing_figures: tuple[MissingFigure, ...]
+    confinement: tuple[MechanismState, ...]
 
 
 class Row(NamedTuple):
@@ -132,6 +144,10 @@ def sections(diagnosis: Diagnosis) -> tuple[Section, ...]:
     return (
         Section("tools", tuple(map(_tool_row, diagnosis.tools))),
         Section("system call counts", tuple(map(source_row, tracing.sources))),
+        Section(
+            "confinement of the tools to their targets",
+            tuple(Row(state.note, state.kind, state.usable) for state in diagnosis.confinement),
+        ),
         Section("privileges", (Row(privileges.note, user, privileges.is_root),)),
         Section("engine", (Row(diagnosis.engine.note, works=diagnosis.engine.is_present),)),
         Section(
@@ -172,6 +188,19 @@ def diagnose() -> Diagnosis:
         logout=ends_at_logout() or "a job continues after logout",
         policy=_policy(),
         missing_figures=missing_figures(),
+        confinement=_confinement(),
+    )
+
+
+def _confinement() -> tuple[MechanismState, ...]:
+    notes = {
+        Mechanism.NAMESPACE: "other file systems are read-only for the tools",
+        Mechanism.LANDLOCK: "the tools may only remove, and only beneath the targets",
+    }
+    problems = {mechanism: available().reason(mechanism) for mechanism in Mechanism}
+    return tuple(
+        MechanismState(mechanism, not problem, problem or notes[mechanism])
+        for mechanism, problem in problems.items()
     )
 
 

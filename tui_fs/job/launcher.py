@@ -10,6 +10,7 @@ process of its group has ended.
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import resource
@@ -31,8 +32,9 @@ from tui_fs.linux.processes import (
     set_child_subreaper,
     set_pdeathsig,
 )
-from tui_fs.model.errors import TuiFsError
+from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.strategy import IoPriority, Step
+from tui_fs.safety.confinement import Enclosure
 from tui_fs.tracing.perf import above_the_counters
 from tui_fs.tracing.source import CallSource, Counts
 
@@ -81,6 +83,7 @@ class Launcher:
         directories: for each step a descriptor of the directory in which its tools run.
         nice, io_priority: of the tools.
         takes_commands: the tools read what `send_command` writes; else their input is empty.
+        enclosures: for each step how its tools are confined, None if they are not.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Launcher:
         io_priority: IoPriority,
         *,
         takes_commands: bool = False,
+        enclosures: tuple[Enclosure | None, ...] = (),
     ) -> None:
         self.out, out_end = os.pipe()
         self.err, err_end = os.pipe()
@@ -117,7 +121,11 @@ class Launcher:
                         os.close(self._commands)
                     ranks = (nice, io_priority)
                     channels = commands, out_end, err_end
-                    _Process(theirs, steps, directories, ranks, channels).run()
+                    places = tuple(
+                        _Place(directory, enclosure)
+                        for directory, enclosure in itertools.zip_longest(directories, enclosures)
+                    )
+                    _Process(theirs, steps, places, ranks, channels).run()
             except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
                 traceback.print_exc()
             finally:
@@ -303,6 +311,14 @@ def _has_reader(pipe: int) -> bool:
     return not any(events & select.POLLERR for _, events in poll.poll(0))
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the tools of a step run: in an open directory, perhaps confined."""
+
+    directory: int
+    enclosure: Enclosure | None
+
+
 class _Process:
     """The launcher's side."""
 
@@ -310,13 +326,13 @@ class _Process:
         self,
         connection: socket.socket,
         steps: tuple[Step, ...],
-        directories: tuple[int, ...],
+        places: tuple[_Place, ...],
         ranks: tuple[int, IoPriority],
         channels: tuple[int, int, int],
     ) -> None:
         self._socket = connection
         self._steps = steps
-        self._directories = directories
+        self._places = places
         self._ranks = ranks
         self._commands, self._out, self._err = channels
         self._gate = -1
@@ -412,7 +428,7 @@ class _Process:
             opened.remove(descriptor)
             os.close(descriptor)
 
-        step, directory = self._steps[number], self._directories[number]
+        step, place = self._steps[number], self._places[number]
         gate, self._gate = opened_pipe()
         self._statuses = {}
         self._user_s = self._system_s = 0.0
@@ -429,7 +445,7 @@ class _Process:
                 os.close(self._gate)
                 group, gates = pids[0] if pids else 0, (at_gate_end, gate)
                 channels = source, sink, self._err
-                _become(argv, group, gates, channels, directory, self._ranks, launcher)
+                _become(argv, group, gates, channels, place, self._ranks, launcher)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.setpgid(pid, pids[0] if pids else pid)
             pids.append(pid)
@@ -518,7 +534,7 @@ def _become(
     group: int,
     gates: tuple[int, int],
     channels: tuple[int, int, int],
-    directory: int,
+    place: _Place,
     ranks: tuple[int, IoPriority],
     launcher: int,
 ) -> NoReturn:
@@ -534,7 +550,9 @@ def _become(
         for target, channel in enumerate(channels):
             os.dup2(channel, target, inheritable=True)
         rank_process(*ranks)
-        os.fchdir(directory)
+        os.fchdir(place.directory)
+        if place.enclosure is not None:
+            _confine(place.enclosure, argv[0])
         at_gate, gate = gates
         os.close(at_gate)
         if os.read(gate, 1) != b"g":
@@ -546,6 +564,16 @@ def _become(
             2, f"tui-fs: cannot execute {argv[0]}: {cause}. {advice}".rstrip().encode() + b"\n"
         )
     finally:
+        os._exit(_NOT_STARTED)
+
+
+def _confine(enclosure: Enclosure, tool: str) -> None:
+    """Confine this process, or exit: a tool never runs without the planned confinement."""
+    try:
+        enclosure.enter()
+    except (OSError, Missing) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        os.write(2, f"tui-fs: cannot confine {tool}, so it was not run: {reason}\n".encode())
         os._exit(_NOT_STARTED)
 
 
@@ -569,6 +597,7 @@ def run_steps(
     directory: int,
     source: CallSource,
     goes_on: Callable[[], None] = lambda: None,
+    enclosure: Enclosure | None = None,
 ) -> StepsEnd:
     """Run the steps one after the other; the source is closed at the end.
 
@@ -576,12 +605,19 @@ def run_steps(
         directory: open; the tools run in it.
         goes_on: called several times a second; if it raises, the tools end and the error
             propagates.
+        enclosure: how the tools are confined; None if they are not.
 
     Raises:
         TuiFsError: the launcher has died, or the source cannot count.
     """
     wrapped = tuple(tuple(source.wrap(argv) for argv in step) for step in steps)
-    launcher = Launcher(wrapped, (directory,) * len(wrapped), 0, IoPriority.NORMAL)
+    launcher = Launcher(
+        wrapped,
+        (directory,) * len(wrapped),
+        0,
+        IoPriority.NORMAL,
+        enclosures=(enclosure,) * len(wrapped),
+    )
     pipes = {launcher.out: bytearray(), launcher.err: bytearray()}
     ended: list[StepEnd] = []
     try:

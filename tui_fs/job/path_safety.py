@@ -10,7 +10,7 @@ from tui_fs.linux.permissions import others_may_write, replaceable_part
 from tui_fs.linux.pins import open_path_fd, pin_of
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable
-from tui_fs.model.strategy import Options, Step
+from tui_fs.model.strategy import Mechanism, Options, Step
 from tui_fs.model.target import Pin, Target
 from tui_fs.strategies.base import ComparesPins, Strategy
 from tui_fs.strategies.registry import RACE_SAFE
@@ -38,11 +38,13 @@ class PreparedStep:
     Attributes:
         targets: the indexes of its targets in the plan.
         is_inside: it runs in its only target; else in the parent directory of the first.
+        is_rmdir: it removes its empty targets after the strategy's own steps.
     """
 
     step: Step
     targets: tuple[int, ...]
     is_inside: bool
+    is_rmdir: bool = False
 
 
 def prepare_steps(
@@ -54,6 +56,7 @@ def prepare_steps(
     *,
     pins: Sequence[Pin] = (),
     with_output: bool = False,
+    confined_by: tuple[Mechanism, ...] = (),
 ) -> tuple[PreparedStep, ...]:
     """Return the steps that delete the targets.
 
@@ -64,30 +67,41 @@ def prepare_steps(
 
     Args:
         pins: of all targets, for a strategy whose tool compares them, too; empty to skip that.
+        confined_by: with any mechanism the tools cannot remove the targets themselves, so rmdir
+            follows.
     """
     mounts = read_mounts()
     firm = [number for number, path in enumerate(paths) if is_unreplaceable(path, mounts)]
     prepared_steps: list[PreparedStep] = []
     at_once = -(-len(firm) // MOST_GROUPS)
     most = strategy.at_once(options)
+    removes = not (options.keep_root or options.filters.active)
 
     def build(group: tuple[int, ...], names: tuple[str, ...], how: Options) -> tuple[Step, ...]:
         plain = strategy.steps_with_output if with_output else strategy.steps
         steps = plain(names, how, tools, empty_directory)
         if not pins or not isinstance(strategy, ComparesPins):
             return steps
-        return strategy.pinned(steps, [pins[number] for number in group])
+        on_own_mounts = confined_by == (Mechanism.NAMESPACE,)
+        group_pins = [pins[number] for number in group]
+        return strategy.pinned(steps, group_pins, on_own_mounts=on_own_mounts)
 
     for group in _groups(firm, paths, at_once if most is None else min(at_once, most)):
-        steps = build(group, tuple(paths[number] for number in group), options)
+        names = tuple(paths[number] for number in group)
+        steps = build(group, names, options)
         prepared_steps += [PreparedStep(step, group, False) for step in steps]
+        if removes and strategy.ends_with_rmdir:
+            prepared_steps[-1] = replace(prepared_steps[-1], is_rmdir=True)
+        elif removes and confined_by:
+            rmdir = (tools["rmdir"], "--", *names)
+            prepared_steps.append(PreparedStep((rmdir,), group, False, is_rmdir=True))
     emptying = replace(options, keep_root=True)
     for number in sorted(set(range(len(paths))) - set(firm)):
         inside = build((number,), (".",), emptying)
         prepared_steps += [PreparedStep(step, (number,), True) for step in inside]
-        if not (options.keep_root or options.filters.active):
+        if removes:
             rmdir = (tools["rmdir"], "--", f"./{os.path.basename(paths[number])}")
-            prepared_steps.append(PreparedStep((rmdir,), (number,), False))
+            prepared_steps.append(PreparedStep((rmdir,), (number,), False, is_rmdir=True))
     return tuple(prepared_steps)
 
 
@@ -142,13 +156,16 @@ def path_race(
     paths: Sequence[str],
     shared: int,
     mounts: MountTable | None = None,
+    *,
+    is_confined: bool,
 ) -> str | None:
     """Return how others could redirect the strategy outside the targets, None if they cannot.
 
     Args:
         shared: number of directories in the targets in which other users may write.
+        is_confined: the kernel keeps the tools inside the targets.
     """
-    if strategy.guarantees.race_safe or options.accept_races:
+    if strategy.guarantees.race_safe or options.accept_races or is_confined:
         return None
     mounts = read_mounts() if mounts is None else mounts
     foreign = next((m for path in paths if (m := foreign_mount_on_way(path, mounts))), None)
@@ -179,10 +196,10 @@ def path_race(
 
 
 def check_path_race(
-    strategy: Strategy, options: Options, paths: Sequence[str], shared: int
+    strategy: Strategy, options: Options, paths: Sequence[str], shared: int, *, is_confined: bool
 ) -> None:
     """Raise Refused if others could redirect the strategy outside the targets."""
-    reason = path_race(strategy, options, paths, shared)
+    reason = path_race(strategy, options, paths, shared, is_confined=is_confined)
     if reason is not None:
         advice = f"Use {RACE_SAFE}; to accept the risk, add --accept-races."
         raise Refused(f"{reason}.", advice, rule="races")

@@ -1,10 +1,10 @@
 """Checks whether directories may be deleted, by the built-in rules and every policy."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from tui_fs.job.conflicts import check_nested
+from tui_fs.job.conflicts import check_nested, tools_of_running_jobs
 from tui_fs.job.store import emergency_directory, state_directory
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.command import Command
@@ -57,7 +57,7 @@ def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Targe
     """
     _refuse_too_many(paths)
     environment = _environment()
-    checks = CheckRound(environment)
+    checks = CheckRound(environment, own_tools=tools_of_running_jobs)
     targets = tuple(check(path, environment, checks) for path in paths)
     check_nested(targets)
     policy = read_policy(known_strategies=STRATEGIES)
@@ -137,9 +137,13 @@ def check_plan(plan: Plan) -> None:
     check_again_all(plan, plan.targets)
 
 
-def check_again_all(plan: Plan, targets: Iterable[Target]) -> None:
-    """Check that `targets` of a plan are the confirmed ones, and may still be deleted."""
-    checks = RepeatedChecks(plan)
+def check_again_all(plan: Plan, targets: Iterable[Target], own_tools: Collection[int] = ()) -> None:
+    """Check that `targets` of a plan are the confirmed ones, and may still be deleted.
+
+    Args:
+        own_tools: tools of the job that have entered their own mount namespaces.
+    """
+    checks = RepeatedChecks(plan, own_tools=own_tools)
     for target in targets:
         checks.check(target)
 
@@ -149,12 +153,23 @@ class RepeatedChecks:
 
     Args:
         is_own_namespace_only: leave out the mount namespaces of other processes.
+        own_tools: processes whose mount namespaces are left out, with those of other running jobs.
     """
 
-    def __init__(self, plan: Plan, *, is_own_namespace_only: bool = False) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        is_own_namespace_only: bool = False,
+        own_tools: Collection[int] = (),
+    ) -> None:
         self._environment = _environment(plan.confirmed_from)
         self._policy = read_policy(known_strategies=STRATEGIES)
-        self._checks = CheckRound(self._environment, is_own_namespace_only=is_own_namespace_only)
+        self._checks = CheckRound(
+            self._environment,
+            is_own_namespace_only=is_own_namespace_only,
+            own_tools=lambda: {*own_tools, *tools_of_running_jobs()},
+        )
 
     def check(self, target: Target) -> None:
         """Raise TuiFsError unless a target is the confirmed one, and may still be deleted."""

@@ -11,7 +11,6 @@ from tui_fs.estimate.estimator import (
     EstimateInputs,
     estimate_all,
     installed_versions,
-    with_rmdir,
 )
 from tui_fs.estimate.preflight import RunConditions
 from tui_fs.estimate.recommendation import recommended
@@ -19,6 +18,7 @@ from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.job.calibration.store import load_calibration
 from tui_fs.job.outcome import without_roots
 from tui_fs.job.path_safety import (
+    PreparedStep,
     check_path_race,
     directories_named_from,
     path_race,
@@ -40,10 +40,20 @@ from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.quick_estimate import QuickEstimate
-from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
+from tui_fs.model.strategy import (
+    Confine,
+    Guarantees,
+    Mechanism,
+    Options,
+    StrategyName,
+    flatten,
+)
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Pin, Target, in_words
 from tui_fs.model.units import counted
+from tui_fs.safety.confinement import mechanisms_for, why_not
+from tui_fs.safety.policy import Policy, read_policy
+from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.registry import (
     RACE_SAFE,
     STRATEGIES,
@@ -103,18 +113,29 @@ def forecast(
     pins = _pins_now(paths) if pins is None else pins
     empty = _empty_directory(job_id)
     inside = directories_named_from(paths)
-    keeps = options.keep_root or options.filters.active
+    policy = read_policy(known_strategies=STRATEGIES)
     for name in strategies:
         strategy = STRATEGIES[name]
+        confinement = confinement_of(strategy, options, survey, policy, is_replaceable=bool(inside))
+        mechanisms, unconfined = confinement.mechanisms, confinement.problem
         tools, reasons = tools_of(strategy)
         shown = {tool: tools.get(tool, tool) for tool in strategy.tools}
-        prepared_steps = prepare_steps(strategy, paths, options, shown, empty, pins=pins)
+        prepared_steps = prepare_steps(
+            strategy, paths, options, shown, empty, pins=pins, confined_by=mechanisms
+        )
         speaks = strategy.guarantees.speaks
         unfit = [*reasons, *unfit_options(strategy, options)]
+        unfit += [] if unconfined is None else [unconfined.sentence.rstrip(".")]
         unfit += [
             reason
             for reason in (
-                path_race(strategy, options, paths, survey.writable_by_others),
+                path_race(
+                    strategy,
+                    options,
+                    paths,
+                    survey.writable_by_others,
+                    is_confined=bool(mechanisms),
+                ),
                 step_limit_problem(strategy, prepared_steps),
             )
             if reason is not None
@@ -123,9 +144,10 @@ def forecast(
             flatten(tuple(prepared.step for prepared in prepared_steps)),
             tuple(unfit),
             targets=len(paths),
-            runs=len({(prepared.targets, prepared.is_inside) for prepared in prepared_steps})
-            - (0 if keeps else len(inside)),
+            runs=len({step.targets for step in prepared_steps if not step.is_rmdir}),
             trace=likely_source(trace, speaks=True) if speaks else None,
+            confined_by=mechanisms,
+            rmdirs=_rmdirs(strategy, prepared_steps, inside, paths),
         )
     filesystem = file_system_of(paths[0])
     expected = expected_of(survey, options, filesystem.kind)
@@ -141,8 +163,6 @@ def forecast(
     if is_inside:
         options = replace(options, keep_root=True)
     estimates = estimate_all(survey, options, basis, candidates)
-    if not keeps:
-        estimates = tuple(with_rmdir(estimate, len(inside)) for estimate in estimates)
     missing = missing_figures(FOR_ESTIMATE)
     is_hidden = Figure.PROCESSES in {missing_figure.figure for missing_figure in missing}
     # Root may inspect all but the first process of some containers, which is in their namespace.
@@ -151,6 +171,69 @@ def forecast(
         reason = f"this user cannot inspect {processes}"
         missing = (*missing, MissingFigure(Figure.NAMESPACES, reason))
     return Forecast(estimates, recommended(estimates), inside, expected, missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What will keep the tools inside the targets.
+
+    Attributes:
+        problem: why the job must not run, because it has to be confined; None if it may.
+    """
+
+    mechanisms: tuple[Mechanism, ...]
+    problem: Refused | None = None
+
+
+def confinement_of(
+    strategy: Strategy,
+    options: Options,
+    survey: Survey,
+    policy: Policy,
+    *,
+    is_replaceable: bool,
+) -> Confinement:
+    """Return the confinement of a job.
+
+    Args:
+        is_replaceable: another user can replace a directory on the path to a target.
+    """
+    if policy.confines and options.confine is Confine.OFF:
+        sentence = f"--confine off is not allowed here{policy.files}."
+        return Confinement((), Refused(sentence, "Omit --confine off.", rule="policy"))
+    is_required = policy.confines or options.confine is Confine.ALWAYS
+    is_exposed = (
+        not strategy.guarantees.race_safe or survey.writable_by_others > 0 or is_replaceable
+    )
+    wanted = Confine.ALWAYS if is_required else options.confine
+    mechanisms = mechanisms_for(wanted, survey.max_depth, is_exposed=is_exposed)
+    if mechanisms or not is_required:
+        return Confinement(mechanisms)
+    return Confinement(
+        (),
+        Refused(
+            f"The kernel cannot keep the tools inside the target: {why_not(survey.max_depth)}.",
+            f"The policy requires this{policy.files}."
+            if policy.confines
+            else "To delete without that, use --confine auto.",
+            rule="confine",
+        ),
+    )
+
+
+def _rmdirs(
+    strategy: Strategy,
+    prepared_steps: Sequence[PreparedStep],
+    inside: Sequence[str],
+    paths: Sequence[str],
+) -> tuple[int, int]:
+    """Return the rmdir processes that are not steps of the strategy, and their targets."""
+    added = [
+        step
+        for step in prepared_steps
+        if step.is_rmdir and not (strategy.ends_with_rmdir and paths[step.targets[0]] not in inside)
+    ]
+    return len(added), sum(len(step.targets) for step in added)
 
 
 def forecast_by_estimate(
@@ -225,8 +308,19 @@ def make_plan(
         raise Missing(f"{strategy} cannot run here: {'; '.join(reasons)}.")
     _refuse_exchanged(targets, survey)
     paths = tuple(target.path for target in targets)
-    check_path_race(STRATEGIES[strategy], options, paths, survey.writable_by_others)
-    if not survey.finished and not (guarantees_of(strategy).race_safe or options.accept_races):
+    policy = read_policy(known_strategies=STRATEGIES)
+    is_replaceable = bool(directories_named_from(paths))
+    confinement = confinement_of(
+        STRATEGIES[strategy], options, survey, policy, is_replaceable=is_replaceable
+    )
+    if confinement.problem is not None:
+        raise confinement.problem
+    is_confined = bool(confinement.mechanisms)
+    check_path_race(
+        STRATEGIES[strategy], options, paths, survey.writable_by_others, is_confined=is_confined
+    )
+    is_safe = guarantees_of(strategy).race_safe or options.accept_races or is_confined
+    if not survey.finished and not is_safe:
         raise Refused(
             "The scan has not finished, so it is not yet known whether another user can write in "
             f"the tree and redirect {strategy} outside.",
@@ -264,6 +358,7 @@ def make_plan(
         requester=current_caller(),
         writable_by_others=survey.writable_by_others,
         trace=trace,
+        confined_by=estimate.confined_by,
     )
 
 

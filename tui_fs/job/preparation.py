@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tui_fs.job.launcher import Launcher
@@ -21,6 +21,7 @@ from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.host import boot_id
 from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.missing_figures import missing_figures
+from tui_fs.linux.mounts import read_mounts
 from tui_fs.linux.priority import rank_refusal
 from tui_fs.linux.tools import why_untrusted
 from tui_fs.model.calls import TraceSource
@@ -29,7 +30,8 @@ from tui_fs.model.events import JobStarted
 from tui_fs.model.figures import FOR_JOB
 from tui_fs.model.plan import Plan
 from tui_fs.model.space import Space
-from tui_fs.model.strategy import IoPriority, flatten
+from tui_fs.model.strategy import IoPriority, confined_words, flatten
+from tui_fs.safety.confinement import ConfinedTarget, Enclosure, available, give_up_privileges
 from tui_fs.strategies.registry import strategy_named
 from tui_fs.tracing.perf import allow_more_descriptors
 from tui_fs.tracing.select_source import open_source
@@ -61,6 +63,15 @@ def check_tools(paths: Iterable[str]) -> None:
         untrusted = None if path == sys.executable else why_untrusted(path)
         if untrusted is not None:
             raise Missing(f"{untrusted}.", "Start the job again.")
+
+
+def check_confinement(plan: Plan) -> None:
+    """Raise Missing if the kernel does not offer the planned confinement any more."""
+    for mechanism in plan.confined_by:
+        problem = available().reason(mechanism)
+        if problem:
+            words = confined_words((mechanism,))
+            raise Missing(f"The tools cannot be confined by {words}: {problem}.", "Start again.")
 
 
 def check_ranks(nice: int, io_priority: IoPriority) -> None:
@@ -103,9 +114,14 @@ def preparation_error(error: BaseException) -> TuiFsError:
 
 
 def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> PreparedJob:
+    give_up_privileges()
     strategy = strategy_named(plan.strategy)
     check_plan(plan)
-    check_path_race(strategy, plan.options, plan.paths, plan.writable_by_others)
+    is_confined = bool(plan.confined_by)
+    check_path_race(
+        strategy, plan.options, plan.paths, plan.writable_by_others, is_confined=is_confined
+    )
+    check_confinement(plan)
     check_tools(plan.tools.values())
     allow_more_descriptors(2 * len(plan.targets) + SPARE_DESCRIPTORS)
     pinned = [open_pinned(target) for target in plan.targets]
@@ -120,14 +136,27 @@ def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> PreparedJob:
         directories,
         *ranks,
         takes_commands=strategy.guarantees.speaks,
+        enclosures=tuple(_enclosure(plan, step, pinned) for step in prepared_steps),
     )
     for parent, _ in pinned:
         os.close(parent)  # the launcher has its own
     source.prepare(launcher.pid)
     target_fds = tuple(target_fd for _, target_fd in pinned)
-    return PreparedJob(
-        source, prepared_steps, launcher, target_fds, ToolOutput(strategy, plan.paths[0])
+    output = ToolOutput(strategy, plan.paths[0], confined=plan.paths if is_confined else ())
+    return PreparedJob(source, prepared_steps, launcher, target_fds, output)
+
+
+def _enclosure(
+    plan: Plan, step: PreparedStep, pinned: Sequence[tuple[int, int]]
+) -> Enclosure | None:
+    """Return the confinement of a step; an rmdir has none, because it removes the target itself."""
+    if not plan.confined_by or step.is_rmdir:
+        return None
+    mounts = read_mounts()
+    targets = tuple(
+        ConfinedTarget.of(pinned[number][1], plan.paths[number], mounts) for number in step.targets
     )
+    return Enclosure(plan.confined_by, targets, step.is_inside)
 
 
 def job_started(plan: Plan, prepared: PreparedJob, space: Space | None, at_s: float) -> JobStarted:
@@ -157,6 +186,7 @@ def job_started(plan: Plan, prepared: PreparedJob, space: Space | None, at_s: fl
         predicted_other_calls=predicted.other_calls if predicted else None,
         missing_figures=missing_figures(FOR_JOB),
         is_filtered=plan.options.filters.active,
+        confined_by=plan.confined_by,
     )
 
 
@@ -164,14 +194,16 @@ def _prepare_steps(plan: Plan, empty: str) -> tuple[CallSource, tuple[PreparedSt
     strategy = strategy_named(plan.strategy)
     inputs = strategy, plan.paths, plan.options, plan.tools, empty
     pins = [target.pin for target in plan.targets]
-    prepared_steps = prepare_steps(*inputs, pins=pins)
+    prepared_steps = prepare_steps(*inputs, pins=pins, confined_by=plan.confined_by)
     problem = step_limit_problem(strategy, prepared_steps)
     if problem is not None:
         raise Refused(f"{problem}.", rule="too-many")
     processes = sum(len(prepared.step) for prepared in prepared_steps)
     source = open_source(plan.trace, processes, speaks=strategy.guarantees.speaks)
     if source.kind is TraceSource.OUTPUT:
-        prepared_steps = prepare_steps(*inputs, pins=pins, with_output=True)
+        prepared_steps = prepare_steps(
+            *inputs, pins=pins, with_output=True, confined_by=plan.confined_by
+        )
     return source, tuple(
         replace(prepared, step=tuple(source.wrap(argv) for argv in prepared.step))
         for prepared in prepared_steps

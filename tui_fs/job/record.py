@@ -7,7 +7,7 @@ from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
 from tui_fs.job.journal import BufferedJournal, EndReserve, JournalWriter
 from tui_fs.job.report import report_of
 from tui_fs.job.store import JobFolder, write_json
-from tui_fs.linux.entry_causes import cause_of_failure
+from tui_fs.linux.entry_causes import cause_of_failure, confinement_cause
 from tui_fs.linux.limits import is_limit, measured
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.events import (
@@ -65,6 +65,8 @@ class JobRecord:
         if isinstance(event, EntryFailed):
             failed = event
             cause = measured(lambda: cause_of_failure(failed.path, failed.error))
+            if not cause and self._plan.confined_by:
+                cause = measured(lambda: confinement_cause(failed.path, failed.error))
             event = replace(failed, cause=cause or "")
             self._errors.append(event)
         self._journal.write(event)

@@ -115,6 +115,7 @@ _STARTED_FIELDS = (
     "command_b64",
     "started_at",
     "expected",
+    "confined_by",
 )
 
 

@@ -10,6 +10,7 @@ from tui_fs.model.calls import CallCount, CallLine, call_lines
 from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import harmless
+from tui_fs.model.strategy import Mechanism, confined_words
 from tui_fs.model.target import done_word
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
 
@@ -58,6 +59,8 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("space", _space(report)),
         ("inodes", _inodes(report)),
     ]
+    confined_by = tuple(map(Mechanism, report.get("confined_by", ())))
+    rows.append(("confined by", confined_words(confined_by)))
     return rows if report["syscalls"] else [*rows, ("counted by", report["trace_note"])]
 
 

@@ -28,6 +28,9 @@ SPACE_TIMEOUT_S = 0.05
 """How long a sample waits for the file systems; commands must not wait for a dead one."""
 LAST_PATIENCE_S = 10.0
 """How long the last sample retries to read counts and space while a limit prevents it."""
+_RELEASE_LIMIT_S, _RELEASE_STEP_S = 0.3, 0.01
+"""After a confined tool has ended, the kernel keeps the target's inode for 45 to 70 ms, because
+Landlock drops its rules after a grace period."""
 LOOK_AT_PROCESSES_EVERY_S = 1.0
 """Listing processes takes milliseconds on a busy server, too much for each sample."""
 
@@ -113,10 +116,16 @@ class Sampler:
             threads=self._output.threads,
         )
 
-    def last_sample(self, at_s: float, strategy_s: float) -> Sampled:
+    def last_sample(
+        self, at_s: float, strategy_s: float, before_landlock: Space | None = None
+    ) -> Sampled:
         """Read and return the counts and the space after the end.
 
         A file system that does not answer now has no space; an earlier value is dropped.
+
+        Args:
+            before_landlock: the space at the start of a job that Landlock has confined: the kernel
+                releases its targets late. None for any other job.
         """
         deadline = time.monotonic() + LAST_PATIENCE_S
         while not (has_counts := self._read_counts()) and time.monotonic() < deadline:
@@ -127,7 +136,22 @@ class Sampler:
         while self.space is None and self._is_limited and time.monotonic() < deadline:
             time.sleep(SAMPLE_EVERY_S)
             self._measure_space(STATVFS_TIMEOUT_S)
+        if before_landlock is not None:
+            self._await_release(before_landlock.free_inodes)
         return self.sample(at_s, strategy_s)
+
+    def _await_release(self, free_inodes: int | None) -> None:
+        """Wait until the inodes of all removed entries are free, for at most `_RELEASE_LIMIT_S`."""
+        removed, awaited = self._counts_read.removed, None
+        if removed is not None and free_inodes is not None:
+            awaited = free_inodes + removed.entries
+        deadline = time.monotonic() + _RELEASE_LIMIT_S
+        while self.space is not None and time.monotonic() < deadline:
+            free = self.space.free_inodes
+            if awaited is not None and free is not None and free >= awaited:
+                return
+            time.sleep(_RELEASE_STEP_S)
+            self._measure_space(STATVFS_TIMEOUT_S)
 
     def _read_counts(self) -> bool:
         """Read the counts; return whether that was possible."""
@@ -142,7 +166,7 @@ class Sampler:
                 return Counts({}, self._output.removed())
             case TraceSource.ENGINE:
                 return Counts(self._output.calls(), self._output.removed())
-        return self._source.read()
+        return self._source.read(self._output.refused_targets)
 
     def _sample_processes(self, space_timeout_s: float) -> None:
         self._looked_at_s = time.monotonic()

@@ -53,6 +53,7 @@ from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import Mechanism
 
 _Result = TypeVar("_Result")
 
@@ -178,7 +179,7 @@ class Supervisor:
             for pid in pids or ():
                 self._attach(pid)
             # as late as possible, while the tools wait at their gate
-            self._when_possible(lambda: self._targets.check_before(step))
+            self._when_possible(lambda: self._targets.check_before(step, pids or ()))
         except (EOFError, ConnectionError):
             return self._launcher_error()
         except CheckFailed as error:
@@ -405,6 +406,8 @@ class Supervisor:
         self._pipes.read_all()
         self._memory.check()
         verification = verify(self._plan, self._target_fds)
+        for event in self._output.withheld_failures(verification.left, self._now()):
+            self._note(event)
         for target_fd in self._target_fds:
             os.close(target_fd)
         for place in self._sampler.places:
@@ -413,7 +416,9 @@ class Supervisor:
             self._source.close()  # their tracers print the last counts when they end
         for event in self._output.counted_failures(self._now()):
             self._note(event)
-        self._note(self._with_held_s(self._sampler.last_sample(self._now(), self._wall_s)))
+        is_held = Mechanism.LANDLOCK in self._plan.confined_by
+        before = self._started.space if is_held else None
+        self._note(self._with_held_s(self._sampler.last_sample(self._now(), self._wall_s, before)))
         snapshot, after = self._record.snapshot, self._sampler.space
         is_counted = (
             self._source.is_whole and not self._has_uncounted and self._sampler.has_last_counts

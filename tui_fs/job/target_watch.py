@@ -60,18 +60,23 @@ class TargetWatch:
         places = [mount_of(path, mounts) if mounts else None for path in plan.paths]
         self._may_hang = any(mount is None or mount.may_not_answer for mount in places)
         self._checks: RepeatedChecks | None = None
+        self._tools: tuple[int, ...] = ()
 
     @property
     def has_doubts(self) -> bool:
         """Whether some targets are waiting for a check."""
         return bool(self._doubtful)
 
-    def check_before(self, step: PreparedStep) -> None:
+    def check_before(self, step: PreparedStep, tools: tuple[int, ...]) -> None:
         """Raise TuiFsError unless the step's targets are the confirmed ones, without mounts inside.
+
+        Args:
+            tools: the processes of the step, which wait at their gate.
 
         Raises:
             CheckFailed: a target cannot be checked now.
         """
+        self._tools = tools
         self._check_again(self._targets_of(step.targets))
 
     def check_ahead(self, number: int) -> None:
@@ -181,10 +186,10 @@ class TargetWatch:
 
     def _check_again(self, targets: Sequence[Target]) -> None:
         if not self._may_hang:
-            self._checked(partial(check_again_all, self._plan, targets))
+            self._checked(partial(check_again_all, self._plan, targets, self._tools))
             return
         for target in targets:  # each has a time limit of its own
-            self._checked(partial(check_again_all, self._plan, [target]))
+            self._checked(partial(check_again_all, self._plan, [target], self._tools))
 
     def _checked(self, check: Callable[[], _Result]) -> _Result:
         """Return what a check returns; CheckFailed if a limit or the file system prevents it."""

@@ -1,15 +1,17 @@
 """Reads the output of the tools and parses it into removals and failures."""
 
+import errno
 import os
 import selectors
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tui_fs.model.calls import CallCount, Removed, added_up
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Step
+from tui_fs.safety.confinement import REFUSALS
 from tui_fs.strategies.base import (
     Failure,
     Progress,
@@ -53,10 +55,15 @@ class ToolOutput:
 
     Args:
         target: the first target of a step; see `step_begins`.
+        confined: targets that confined tools cannot remove themselves; rmdir removes them later.
     """
 
     def __init__(
-        self, strategy: Strategy, target: str, limits: OutputLimits = OutputLimits()
+        self,
+        strategy: Strategy,
+        target: str,
+        limits: OutputLimits = OutputLimits(),
+        confined: Sequence[str] = (),
     ) -> None:
         self._limits = limits
         self._strategy = strategy
@@ -69,6 +76,9 @@ class ToolOutput:
         self._kept_of_kind: Counter[tuple[str, int]] = Counter()
         self._counted: Counter[tuple[str, int]] = Counter()
         self._unsaid = 0
+        self._confined = frozenset(confined)
+        self._withheld: dict[str, tuple[Failure, bytes]] = {}
+        self._rmdir_failures = 0
 
     def removed(self) -> Removed:
         """Return the removals reported so far."""
@@ -84,6 +94,11 @@ class ToolOutput:
     def threads(self) -> int:
         """The number of active threads that the tool reports; 0 if it reports none."""
         return self._running.threads
+
+    @property
+    def refused_targets(self) -> int:
+        """The number of targets that an unlinkat of a confined tool could not remove."""
+        return sum(failure.operation != "rmdir" for failure, _ in self._withheld.values())
 
     def take_output(self, chunk: bytes, at_s: float) -> Iterator[Event]:
         """Parse a chunk of standard output; yield the failures and remarks in it."""
@@ -105,6 +120,8 @@ class ToolOutput:
         lines, self._error_rest = _lines(self._error_rest + chunk)
         for line in lines:
             failure = self._failure(line)
+            if failure is not None and (self._withholds(failure, line) or _follows(failure, line)):
+                continue
             if failure is not None:
                 yield from self._failed(failure, line, at_s)
             elif line.strip():
@@ -116,6 +133,7 @@ class ToolOutput:
         The whole output of earlier steps must have been parsed, including the rest.
         """
         self._target = target
+        self._rmdir_failures = 0
 
     def step_ended(self, step: Step, statuses: tuple[int, ...]) -> None:
         """Keep the totals of tools that have ended.
@@ -126,9 +144,20 @@ class ToolOutput:
         done = self.removed()
         self._entries, self._directories = done.entries, done.directories or 0
         self._running = Totals()
-        if os.path.basename(step[-1][0]) == "rmdir" and statuses[-1] == 0:
-            self._entries += 1
-            self._directories += 1
+        argv = step[-1]
+        if os.path.basename(argv[0]) == "rmdir" and statuses[-1] >= 0:
+            removed = len(argv) - argv.index("--") - 1 - self._rmdir_failures
+            if statuses[-1] and not self._rmdir_failures:
+                removed = 0  # it could not start
+            self._entries += removed
+            self._directories += removed
+
+    def withheld_failures(self, left: Collection[str], at_s: float) -> Iterator[Event]:
+        """Yield the failures for targets that are left, and to which this user has no access."""
+        for path, (failure, line) in self._withheld.items():
+            has_access = os.access(path, os.R_OK | os.W_OK | os.X_OK, effective_ids=True)
+            if path in left and not has_access:
+                yield from self._failed(failure, line, at_s)
 
     def take_rest(self, at_s: float) -> Iterator[Event]:
         """Parse the unfinished last lines of killed tools."""
@@ -152,8 +181,21 @@ class ToolOutput:
         if tool_of(line) != b"rmdir":
             return self._strategy.parse_error(line)
         failure = gnu_failure(line, unquote_shell)
-        # rmdir gets only the target, so no other path can fail
-        return None if failure is None else replace(failure, path=PathStr(self._target))
+        if failure is None:
+            return None
+        self._rmdir_failures += 1
+        # rmdir gets only targets: one by its name, several by their absolute paths
+        is_absolute = failure.path.startswith("/")
+        return failure if is_absolute else replace(failure, path=PathStr(self._target))
+
+    def _withholds(self, failure: Failure, line: bytes) -> bool:
+        """Keep a confined tool's failure to remove the target itself, which rmdir removes later."""
+        path = self._absolute(failure.path)
+        is_expected = path in self._confined and failure.error in REFUSALS
+        if not is_expected or tool_of(line) == b"rmdir":
+            return False
+        self._withheld[path] = failure, line
+        return True
 
     def _remarked(self, text: str, at_s: float) -> Iterator[Event]:
         self._said += 1
@@ -192,6 +234,11 @@ class ToolOutput:
         """Return the absolute path; tools that run in the target print relative paths."""
         below = path.removeprefix("./")
         return PathStr(self._target if below == "." else os.path.join(self._target, below))
+
+
+def _follows(failure: Failure, line: bytes) -> bool:
+    """Return whether rmdir found a target not empty, which follows from what is left in it."""
+    return failure.error == errno.ENOTEMPTY and tool_of(line) == b"rmdir"
 
 
 def _lines(text: bytes) -> tuple[list[bytes], bytes]:

@@ -10,6 +10,7 @@ from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, MOUNT_ROOT, attributes_at
 from tui_fs.model.paths import PATH_MAX_BYTES
 
 _DIRECTORY_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+_CONFINED = (errno.EACCES, errno.EROFS)
 _BELONGS_ELSEWHERE = (errno.EXDEV, errno.EBUSY, errno.ENOTEMPTY)
 
 
@@ -35,6 +36,22 @@ def cause_of_failure(path: str, error: int) -> str:
         return _belongs_elsewhere(directory, name)
     finally:
         os.close(directory)
+
+
+def confinement_cause(path: str, error: int) -> str:
+    """Return whether the confinement of a tool is the cause, as a clause; empty if it is not.
+
+    Args:
+        path: canonical and absolute, as the tool knew it.
+        error: the errno with which its deletion failed.
+    """
+    if error not in _CONFINED or len(os.fsencode(path)) >= PATH_MAX_BYTES:
+        return ""
+    if not os.path.lexists(path):
+        return "it was moved out of the target, and the kernel refused to delete it there"
+    if os.access(os.path.dirname(path), os.W_OK | os.X_OK, effective_ids=True):
+        return "its path led out of the target, and the kernel refused to delete it there"
+    return ""
 
 
 def _forbidden(directory: int, name: str, path: str) -> str:

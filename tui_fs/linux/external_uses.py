@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tui_fs.linux.mount_namespaces import OtherNamespace, other_namespaces
@@ -266,9 +266,15 @@ class ExternalUses:
         self._by_device: dict[str, _Places] = {}
 
     @classmethod
-    def read(cls, mounts: MountTable) -> "ExternalUses":
-        """Return the uses by all running processes that this user may see."""
-        return cls(mounts, *other_namespaces(mounts))
+    def read(
+        cls, mounts: MountTable, own_tools: Callable[[], Collection[int]] = tuple
+    ) -> "ExternalUses":
+        """Return the uses by all running processes that this user may see.
+
+        Args:
+            own_tools: returns the processes whose private mount namespaces do not count.
+        """
+        return cls(mounts, *other_namespaces(mounts, ignored=own_tools))
 
     def of(self, path: str, mount: Mount) -> Iterator[FoundUse]:
         """Yield the uses of a directory and of places in it, those of our own namespace first.

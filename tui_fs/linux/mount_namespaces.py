@@ -1,9 +1,10 @@
 """Read the mount tables of other processes, and create private ones (mount_namespaces(7))."""
 
+import contextlib
 import ctypes
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tui_fs.linux.mounts import KnownMounts, MountTable, mount_of
@@ -28,24 +29,30 @@ class OtherNamespace:
 
 
 def other_namespaces(
-    own_mounts: MountTable, proc: str = "/proc"
+    own_mounts: MountTable, proc: str = "/proc", *, ignored: Callable[[], Collection[int]] = tuple
 ) -> tuple[tuple[OtherNamespace, ...], int]:
     """Return the other mount namespaces, and the number of processes that cannot be inspected.
 
     A process sees only the mounts below its root directory, so each pair of a namespace and a root
     directory is read once.
 
+    Args:
+        ignored: returns the processes whose namespaces are left out.
+
     Raises:
         BadInput: a line of a mount table cannot be parsed.
     """
-    own, known = os.readlink(f"{proc}/self/ns/mnt"), KnownMounts(own_mounts)
+    own, known = {os.readlink(f"{proc}/self/ns/mnt")}, KnownMounts(own_mounts)
+    for pid in ignored():
+        with contextlib.suppress(OSError):  # it has ended
+            own.add(os.readlink(f"{proc}/{pid}/ns/mnt"))
     namespaces: dict[tuple[str, str], OtherNamespace] = {}
     unseen = 0
     for pid in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
         folder = f"{proc}/{pid}"
         try:
             namespace = os.readlink(f"{folder}/ns/mnt")
-            if namespace == own:
+            if namespace in own:
                 continue
             key = namespace, _root_of(folder)
             if key not in namespaces:
@@ -271,6 +278,16 @@ def make_read_only() -> None:
     """
     attributes = _MountAttributes(attr_set=_MOUNT_ATTR_RDONLY)
     _set_attributes(_AT_FDCWD, b"/", _AT_RECURSIVE, attributes)
+
+
+def make_writable(mount_point: str) -> None:
+    """Make one mount writable again, and hide from it what others mount in it later.
+
+    Raises:
+        OSError: mount_setattr(2); EINVAL if the path is not the root of a mount.
+    """
+    attributes = _MountAttributes(attr_clr=_MOUNT_ATTR_RDONLY, propagation=_MS_PRIVATE)
+    _set_attributes(_AT_FDCWD, os.fsencode(mount_point), 0, attributes)
 
 
 def _set_attributes(directory: int, path: bytes, flags: int, attributes: _MountAttributes) -> None:

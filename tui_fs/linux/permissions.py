@@ -188,9 +188,15 @@ class Capability(IntEnum):
     """Capability numbers (linux/capability.h)."""
 
     DAC_OVERRIDE = 1
+    DAC_READ_SEARCH = 2
     FOWNER = 3
+    KILL = 5
+    SETPCAP = 8
     SYS_PTRACE = 19
     SYS_ADMIN = 21
+    SYS_NICE = 23
+    SYS_RESOURCE = 24
+    LEASE = 28
     PERFMON = 38
     BPF = 39
 

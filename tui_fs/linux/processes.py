@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from tui_fs.model.errors import Missing
@@ -420,6 +420,7 @@ def _string_at(folder: str, address: int) -> str:
 
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 
 
 def set_pdeathsig() -> None:
@@ -453,11 +454,58 @@ def set_child_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def gain_no_privileges() -> None:
+    """Have execve(2) grant this process and its children no privileges (PR_SET_NO_NEW_PRIVS).
+
+    Raises:
+        Missing: a seccomp filter refuses the call.
+    """
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _CapabilitySets(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_uint32) for name in ("effective", "permitted", "inheritable"))
+
+
+_CAPABILITY_VERSION = 0x2008_0522  # linux/capability.h, version 3: two words for each set
+
+
+def keep_capabilities(kept: Collection[int]) -> None:
+    """Give up all other capabilities of this process, also for what it executes later.
+
+    Without CAP_SETPCAP the bounding set stays: such a process is not root and has none to lose.
+
+    Raises:
+        OSError: capset(2).
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = 0
+    while libc.prctl(_PR_CAPBSET_READ, ctypes.c_ulong(number), 0, 0, 0) >= 0:
+        if number not in kept:
+            libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0)
+        number += 1
+    header, words = _CapabilityHeader(_CAPABILITY_VERSION, 0), (_CapabilitySets * 2)()
+    if libc.capget(ctypes.byref(header), words) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    for position, sets in enumerate(words):
+        mask = sum(1 << (number - 32 * position) for number in kept if number // 32 == position)
+        for name in ("effective", "permitted", "inheritable"):
+            setattr(sets, name, getattr(sets, name) & mask)
+    if libc.capset(ctypes.byref(header), words) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
 def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         reason = os.strerror(ctypes.get_errno())
         raise Missing(
-            f"The kernel refuses prctl ({reason}), so processes could outlive tui-fs.",
+            f"The kernel refuses prctl ({reason}), so tui-fs cannot control its processes.",
             "Allow prctl in the seccomp profile of the container or service.",
         )

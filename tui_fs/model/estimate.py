@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tui_fs.model.strategy import Argv, StrategyName
+from tui_fs.model.strategy import Argv, Mechanism, StrategyName
 from tui_fs.model.units import count
 
 
@@ -26,6 +26,8 @@ class Estimate:
         measured_at: when the unit costs were measured (epoch seconds), 0 without a measurement.
         learned_factor: factor learned from finished jobs, already applied to the time.
         advice: why to choose this strategy, or why not, as a sentence.
+        race_safe: a hostile writer cannot redirect it outside; confinement may be the reason.
+        confined_by: what keeps its tools inside the targets.
     """
 
     strategy: StrategyName
@@ -47,6 +49,7 @@ class Estimate:
     measured_at: float = 0.0
     learned_factor: float = 1.0
     memory_reason: str = ""
+    confined_by: tuple[Mechanism, ...] = ()
 
     @property
     def memory_words(self) -> str:

@@ -13,7 +13,7 @@ from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected
 from tui_fs.model.space import Discrepancy, Space
-from tui_fs.model.strategy import Argv, Pace, StrategyName
+from tui_fs.model.strategy import Argv, Mechanism, Pace, StrategyName
 from tui_fs.model.target import check_paths
 
 
@@ -72,6 +72,7 @@ class JobStarted:
     predicted_other_calls: int | None = None
     missing_figures: tuple[MissingFigure, ...] = ()
     is_filtered: bool = False
+    confined_by: tuple[Mechanism, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a start without targets."""

@@ -7,7 +7,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.space import freed_in_words
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import Mechanism, Options, StrategyName
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Target, check_paths
 from tui_fs.model.units import counted
@@ -84,6 +84,7 @@ class Plan:
             root may write.
         trace: the call source that the user chose; None lets the supervisor select the best.
         name_typed: the user has typed the name of the target, or the word for several targets.
+        confined_by: what keeps the tools inside the targets.
         continues: id of the dead job that this one resumes; empty for a new job.
     """
 
@@ -101,6 +102,7 @@ class Plan:
     trace: TraceSource | None = None
     name_typed: bool = False
     continues: str = ""
+    confined_by: tuple[Mechanism, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a plan without targets."""

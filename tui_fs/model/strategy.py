@@ -55,6 +55,29 @@ class Pace:
     threads: int = 0
 
 
+class Mechanism(enum.StrEnum):
+    """A kernel mechanism that keeps the tools inside the targets."""
+
+    NAMESPACE = "namespace"
+    LANDLOCK = "landlock"
+
+
+class Confine(enum.StrEnum):
+    """Whether the kernel must keep the tools inside the targets."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    OFF = "off"
+
+
+_MECHANISM_NAMES = {Mechanism.NAMESPACE: "mount namespace", Mechanism.LANDLOCK: "Landlock"}
+
+
+def confined_words(mechanisms: tuple[Mechanism, ...]) -> str:
+    """Return the mechanisms in words: ``mount namespace + Landlock``, or ``nothing``."""
+    return " + ".join(_MECHANISM_NAMES[mechanism] for mechanism in mechanisms) or "nothing"
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of a strategy.
@@ -65,6 +88,7 @@ class Options:
         processes: rm processes that xargs runs in parallel.
         pace: the initial pace.
         accept_races: run a strategy that is not race-safe even if others may write in the tree.
+        confine: whether the kernel keeps the tools inside the targets.
     """
 
     keep_root: bool = False
@@ -73,6 +97,7 @@ class Options:
     pace: Pace = Pace()
     accept_races: bool = False
     filters: Filters = Filters()
+    confine: Confine = Confine.AUTO
 
 
 @dataclass(frozen=True, slots=True)

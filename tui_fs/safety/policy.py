@@ -21,7 +21,7 @@ SYSTEM_POLICY = "/etc/tui-fs/policy.toml"
 READ_ONLY_VARIABLE = "TUI_FS_READ_ONLY"
 MAX_POLICY_BYTES = 1 << 20
 
-_KEYS = ("never", "allowed", "type_name_above_entries", "strategies", "read_only")
+_KEYS = ("never", "allowed", "type_name_above_entries", "strategies", "read_only", "confine")
 _UNTIL_MENDED = "Nothing is deleted until this file is corrected or removed."
 _ASK = "Choose another directory, or ask the administrator who maintains the policy."
 _MAX_SHOWN_CHARACTERS = 200
@@ -39,6 +39,7 @@ class Policy:
         type_name_above_entries: the user must type the name of larger targets; 0 for every
             target, None if no file sets it.
         read_only: the source of the read-only mode, in words; None if deletion is enabled.
+        confines: the kernel must keep the tools inside the targets.
     """
 
     sources: tuple[str, ...] = ()
@@ -47,6 +48,12 @@ class Policy:
     strategies: frozenset[str] | None = None
     type_name_above_entries: int | None = None
     read_only: str | None = None
+    confines: bool = False
+
+    @property
+    def files(self) -> str:
+        """The files, for the end of a sentence; empty if there are none."""
+        return _policy_files(self)
 
 
 def read_policy(
@@ -277,6 +284,9 @@ def _parsed(content: bytes, file: str, known_strategies: Collection[str]) -> Pol
     read_only = table.get("read_only", False)
     if not isinstance(read_only, bool):
         raise _wrong(file, "read_only must be true or false")
+    confine = table.get("confine", "auto")
+    if confine not in ("auto", "always"):
+        raise _wrong(file, 'confine must be "auto" or "always"')
     limit = table.get("type_name_above_entries")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise _wrong(file, "type_name_above_entries must be a whole number, 0 or more")
@@ -287,6 +297,7 @@ def _parsed(content: bytes, file: str, known_strategies: Collection[str]) -> Pol
         strategies=_strategies(table, file, known_strategies),
         type_name_above_entries=limit,
         read_only=f"the policy {displayable(file)}" if read_only else None,
+        confines=confine == "always",
     )
 
 
@@ -351,6 +362,7 @@ def _combined(first: Policy, second: Policy) -> Policy:
         strategies=strategies,
         type_name_above_entries=min(limits, default=None),
         read_only=first.read_only or second.read_only,
+        confines=first.confines or second.confines,
     )
 
 

@@ -9,7 +9,7 @@ import functools
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from tui_fs.linux.external_uses import ExternalUses
@@ -147,11 +147,19 @@ class CheckRound:
 
     Args:
         is_own_namespace_only: ignore the mount namespaces of other processes.
+        own_tools: returns the processes whose private mount namespaces do not count.
     """
 
-    def __init__(self, environment: Environment, *, is_own_namespace_only: bool = False) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        is_own_namespace_only: bool = False,
+        own_tools: Callable[[], Collection[int]] = tuple,
+    ) -> None:
         self.mounts = read_mounts(environment.mountinfo)
         self._is_own_namespace_only = is_own_namespace_only
+        self._own_tools = own_tools
         self.held = tuple(_held(environment))
         self._system: dict[_Places, frozenset[str]] = {}
         self._identities: dict[_Places, dict[tuple[int, int], tuple[str, str, str]]] = {}
@@ -161,7 +169,7 @@ class CheckRound:
         """The uses of places in file systems."""
         if self._is_own_namespace_only:
             return ExternalUses(self.mounts)
-        return ExternalUses.read(self.mounts)
+        return ExternalUses.read(self.mounts, self._own_tools)
 
     def system_directories(self, silent: _Places) -> frozenset[str]:
         """Return the canonical paths of the system directories."""

@@ -43,7 +43,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.space import LOWER_LAYER_WORDS
-from tui_fs.model.strategy import Options, Pace, StrategyName
+from tui_fs.model.strategy import Options, Pace, StrategyName, confined_words
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
@@ -158,12 +158,16 @@ def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
 def about_command(estimate: Estimate, prediction: Forecast) -> Text:
     """Return the highlighted strategy's command lines and its notes."""
     text = Text()
-    lines = command_lines(estimate.command, prediction.directories)
+    own = [argv for argv in estimate.command if os.path.basename(argv[0]) != "rmdir"]
+    lines = command_lines(own, prediction.directories)
     for line in lines[:_LINES_SHOWN]:
         text.append("$ ", "dim")
         text.append(f"{line}\n")
     if len(lines) > _LINES_SHOWN:
         text.append(f"… {count(len(lines) - _LINES_SHOWN)} more command lines\n", "dim")
+    if estimate.feasible:
+        then = "; rmdir removes the directory" if len(own) < len(estimate.command) else ""
+        text.append(f"confined by: {confined_words(estimate.confined_by)}{then}\n", "dim")
     for reason in estimate.reasons:
         text.append(f"! {reason}\n", "bold")
     if estimate.strategy == prediction.recommended:

@@ -75,6 +75,7 @@ class Strategy(ABC):
         rank: among equally safe and fast strategies the lowest is recommended.
         cost: the known relation of its unit costs to rm's before they are measured.
         has_threads: it may remove several entries at a time, and so be faster by much.
+        ends_with_rmdir: its last step is an rmdir of the targets, unless they are kept.
     """
 
     name: StrategyName
@@ -88,6 +89,7 @@ class Strategy(ABC):
     rank: int
     cost: CostRelation
     has_threads: bool = False
+    ends_with_rmdir: bool = False
 
     @abstractmethod
     def steps(
@@ -238,8 +240,14 @@ def version_in(line: str) -> tuple[int, int] | None:
 class ComparesPins(Protocol):
     """A strategy whose tool checks the pins again on its own descriptors."""
 
-    def pinned(self, steps: tuple[Step, ...], pins: Sequence[Pin]) -> tuple[Step, ...]:
-        """Return the steps with the pins of their targets, which are in the same order."""
+    def pinned(
+        self, steps: tuple[Step, ...], pins: Sequence[Pin], *, on_own_mounts: bool = False
+    ) -> tuple[Step, ...]:
+        """Return the steps with the pins of their targets, which are in the same order.
+
+        Args:
+            on_own_mounts: confinement mounts each target for the tool.
+        """
         ...
 
 

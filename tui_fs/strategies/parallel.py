@@ -111,9 +111,12 @@ class Parallel(Strategy):
         """See `Strategy.steps_with_output`; the engine always reports its counts."""
         return self.steps(targets, options, tools, empty_directory)
 
-    def pinned(self, steps: tuple[Step, ...], pins: Sequence[Pin]) -> tuple[Step, ...]:
+    def pinned(
+        self, steps: tuple[Step, ...], pins: Sequence[Pin], *, on_own_mounts: bool = False
+    ) -> tuple[Step, ...]:
         """See `ComparesPins.pinned`."""
-        return with_pins(steps, [pin_argument(pin) for pin in pins])
+        flags = ("--own-mounts",) if on_own_mounts else ()
+        return with_pins(steps, [pin_argument(pin) for pin in pins], flags)
 
     def parse_output(self, line: bytes) -> Told | None:
         """See `Strategy.parse_output`; a line outside the protocol is a remark."""
@@ -213,16 +216,19 @@ def pin_argument(pin: Pin) -> str:
     return f"{pin.device}:{pin.inode}:{pin.birth_ns or 0}"
 
 
-def with_pins(steps: tuple[Step, ...], pins: Sequence[str]) -> tuple[Step, ...]:
+def with_pins(
+    steps: tuple[Step, ...], pins: Sequence[str], flags: tuple[str, ...] = ()
+) -> tuple[Step, ...]:
     """Return the engine's one command with a ``--pin`` for each target, which it requires.
 
     Args:
         pins: values of ``--pin``, in the order of the targets.
+        flags: further options.
     """
     (((*argv,),),) = steps
     words = [word for pin in pins for word in ("--pin", pin)]
     end = len(argv) - len(pins) - 1  # the targets are the last words, after --
-    return (((*argv[:end], *words, *argv[end:]),),)
+    return (((*argv[:end], *flags, *words, *argv[end:]),),)
 
 
 def _flags(options: Options) -> Argv:

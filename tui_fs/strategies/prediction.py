@@ -19,13 +19,13 @@ START = "start"
 FURTHER_READS = "further_reads"
 
 RMDIR_CALLS: CallTable = {
-    "rmdir": {START: 1},
+    "rmdir": {"targets": 1},
     "openat": {START: 2},
     "newfstatat": {START: 2},
     "execve": {START: 1},
     OTHER_CALLS: {START: 31},
 }
-"""An rmdir process that takes one directory (coreutils 9.1)."""
+"""An rmdir process (coreutils 9.1)."""
 
 _FTS_OPEN_LEVELS = 4
 """gnulib's fts keeps this many directories open on its descent (lib/i-ring.h)."""

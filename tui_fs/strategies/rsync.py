@@ -77,6 +77,7 @@ class Rsync(Strategy):
 
     name = StrategyName("rsync")
     tools = ("rsync", "rmdir")
+    ends_with_rmdir = True
     measured_with = {"rsync": "rsync  version 3.5"}
     own_processes = 3
     memory_reason = "keeps the names of a directory in memory, and all removed paths until the end"

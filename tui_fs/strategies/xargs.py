@@ -71,8 +71,7 @@ class Xargs(Strategy):
     own_processes = 3
     memory_reason = FTS_MEMORY
     trade_off = (
-        "it starts an rm for every batch of names, reads each directory twice, and works by path, "
-        "so other users could redirect it"
+        "it starts an rm for every batch of names, reads each directory twice, and works by path"
     )
     rank = 6
     cost = CostRelation(0.004, 1.2, (0.9, 1.8), (0.9, 2.5))

@@ -170,8 +170,9 @@ class Bpftrace:
     def step_ended(self) -> None:
         """See `CallSource.step_ended`."""
 
-    def read(self) -> Counts:
+    def read(self, refused_directories: int = 0) -> Counts:
         """See `CallSource.read`; up to a quarter of a second old while running."""
+        del refused_directories  # each call is counted with its flags and its result
         return self._parser.counts()
 
     def removed(self) -> int | None:

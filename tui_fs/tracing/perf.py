@@ -120,20 +120,24 @@ class PerfCounters:
             raise Missing(*why_not(error)) from error
         for descriptors, descriptor in opened:
             descriptors.append(descriptor)
+        # A counter keeps its process and so what Landlock has allowed it, which keeps its targets.
+        # The kernel closes it fast as long as another one counts the same call.
+        self._close_ended()
 
     def step_ended(self) -> None:
-        """See `CallSource.step_ended`; the counters stay open, but are not read again."""
+        """See `CallSource.step_ended`; the counters stay open until the next step, unread."""
         self._ended_calls = self._calls()
         self._ended_directories += _sum(self._directories)
         for descriptors in (self._directories, *self._exits.values(), *self._failed.values()):
             self._ended += descriptors
             descriptors.clear()
 
-    def read(self) -> Counts:
+    def read(self, refused_directories: int = 0) -> Counts:
         """See `CallSource.read`."""
         calls = self._calls()
         removed = sum(calls[name].calls - calls[name].errors for name in REMOVING_CALLS & {*calls})
-        return Counts(calls, Removed(removed, self._removed_directories(calls)))
+        directories = self._removed_directories(calls, refused_directories)
+        return Counts(calls, Removed(removed, directories))
 
     def removed(self) -> int | None:
         """See `CallSource.removed`; every counter read interrupts the processor it counts on."""
@@ -145,6 +149,9 @@ class PerfCounters:
     def close(self) -> None:
         """See `CallSource.close`; the kernel takes about 40 ms for each counter."""
         self.step_ended()
+        self._close_ended()
+
+    def _close_ended(self) -> None:
         while self._ended:
             os.close(self._ended.pop())
 
@@ -158,15 +165,19 @@ class PerfCounters:
             before.calls + _sum(self._exits[name]), before.errors + _sum(self._failed[name])
         )
 
-    def _removed_directories(self, calls: dict[str, CallCount]) -> int | None:
-        """Return the number of removed directories; None if an unlinkat failed.
+    def _removed_directories(self, calls: dict[str, CallCount], refused: int) -> int | None:
+        """Return the number of removed directories; None if another unlinkat failed.
 
         The flag is counted at entry and the error at exit, so the two cannot be matched.
+
+        Args:
+            refused: at most this many failures were of directories.
         """
-        if calls.get("unlinkat", CallCount(0)).errors:
+        errors = calls.get("unlinkat", CallCount(0)).errors
+        if errors > refused:
             return None
         rmdir = calls.get("rmdir", CallCount(0))
-        directories = self._ended_directories + _sum(self._directories)
+        directories = self._ended_directories + _sum(self._directories) - errors
         return directories + rmdir.calls - rmdir.errors
 
     def _open(self, event: str, pid: int, event_filter: str | None) -> int:

@@ -52,8 +52,12 @@ class CallSource(Protocol):
         """Keep the counts of the processes attached so far; all of them have exited."""
         ...
 
-    def read(self) -> Counts:
-        """Return the counts so far."""
+    def read(self, refused_directories: int = 0) -> Counts:
+        """Return the counts so far.
+
+        Args:
+            refused_directories: failed removals that are known to have been of directories.
+        """
         ...
 
     def removed(self) -> int | None:
@@ -90,8 +94,9 @@ class NullSource:
     def step_ended(self) -> None:
         """See `CallSource.step_ended`."""
 
-    def read(self) -> Counts:
+    def read(self, refused_directories: int = 0) -> Counts:
         """See `CallSource.read`."""
+        del refused_directories
         return Counts()
 
     def removed(self) -> int | None:

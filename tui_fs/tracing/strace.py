@@ -114,8 +114,9 @@ class Strace:
     def step_ended(self) -> None:
         """See `CallSource.step_ended`."""
 
-    def read(self) -> Counts:
+    def read(self, refused_directories: int = 0) -> Counts:
         """See `CallSource.read`."""
+        del refused_directories  # each call is read with its flags and its result
         with self._lock:
             return add_up([parser.counts() for parser in self._parsers.values()])
 

@@ -17,6 +17,8 @@ pub struct Arguments {
     /// Identities of the targets, in their order.
     pub pins: Vec<DirIdentity>,
     pub keep_root: bool,
+    /// The targets are the roots of mounts that were made for this run.
+    pub own_mounts: bool,
     /// `None` to choose the number.
     pub threads: Option<usize>,
     pub rate_per_s: Option<u32>,
@@ -41,6 +43,8 @@ what is deleted (with a filter, directories are kept):
                          and birth time (nanoseconds since 1970, 0: unknown);
                          another directory at the path is not touched
   --keep-root            empty the targets but do not remove them
+  --own-mounts           accept targets that are the roots of mounts: tui-fs has
+                         mounted them for this run, and removes them afterwards
   --name GLOB            only entries whose name matches (find -name)
   --min-size BYTES       only regular files of at least this size
   --modified-before S    only entries last modified at or before this time
@@ -71,6 +75,7 @@ impl Arguments {
         while let Some(argument) = parser.next()? {
             match argument {
                 Long("keep-root") => arguments.keep_root = true,
+                Long("own-mounts") => arguments.own_mounts = true,
                 Long("gentle") => arguments.is_gentle = true,
                 Long("without-openat2") => arguments.without_openat2 = true,
                 Long("pin") => arguments.pins.push(parser.value()?.parse()?),

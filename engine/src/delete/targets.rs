@@ -59,7 +59,7 @@ pub fn open(
     {
         return Err(TargetError::NotConfirmed);
     }
-    if is_mount_root {
+    if is_mount_root && !arguments.own_mounts {
         return Err(TargetError::MountRoot);
     }
     let (parent_fd, name) = parent.unzip();

@@ -36,9 +36,10 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import Confine, Options, StrategyName
 from tui_fs.model.target import Pin, Target
 from tui_fs.model.units import bytes_iec, count, counted
+from tui_fs.safety.confinement import ConfinedTarget, Enclosure, mechanisms_for
 from tui_fs.safety.policy import read_policy
 from tui_fs.strategies.base import ComparesPins
 from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES, tools_of
@@ -399,7 +400,13 @@ class SmallTrees:
         steps = chosen.steps((tree,), options, tools, _EMPTY)
         if isinstance(chosen, ComparesPins):
             steps = chosen.pinned(steps, [_pin_of(tree, self._directory)])
-        ended = run_steps(steps, self._directory, open_source(TraceSource.OFF))
+        # The same confinement as in a job, whose cost belongs to the unit costs.
+        path = os.readlink(f"/proc/self/fd/{self._directory}")
+        mechanisms = mechanisms_for(Confine.AUTO, levels=0)
+        scratch = ConfinedTarget.of(self._directory, path, read_mounts())
+        enclosure = Enclosure(mechanisms, (scratch,), is_inside=True)
+        source = open_source(TraceSource.OFF)
+        ended = run_steps(steps, self._directory, source, enclosure=enclosure)
         if _exists(tree, self._directory):
             raise TuiFsError(f"{strategy} could not delete a scratch tree.")
         return sum(step.wall_s for step in ended.steps)

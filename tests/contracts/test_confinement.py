@@ -1,0 +1,241 @@
+"""The kernel keeps the tools inside the targets, and reports say what was in force."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, entries_in, wait_until
+from tests.contracts.test_odd_environments import under_filter
+from tests.namespaces import other_namespace
+from tests.needs import needs_root, needs_tool, needs_tools_of
+from tests.trees import flat, manifest, many_directories
+from tui_fs.safety.confinement import MOST_LEVELS, available
+from tui_fs.strategies.registry import STRATEGIES
+
+BOTH = ["namespace", "landlock"]
+TOOLS = {"rm": "rm", "find": "find", "xargs": "find", "rsync": "rsync"}
+"""For each strategy a tool that is looked up in PATH."""
+
+
+@pytest.fixture(autouse=True)
+def _both_are_available() -> None:
+    """These tests say what a kernel with both mechanisms does."""
+    needs_root("a mount namespace")
+    assert (available().namespace, available().landlock) == ("", "")
+
+
+def with_bug(cli: Cli, directory: Path, tool: str, outside: Path) -> Cli:
+    """Return the program with a tool that first deletes what is outside of the target."""
+    directory.mkdir()
+    real = needs_tool(tool, package=tool)
+    script = directory / tool
+    remover = needs_tool("rm", package="coreutils")
+    script.write_text(
+        "#!/bin/sh\n"
+        f'[ "$1" = --version ] && exec {real} --version\n'
+        f"{remover} -rf {shlex.quote(str(outside))} 2>/dev/null\n"
+        f"(: > {shlex.quote(str(outside.parent / 'made'))}) 2>/dev/null\n"
+        f'exec {real} "$@"\n'
+    )
+    script.chmod(0o755)
+    return cli.wrapped(["env", f"PATH={directory}:{os.environ['PATH']}"])
+
+
+@pytest.mark.parametrize("strategy", TOOLS)
+def test_a_tool_with_a_bug_deletes_nothing_outside(cli: Cli, tmpfs: Path, strategy: str) -> None:
+    needs_tools_of(strategy)
+    outside, target = tmpfs / "outside", tmpfs / "target"
+    flat(outside, 5)
+    flat(target, 5)
+    buggy = with_bug(cli, tmpfs / "tools", TOOLS[strategy], outside)
+    report = buggy.delete(target, strategy).expect(0).report()
+    assert report["confined_by"] == BOTH
+    assert entries_in(outside) == 5 and not target.exists()
+    assert not (tmpfs / "made").exists()
+    # And without confinement it does
+    flat(target, 5)
+    buggy.delete(target, strategy, "--confine", "off")
+    assert not outside.exists()
+
+
+def test_every_strategy_deletes_confined(cli: Cli, filesystem: Path, strategy: str) -> None:
+    for options in ((), ("--keep-root",)):
+        target = filesystem / "target"
+        many_directories(target, 5, 20)
+        (target / "link").symlink_to(filesystem)
+        report = cli.delete(target, strategy, *options).expect(0).report()
+        assert report["confined_by"] == BOTH
+        assert report["failed"] == 0 and report["counts_are"] == "exact"
+        assert target.exists() == bool(options)
+        shutil.rmtree(target, ignore_errors=True)
+
+
+def test_several_targets_on_two_file_systems(cli: Cli, tmpfs: Path, ext4: Path) -> None:
+    targets = [tmpfs / "a", tmpfs / "b", ext4 / "c"]
+    for target in targets:
+        flat(target, 10)
+    words = ("--strategy", "rm", "--yes", "--json", "--", *map(str, targets))
+    report = cli.run("delete", *words).expect(0).report()
+    assert (report["confined_by"], report["deleted_directories"]) == (BOTH, 3)
+    assert not any(target.exists() for target in targets)
+
+
+def test_filters_and_a_directory_of_others(cli: Cli, tmpfs: Path) -> None:
+    target = tmpfs / "shared" / "target"
+    target.parent.mkdir()
+    flat(target, 10)
+    target.parent.chmod(0o777)
+    report = cli.delete(target, "xargs", "--name", "*0").expect(0).report()
+    assert report["confined_by"] == BOTH
+    assert entries_in(target) == 10 - report["deleted_files"] > 0
+
+
+def _make_chain(directory: Path) -> None:
+    directory.mkdir()
+    script = f"cd {shlex.quote(str(directory))}; for i in $(seq {MOST_LEVELS + 10}); do "
+    subprocess.run(["sh", "-c", f"{script} mkdir d && cd d || exit 1; done"], check=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "expected"),
+    (((), 0o755, []), (("--confine", "always"), 0o755, ["namespace"]), ((), 0o777, ["namespace"])),
+)
+def test_a_deep_tree_gets_the_namespace_where_it_needs_it(
+    cli: Cli, tmpfs: Path, options: tuple[str, ...], mode: int, expected: list[str]
+) -> None:
+    for strategy in ("rm", "parallel"):
+        deep = tmpfs / "target"
+        _make_chain(deep)
+        deep.chmod(mode)
+        report = cli.delete(deep, strategy, *options).expect(0).report()
+        assert (report["confined_by"], report["failed"]) == (expected, 0)
+        assert not deep.exists()
+
+
+def test_what_is_in_force_is_recorded(cli: Cli, tmpfs: Path) -> None:
+    target = tmpfs / "target"
+    flat(target, 3)
+    shown = cli.run("delete", "--strategy", "rm", "--dry-run", target).expect(0)
+    assert "confined by: mount namespace + Landlock" in shown.stdout.decode()
+    estimate = cli.run("estimate", "--json", target).expect(0).object()
+    for row in estimate["strategies"]:
+        assert row["confined_by"] == BOTH and row["race_safe"] is True
+    unconfined = cli.run("estimate", "--confine", "off", "--json", target).expect(0).object()
+    safe = {row["strategy"]: row["race_safe"] for row in unconfined["strategies"]}
+    assert safe == {name: STRATEGIES[name].guarantees.race_safe for name in safe}
+    cli.run("delete", "--strategy", "rm", "--yes", "--detach", target).expect(0)
+    job = cli.only_job()
+    text = cli.run("attach", job).expect(0).stdout.decode()
+    assert "confined by  mount namespace + Landlock" in text
+    started = cli.journal(job)[0]
+    assert started["confined_by"] == BOTH
+    states = cli.run("doctor", "--json").expect(0).object()["confinement"]
+    assert [(state["kind"], state["usable"]) for state in states] == [
+        ("namespace", True),
+        ("landlock", True),
+    ]
+
+
+_NO_LANDLOCK = "landlock_create_ruleset"
+_NO_NAMESPACE = "unshare,mount_setattr,open_tree"
+
+
+@pytest.mark.parametrize(
+    ("refused", "left"),
+    ((_NO_LANDLOCK, ["namespace"]), (_NO_NAMESPACE, ["landlock"]), (f"{_NO_LANDLOCK},unshare", [])),
+)
+@pytest.mark.parametrize("error", ("EPERM", "ENOSYS"))
+def test_where_the_kernel_refuses_it_everything_else_works(
+    cli: Cli, tmpfs: Path, refused: str, left: list[str], error: str
+) -> None:
+    limited = cli.wrapped(under_filter(error, refused))
+    target = tmpfs / "target"
+    flat(target, 5)
+    states = limited.run("doctor", "--json").expect(0).object()["confinement"]
+    assert [state["kind"] for state in states if state["usable"]] == left
+    assert all(state["note"] for state in states)
+    if not left:
+        before = manifest(tmpfs)
+        finished = limited.delete(target, "rm", "--confine", "always").expect(3)
+        finished.assert_one_sentence()
+        assert "Landlock" in finished.stderr and manifest(tmpfs) == before
+    report = limited.delete(target, "rm").expect(0).report()
+    assert report["confined_by"] == left
+    assert not target.exists()
+
+
+def test_a_policy_can_require_it(cli: Cli, tmpfs: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "config" / "tui-fs" / "policy.toml"
+    policy.parent.mkdir(parents=True)
+    policy.write_text('confine = "always"\n')
+    bound = cli.wrapped(["env", f"XDG_CONFIG_HOME={tmp_path / 'config'}"])
+    target = tmpfs / "target"
+    flat(target, 5)
+    finished = bound.delete(target, "rm", "--confine", "off").expect(3)
+    finished.assert_one_sentence()
+    assert str(policy) in finished.stderr and entries_in(target) == 5
+    limited = bound.wrapped(under_filter("EPERM", f"{_NO_LANDLOCK},unshare"))
+    limited.delete(target, "rm").expect(3).assert_one_sentence()
+    assert entries_in(target) == 5
+    assert bound.delete(target, "rm").expect(0).report()["confined_by"] == BOTH
+
+
+def test_a_directory_moved_out_keeps_its_content(cli: Cli, tmpfs: Path) -> None:
+    target, outside = tmpfs / "target", tmpfs / "outside"
+    target.mkdir()
+    flat(target / "moved", 20_000)
+    words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "2000")
+    job = str(cli.run("delete", *words, target).expect(0).object()["id"])
+    wait_until(lambda: entries_in(target / "moved") < 20_000, "the first removals")
+    cli.run("pause", job).expect(0)
+    (target / "moved").rename(outside)
+    left = entries_in(outside)
+    cli.run("rate", job, "off").expect(0)
+    cli.run("resume", job).expect(0)
+    report = cli.run("attach", job, "--json").expect(1).report()
+    # The tool has the directory open, but may remove nothing in it any more
+    assert entries_in(outside) >= left - 1
+    assert "moved out of the target" in report["errors"][0]["cause"]
+
+
+def test_what_another_namespace_mounts_inside_is_kept(cli: Cli, tmpfs: Path) -> None:
+    target, foreign = tmpfs / "target", tmpfs / "foreign"
+    many_directories(target, 200, 50)
+    flat(foreign, 5)
+    words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "2000")
+    job = str(cli.run("delete", *words, target).expect(0).object()["id"])
+    wait_until(lambda: entries_in(target) < 200, "the first removals")
+    directory = next(path for path in target.iterdir() if entries_in(path) == 50)
+    with other_namespace('mount --bind "$1" "$2"', foreign, directory):
+        cli.run("rate", job, "off").expect(0)
+        cli.run("attach", job)
+    # A mount inside that only other processes see is removed by the kernel, but not its files
+    assert entries_in(foreign) == 5 and not directory.exists()
+
+
+def test_a_tool_has_few_capabilities_and_gains_none(cli: Cli, tmpfs: Path) -> None:
+    target = tmpfs / "target"
+    flat(target, 20_000)
+    words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "1000")
+    job = str(cli.run("delete", *words, target).expect(0).object()["id"])
+    wait_until(lambda: entries_in(target) < 20_000, "the first removals")
+    (started,) = (event for event in cli.journal(job) if event["type"] == "StepStarted")
+    supervisor = cli.supervisor_of(job)
+    status = {
+        pid: dict(
+            line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        )
+        for pid in (*started["pids"], supervisor)
+    }
+    os.kill(supervisor, signal.SIGTERM)
+    (tool, *_) = started["pids"]
+    assert {fields["NoNewPrivs"] for fields in status.values()} == {"1"}
+    sys_admin, net_admin = 1 << 21, 1 << 12
+    assert not int(status[tool]["CapEff"], 16) & (sys_admin | net_admin)
+    assert int(status[supervisor]["CapEff"], 16) & sys_admin
+    assert not int(status[supervisor]["CapEff"], 16) & net_admin
