@@ -14,8 +14,15 @@ from tests.contracts.test_odd_environments import under_filter
 from tests.namespaces import other_namespace
 from tests.needs import needs_root, needs_tool, needs_tools_of
 from tests.trees import flat, manifest, many_directories
-from tui_fs.safety.confinement import MOST_LEVELS, available
-from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.job.launcher import run_steps
+from tui_fs.linux.mounts import read_mounts
+from tui_fs.linux.pins import open_path_fd, take_pin
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.strategy import Mechanism, Options, StrategyName
+from tui_fs.safety.confinement import MOST_LEVELS, ConfinedTarget, Enclosure, available
+from tui_fs.strategies.base import ComparesPins
+from tui_fs.strategies.registry import STRATEGIES, tools_of
+from tui_fs.tracing.select_source import open_source
 
 BOTH = ["namespace", "landlock"]
 TOOLS = {"rm": "rm", "find": "find", "xargs": "find", "rsync": "rsync"}
@@ -61,6 +68,44 @@ def test_a_tool_with_a_bug_deletes_nothing_outside(cli: Cli, tmpfs: Path, strate
     flat(target, 5)
     buggy.delete(target, strategy, "--confine", "off")
     assert not outside.exists()
+
+
+@pytest.mark.parametrize("strategy", ("parallel", "rmtree", "rm"))
+def test_a_tool_that_is_led_to_another_directory_deletes_nothing_there(
+    tmpfs: Path, strategy: str
+) -> None:
+    # The tool gets the path of a directory that is not its target, as by a bug
+    needs_tools_of(strategy)
+    target, outside = tmpfs / "target", tmpfs / "outside"
+    flat(target, 5)
+    flat(outside, 5)
+    chosen = STRATEGIES[StrategyName(strategy)]
+    tools, _ = tools_of(chosen)
+    steps = chosen.steps((str(outside),), Options(), tools, "")
+    if isinstance(chosen, ComparesPins):
+        steps = chosen.pinned(steps, [take_pin(str(outside))])
+    place, descriptor = open_path_fd(str(tmpfs)), open_path_fd(str(target))
+    try:
+        for mechanisms in ((Mechanism.NAMESPACE, Mechanism.LANDLOCK), (Mechanism.NAMESPACE,), ()):
+            confined = ConfinedTarget.of(descriptor, str(target), read_mounts())
+            enclosure = Enclosure(mechanisms, (confined,), is_inside=False)
+            run_steps(steps, place, open_source(TraceSource.OFF), enclosure=enclosure)
+            assert outside.exists() == bool(mechanisms)
+            assert not mechanisms or entries_in(outside) == 5
+    finally:
+        os.close(place)
+        os.close(descriptor)
+
+
+def test_root_without_the_capability_to_mount_has_landlock(cli: Cli, tmpfs: Path) -> None:
+    words = [needs_tool("setpriv", package="util-linux"), "--bounding-set=-sys_admin"]
+    limited = cli.wrapped([*words, "--inh-caps=-sys_admin"])
+    target = tmpfs / "target"
+    flat(target, 5)
+    (namespace, _) = limited.run("doctor", "--json").expect(0).object()["confinement"]
+    assert (namespace["usable"], namespace["note"]) == (False, "it needs root (CAP_SYS_ADMIN)")
+    assert limited.delete(target, "rsync").expect(0).report()["confined_by"] == ["landlock"]
+    assert not target.exists()
 
 
 def test_every_strategy_deletes_confined(cli: Cli, filesystem: Path, strategy: str) -> None:
