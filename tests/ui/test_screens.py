@@ -105,7 +105,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.job.planning.memory_room", lambda: None)
     monkeypatch.setattr("tui_fs.job.planning.installed_versions", lambda _: {})
     monkeypatch.setattr("tui_fs.job.planning.missing_figures", lambda _: ())
-    monkeypatch.setattr("tui_fs.job.planning.mechanisms_for", lambda *_: tuple(Mechanism))
+    monkeypatch.setattr("tui_fs.job.planning.mechanisms_for", lambda *_, **__: tuple(Mechanism))
     monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)
     monkeypatch.setattr("tui_fs.job.store.jobs_directory", lambda: "jobs")
 
