@@ -38,8 +38,12 @@ def start_slowly(cli: Cli, target: Path, strategy: str = "rm", *further: str) ->
 
 
 def removed_by(cli: Cli, job: str) -> int:
-    """Return how many entries the journal says were removed."""
-    samples = [event for event in cli.journal(job) if event["type"] == "Sampled"]
+    """Return how many entries the journal says were removed; 0 before there is a journal."""
+    try:
+        events = cli.journal(job)
+    except FileNotFoundError:
+        return 0
+    samples = [event for event in events if event["type"] == "Sampled"]
     return int(samples[-1]["removed"]["entries"]) if samples else 0
 
 

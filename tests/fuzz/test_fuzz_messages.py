@@ -1,5 +1,6 @@
 """The tools' output: damaged, split, with every quoting style, in pieces of any size."""
 
+import errno
 import os
 from collections.abc import Iterator
 
@@ -14,7 +15,15 @@ from tui_fs.job.tool_output import OutputLimits, ToolOutput
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid, event_from_json
 from tui_fs.model.events import event_to_json as to_json
 from tui_fs.model.strategy import StrategyName
-from tui_fs.strategies.base import Failure, Remark, Totals, unquote_c, unquote_shell
+from tui_fs.strategies.base import (
+    Failure,
+    Remark,
+    Totals,
+    gnu_failure,
+    tool_of,
+    unquote_c,
+    unquote_shell,
+)
 from tui_fs.strategies.registry import STRATEGIES
 
 names = st.sampled_from(list(STRATEGIES))
@@ -172,6 +181,13 @@ def _without_moment(event: Event) -> Event:
     raise AssertionError(event)
 
 
+def _is_not_empty(line: bytes) -> bool:
+    """Return whether rmdir reports that a target is not empty."""
+    shortened = line if len(line) <= 64 else line[:32] + line[-32:]
+    failure = gnu_failure(shortened, unquote_shell) if tool_of(shortened) == b"rmdir" else None
+    return failure is not None and failure.error == errno.ENOTEMPTY
+
+
 @given(name=names, errors=st.lists(mutated(EVERY_MESSAGE, most=1), max_size=12))
 @fuzzed
 def test_nothing_that_is_said_gets_lost(name: StrategyName, errors: list[bytes]) -> None:
@@ -187,4 +203,6 @@ def test_nothing_that_is_said_gets_lost(name: StrategyName, errors: list[bytes])
         if isinstance(said_event, ToolSaid) and "further lines" in said_event.text
     ]
     ignored = int(more[0].split()[-1].removesuffix(")")) - 1 if more else 0
-    assert tool_messages + ignored + failed == sum(bool(line.strip()) for line in text.split(b"\n"))
+    # (a target that rmdir finds not empty follows from what is left in it)
+    said = [line for line in text.split(b"\n") if line.strip() and not _is_not_empty(line)]
+    assert tool_messages + ignored + failed == len(said)

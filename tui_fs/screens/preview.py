@@ -158,16 +158,14 @@ def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
 def about_command(estimate: Estimate, prediction: Forecast) -> Text:
     """Return the highlighted strategy's command lines and its notes."""
     text = Text()
-    own = [argv for argv in estimate.command if os.path.basename(argv[0]) != "rmdir"]
-    lines = command_lines(own, prediction.directories)
+    lines = command_lines(estimate.command, prediction.directories)
     for line in lines[:_LINES_SHOWN]:
         text.append("$ ", "dim")
         text.append(f"{line}\n")
     if len(lines) > _LINES_SHOWN:
         text.append(f"… {count(len(lines) - _LINES_SHOWN)} more command lines\n", "dim")
     if estimate.feasible:
-        then = "; rmdir removes the directory" if len(own) < len(estimate.command) else ""
-        text.append(f"confined by: {confined_words(estimate.confined_by)}{then}\n", "dim")
+        text.append(f"confined by: {confined_words(estimate.confined_by)}\n", "dim")
     for reason in estimate.reasons:
         text.append(f"! {reason}\n", "bold")
     if estimate.strategy == prediction.recommended:
