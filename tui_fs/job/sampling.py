@@ -28,7 +28,7 @@ SPACE_TIMEOUT_S = 0.05
 """How long a sample waits for the file systems; commands must not wait for a dead one."""
 LAST_PATIENCE_S = 10.0
 """How long the last sample retries to read counts and space while a limit prevents it."""
-_RELEASE_LIMIT_S, _RELEASE_STEP_S = 0.3, 0.01
+_RELEASE_LIMIT_S, _RELEASE_STEP_S = 0.2, 0.005
 """After a confined tool has ended, the kernel keeps the target's inode for 45 to 70 ms, because
 Landlock drops its rules after a grace period."""
 LOOK_AT_PROCESSES_EVERY_S = 1.0
@@ -117,15 +117,15 @@ class Sampler:
         )
 
     def last_sample(
-        self, at_s: float, strategy_s: float, before_landlock: Space | None = None
+        self, at_s: float, strategy_s: float, awaited_inodes: int | None = None
     ) -> Sampled:
         """Read and return the counts and the space after the end.
 
         A file system that does not answer now has no space; an earlier value is dropped.
 
         Args:
-            before_landlock: the space at the start of a job that Landlock has confined: the kernel
-                releases its targets late. None for any other job.
+            awaited_inodes: how many free inodes there should be after a job that Landlock has
+                confined, because the kernel releases its targets late; None to wait for nothing.
         """
         deadline = time.monotonic() + LAST_PATIENCE_S
         while not (has_counts := self._read_counts()) and time.monotonic() < deadline:
@@ -136,19 +136,15 @@ class Sampler:
         while self.space is None and self._is_limited and time.monotonic() < deadline:
             time.sleep(SAMPLE_EVERY_S)
             self._measure_space(STATVFS_TIMEOUT_S)
-        if before_landlock is not None:
-            self._await_release(before_landlock.free_inodes)
+        if awaited_inodes is not None:
+            self._await_release(awaited_inodes)
         return self.sample(at_s, strategy_s)
 
-    def _await_release(self, free_inodes: int | None) -> None:
-        """Wait until the inodes of all removed entries are free, for at most `_RELEASE_LIMIT_S`."""
-        removed, awaited = self._counts_read.removed, None
-        if removed is not None and free_inodes is not None:
-            awaited = free_inodes + removed.entries
+    def _await_release(self, awaited_inodes: int) -> None:
+        """Wait until so many inodes are free, for at most `_RELEASE_LIMIT_S`."""
         deadline = time.monotonic() + _RELEASE_LIMIT_S
         while self.space is not None and time.monotonic() < deadline:
-            free = self.space.free_inodes
-            if awaited is not None and free is not None and free >= awaited:
+            if (self.space.free_inodes or 0) >= awaited_inodes:
                 return
             time.sleep(_RELEASE_STEP_S)
             self._measure_space(STATVFS_TIMEOUT_S)

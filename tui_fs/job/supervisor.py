@@ -416,9 +416,8 @@ class Supervisor:
             self._source.close()  # their tracers print the last counts when they end
         for event in self._output.counted_failures(self._now()):
             self._note(event)
-        is_held = Mechanism.LANDLOCK in self._plan.confined_by
-        before = self._started.space if is_held else None
-        self._note(self._with_held_s(self._sampler.last_sample(self._now(), self._wall_s, before)))
+        awaited = self._awaited_inodes()
+        self._note(self._with_held_s(self._sampler.last_sample(self._now(), self._wall_s, awaited)))
         snapshot, after = self._record.snapshot, self._sampler.space
         is_counted = (
             self._source.is_whole and not self._has_uncounted and self._sampler.has_last_counts
@@ -452,6 +451,15 @@ class Supervisor:
                 deleted_entries=deleted,
             )
         )
+
+    def _awaited_inodes(self) -> int | None:
+        """Return the free inodes that are due at the end; None if Landlock does not delay them."""
+        before = self._started.space
+        if Mechanism.LANDLOCK not in self._plan.confined_by or before is None:
+            return None
+        removed = self._sampler.removed()
+        number = self._plan.expected.totals.entries if removed is None else removed
+        return (before.free_inodes or 0) + number
 
     def _note(self, event: Event) -> None:
         self._record.note(event)
