@@ -3,6 +3,8 @@
 import itertools
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -233,3 +235,23 @@ def test_a_question_is_heard_while_it_counts(tmp_path: Path) -> None:
     os.close(asks)
     assert heard == [b"?"]
     assert [state.finished for state in seen] == [False, True]
+
+
+_PRINT_FREED = """
+import sys
+from tui_fs.survey.runner import SurveyRunner
+*_, survey = SurveyRunner([sys.argv[1]]).run()
+print(survey.freed_bytes_min, survey.freed_bytes_max)
+"""
+
+
+def test_a_target_that_tui_fs_itself_has_open_is_freed(tmp_path: Path) -> None:
+    # As the preview does from its check until the job has started, and a child counts
+    (tmp_path / "file").touch()
+    descriptor = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
+    try:
+        command = [sys.executable, "-c", _PRINT_FREED, tmp_path]
+        least, most = subprocess.check_output(command, text=True).split()
+    finally:
+        os.close(descriptor)
+    assert least == most != "0"

@@ -165,6 +165,7 @@ class HelpScreen(ModalScreen[None]):
             yield Static(Text(self._explanation + "\n"))
             if self._legend:
                 yield Static(_two_columns(self._legend.items()), id="legend")
+                yield Static(Text(""))
             yield Static(self._keys())
 
     def action_scroll_down(self) -> None:

@@ -1,7 +1,9 @@
 """Convert the counts and findings of a survey to the value that other packages read."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from tui_fs.linux.open_files import HeldFile, HoldKind
 from tui_fs.model.survey import Ranking, Survey
 from tui_fs.survey.findings.base import Evidence
 from tui_fs.survey.findings.listed_only import LISTED_ONLY
@@ -10,6 +12,13 @@ from tui_fs.survey.records import DirectoryFlag
 from tui_fs.survey.same_name_dirs import groups_of
 
 LARGEST_KEPT = 20
+
+
+def _is_own_descriptor(file: HeldFile, roots: Sequence[str]) -> bool:
+    """Return whether a file is a root that only tui-fs has open, from its check to its deletion."""
+    return file.path in roots and all(
+        holder.is_own and holder.how is HoldKind.DESCRIPTOR for holder in file.holders
+    )
 
 
 def survey_of(evidence: Evidence, elapsed_s: float) -> Survey:
@@ -22,7 +31,10 @@ def survey_of(evidence: Evidence, elapsed_s: float) -> Survey:
     # A file that a process holds open keeps its space after its removal.
     open_files = () if evidence.system is None else evidence.system.occupation.held
     open_inside = [
-        file for file in open_files if not counted.is_linked_outside(file.device, file.inode)
+        file
+        for file in open_files
+        if not counted.is_linked_outside(file.device, file.inode)
+        and not _is_own_descriptor(file, evidence.paths)
     ]
     is_known = all(file.allocated_bytes is not None for file in open_inside)
     held_bytes = sum(file.allocated_bytes or 0 for file in open_inside) if is_known else allocated
