@@ -141,7 +141,7 @@ class Sampler:
         return self.sample(at_s, strategy_s)
 
     def _await_release(self, awaited_inodes: int) -> None:
-        """Wait until so many inodes are free, for at most `_RELEASE_LIMIT_S`."""
+        """Wait until this number of inodes is free, for at most `_RELEASE_LIMIT_S`."""
         deadline = time.monotonic() + _RELEASE_LIMIT_S
         while self.space is not None and time.monotonic() < deadline:
             if (self.space.free_inodes or 0) >= awaited_inodes:
