@@ -418,7 +418,7 @@ def _print_harmful(scene: Scene, tally: Tally) -> None:
     """Print the first cases in which something was deleted outside of the target."""
     if not tally.harmful:
         return
-    print(f"\n{tally.strategy}, {len(tally.harmful):,} cases, of which the first are:\n")
+    print(f"\n{tally.strategy}, {len(tally.harmful):,} cases; the first ones:\n")
     for case in tally.harmful[:_CASES_SHOWN]:
         gone = ", ".join(
             os.path.relpath(path, scene.place) for path in (*case.lost, *case.lost_after_move)

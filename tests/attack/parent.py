@@ -212,7 +212,7 @@ def _ringing(place: Path) -> Iterator[None]:
             try:
                 door = os.open(place / _DOOR, os.O_WRONLY | os.O_NONBLOCK)
             except OSError as error:
-                if error.errno != errno.ENXIO:  # else nobody waits there
+                if error.errno != errno.ENXIO:  # ENXIO: no tool has opened it yet
                     raise
                 time.sleep(_POLL_S)
                 continue

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench.scratch_mount import mounted
-from tests.trees import flat, many_directories
+from tests.trees import chain, flat, many_directories
 from tui_fs.linux.mounts import read_mounts
 from tui_fs.model.strategy import Confine, Mechanism
 from tui_fs.safety.confinement import ConfinedTarget, Enclosure, mechanisms_for
@@ -32,24 +32,10 @@ _WAYS: dict[str, tuple[Mechanism, ...]] = {
 }
 
 
-def _chain(levels: int) -> Callable[[Path], None]:
-    def build(root: Path) -> None:
-        root.mkdir()
-        directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-        for _ in range(levels):
-            os.mkdir("d", dir_fd=directory)
-            below = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
-            os.close(directory)
-            directory = below
-        os.close(directory)
-
-    return build
-
-
 _SHAPES: dict[str, tuple[int, Callable[[Path], None]]] = {
     "60,000 files": (1, lambda root: flat(root, 60_000)),
     "20,000 directories": (3, lambda root: many_directories(root, 20_000, 2)),
-    "chain of 2,000": (2_000, _chain(2_000)),
+    "chain of 2,000": (2_000, lambda root: chain(root, 2_000)),
 }
 """The depth, and what builds the tree."""
 

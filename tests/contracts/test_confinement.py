@@ -4,7 +4,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from tests.conftest import Cli, entries_in, wait_until
 from tests.contracts.test_odd_environments import under_filter
 from tests.namespaces import other_namespace
 from tests.needs import needs_root, needs_tool, needs_tools_of
-from tests.trees import flat, manifest, many_directories
+from tests.trees import chain, flat, manifest, many_directories
 from tui_fs.job.launcher import run_steps
 from tui_fs.linux.mounts import read_mounts
 from tui_fs.linux.pins import open_path_fd, take_pin
@@ -140,12 +139,6 @@ def test_filters_and_a_directory_of_others(cli: Cli, tmpfs: Path) -> None:
     assert entries_in(target) == 10 - report["deleted_files"] > 0
 
 
-def _make_chain(directory: Path) -> None:
-    directory.mkdir()
-    script = f"cd {shlex.quote(str(directory))}; for i in $(seq {MOST_LEVELS + 10}); do "
-    subprocess.run(["sh", "-c", f"{script} mkdir d && cd d || exit 1; done"], check=True)
-
-
 @pytest.mark.parametrize(
     ("options", "mode", "expected"),
     (((), 0o755, []), (("--confine", "always"), 0o755, ["namespace"]), ((), 0o777, ["namespace"])),
@@ -155,11 +148,27 @@ def test_a_deep_tree_gets_the_namespace_where_it_needs_it(
 ) -> None:
     for strategy in ("rm", "parallel"):
         deep = tmpfs / "target"
-        _make_chain(deep)
+        chain(deep, MOST_LEVELS + 10)
         deep.chmod(mode)
         report = cli.delete(deep, strategy, *options).expect(0).report()
         assert (report["confined_by"], report["failed"]) == (expected, 0)
         assert not deep.exists()
+
+
+def test_the_mount_of_a_running_job_is_not_taken_for_that_of_another_process(
+    cli: Cli, tmpfs: Path
+) -> None:
+    # The namespace alone gives the target a mount of its own
+    target = tmpfs / "target"
+    chain(target, MOST_LEVELS + 10)
+    flat(target / "many", 20_000)
+    words = ("--strategy", "rm", "--confine", "always", "--rate", "500", "--yes", "--detach")
+    cli.run("delete", *words, target).expect(0)
+    job = cli.only_job()
+    wait_until(lambda: "StepStarted" in str(cli.journal(job)), "the start of the tool")
+    finished = cli.delete(target, "find").expect(3)
+    assert f"Job {job} is already working in {target}." in finished.stderr
+    cli.run("cancel", job)
 
 
 def test_what_is_in_force_is_recorded(cli: Cli, tmpfs: Path) -> None:

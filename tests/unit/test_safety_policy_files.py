@@ -129,6 +129,8 @@ def test_no_file_is_no_policy(tmp_path: Path, missing: str) -> None:
         ("type_name_above_entries = true", "type_name_above_entries"),
         ("type_name_above_entries = 1.0", "type_name_above_entries"),
         ('type_name_above_entries = "5"', "type_name_above_entries"),
+        ("confine = true", "confine"),
+        ('confine = "off"', "confine"),
         ("read_only = 1", "read_only"),
         ('read_only = "yes"', "read_only"),
     ],
@@ -248,3 +250,12 @@ def test_the_variable_switches_deletion_off(
 def test_an_empty_variable_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(READ_ONLY_VARIABLE, "")
     check_policy(read_policy((), known_strategies=STRATEGIES), at(tmp_path / "target"))
+
+
+def test_one_file_that_requires_confinement_suffices(tmp_path: Path) -> None:
+    required, free = tmp_path / "required.toml", tmp_path / "free.toml"
+    required.write_text('confine = "always"\n')
+    free.write_text('confine = "auto"\n')
+    for files in ((required, free), (free, required)):
+        assert read_policy(tuple(map(str, files)), known_strategies=("rm",)).confines
+    assert not read_policy((str(free),), known_strategies=("rm",)).confines

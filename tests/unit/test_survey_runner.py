@@ -250,7 +250,7 @@ def test_a_target_that_tui_fs_itself_has_open_is_freed(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     descriptor = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
     try:
-        command = [sys.executable, "-c", _PRINT_FREED, tmp_path]
+        command = [sys.executable, "-c", _PRINT_FREED, str(tmp_path)]
         least, most = subprocess.check_output(command, text=True).split()
     finally:
         os.close(descriptor)

@@ -16,6 +16,7 @@ from tui_fs.estimate.preflight import RunConditions
 from tui_fs.estimate.recommendation import recommended
 from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.job.calibration.store import load_calibration
+from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.outcome import without_roots
 from tui_fs.job.path_safety import (
     PreparedStep,
@@ -340,6 +341,7 @@ def make_plan(
     )
     estimate = prediction.of(strategy)
     if not estimate.feasible:
+        check_conflicts(targets)  # the tools of a running job may be the reason
         raise BadInput(f"{strategy} cannot delete this: {'; '.join(estimate.reasons)}.")
     try:
         cwd = os.getcwd()

@@ -203,7 +203,7 @@ def _obstacle(step: Step, trial: Trial, tools: Mapping[str, str]) -> str:
     return place_obstacle(trial.place)
 
 
-_ANOTHER = "Choose another directory: --dir DIRECTORY."
+_CHOOSE_ANOTHER = "Choose another directory: --dir DIRECTORY."
 
 
 def _working_directory(directory: str | None) -> PathStr:
@@ -211,7 +211,7 @@ def _working_directory(directory: str | None) -> PathStr:
         place = os.path.join(cache_directory(), "lab")
         try:
             if not made_private(place):
-                raise Refused(f"{displayable(place)} is not private to you.", _ANOTHER)
+                raise Refused(f"{displayable(place)} is not private to you.", _CHOOSE_ANOTHER)
             return _checked(resolve(place))
         except OSError as error:
             raise _unusable(place, error) from error
@@ -221,7 +221,7 @@ def _working_directory(directory: str | None) -> PathStr:
     except OSError as error:
         raise _unusable(directory, error) from error
     if not os.access(place, os.W_OK | os.X_OK):
-        raise BadInput(f"You may not write in {displayable(place)}.", _ANOTHER)
+        raise BadInput(f"You may not write in {displayable(place)}.", _CHOOSE_ANOTHER)
     uid = os.geteuid()
     if replaceable_part(place, uid) is not None or not protects_new_entries(status, uid, place):
         raise Refused(
@@ -252,7 +252,7 @@ def _checked(place: PathStr) -> PathStr:
 
 
 def _unusable(place: str, error: OSError) -> BadInput:
-    return BadInput(f"{displayable(place)} cannot be used: {error.strerror}.", _ANOTHER)
+    return BadInput(f"{displayable(place)} cannot be used: {error.strerror}.", _CHOOSE_ANOTHER)
 
 
 def _machine(tools: dict[str, str]) -> Machine:

@@ -5,9 +5,10 @@ that it starts, and cannot be lifted. No privilege is needed.
 """
 
 import ctypes
-import errno
 import os
 from collections.abc import Sequence
+
+from tui_fs.linux.processes import system_call
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """The same numbers on every architecture that Python and this project support."""
@@ -30,9 +31,6 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
 def abi_version() -> int:
     """Return the version of the kernel's interface.
 
@@ -40,7 +38,7 @@ def abi_version() -> int:
         OSError: ENOSYS: the kernel has no Landlock. EOPNOTSUPP: it was not enabled at boot. Any
             other: a seccomp filter refuses the call.
     """
-    return _call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
+    return system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
 
 
 def create_ruleset() -> int:
@@ -54,7 +52,7 @@ def create_ruleset() -> int:
     for since, rights in _SINCE_ABI:
         handled |= rights if version >= since else 0
     attribute = ctypes.c_uint64(handled)
-    return _call(
+    return system_call(
         _CREATE_RULESET,
         ctypes.byref(attribute),
         ctypes.c_size_t(ctypes.sizeof(attribute)),
@@ -72,7 +70,7 @@ def allow_beneath(ruleset: int, descriptor: int, rights: int) -> None:
         OSError: landlock_add_rule(2).
     """
     rule = _PathBeneath(rights, descriptor)
-    _call(
+    system_call(
         _ADD_RULE,
         ctypes.c_int(ruleset),
         ctypes.c_int(_RULE_PATH_BENEATH),
@@ -87,7 +85,7 @@ def restrict_self(ruleset: int) -> None:
     Raises:
         OSError: landlock_restrict_self(2).
     """
-    _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    system_call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
 
 
 def removal_ruleset(directories: Sequence[int]) -> int:
@@ -117,11 +115,3 @@ def removal_ruleset(directories: Sequence[int]) -> int:
         os.close(ruleset)
         raise
     return ruleset
-
-
-def _call(number: int, *arguments: object) -> int:
-    result = int(_libc.syscall(ctypes.c_long(number), *arguments))
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code or errno.EINVAL))
-    return result

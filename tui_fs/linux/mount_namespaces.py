@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tui_fs.linux.mounts import KnownMounts, MountTable, mount_of
-from tui_fs.linux.processes import name_and_user
+from tui_fs.linux.processes import name_and_user, system_call
 from tui_fs.model.paths import PathStr, is_within, upwards
 
 
@@ -249,7 +249,7 @@ def clone_directory(path: str) -> int:
         OSError: open_tree(2), mount_setattr(2); the kernel is older than 5.12.
     """
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC
-    tree = _call(_OPEN_TREE, ctypes.c_int(_AT_FDCWD), os.fsencode(path), ctypes.c_uint(flags))
+    tree = system_call(_OPEN_TREE, ctypes.c_int(_AT_FDCWD), os.fsencode(path), ctypes.c_uint(flags))
     try:
         attributes = _MountAttributes(propagation=_MS_PRIVATE)
         _set_attributes(tree, b"", _AT_EMPTY_PATH, attributes)
@@ -267,7 +267,7 @@ def attach_directory(tree: int, path: str) -> None:
     """
     flags = ctypes.c_uint(_MOVE_MOUNT_F_EMPTY_PATH)
     at_cwd = ctypes.c_int(_AT_FDCWD)
-    _call(_MOVE_MOUNT, ctypes.c_int(tree), b"", at_cwd, os.fsencode(path), flags)
+    system_call(_MOVE_MOUNT, ctypes.c_int(tree), b"", at_cwd, os.fsencode(path), flags)
 
 
 def make_read_only() -> None:
@@ -293,12 +293,4 @@ def make_writable(mount_point: str) -> None:
 def _set_attributes(directory: int, path: bytes, flags: int, attributes: _MountAttributes) -> None:
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     pointer = ctypes.byref(attributes)
-    _call(_MOUNT_SETATTR, ctypes.c_int(directory), path, ctypes.c_uint(flags), pointer, size)
-
-
-def _call(number: int, *arguments: object) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    result = int(libc.syscall(ctypes.c_long(number), *arguments))
-    if result < 0:
-        _check(result)
-    return result
+    system_call(_MOUNT_SETATTR, ctypes.c_int(directory), path, ctypes.c_uint(flags), pointer, size)

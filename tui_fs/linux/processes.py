@@ -501,6 +501,24 @@ def keep_capabilities(kept: Collection[int]) -> None:
         raise OSError(code, os.strerror(code))
 
 
+def system_call(number: int, *arguments: object) -> int:
+    """Make a system call for which the C library has no function (syscall(2)).
+
+    Args:
+        number: one that is the same on all architectures, as all since 424 are.
+        arguments: ctypes values, or bytes for a path.
+
+    Raises:
+        OSError: the call fails.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = int(libc.syscall(ctypes.c_long(number), *arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
 def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:

@@ -2,9 +2,9 @@
 
 Each stops what the other does not. In the private namespace other file systems are read-only, and
 what is mounted inside a target later is not visible; without Landlock everything but the targets is
-read-only. Landlock lets a tool only remove, and only inside the targets, also if another process
-moves a directory out that the tool has open. Neither lets a tool remove the
-target itself, so rmdir removes it afterwards, outside the confinement.
+read-only. Landlock lets a tool only remove, and only inside the targets, even in a directory that
+another process moves out while the tool has it open. Neither lets a tool remove the target itself,
+so rmdir removes it afterwards, outside the confinement.
 """
 
 import contextlib
