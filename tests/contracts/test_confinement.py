@@ -186,6 +186,7 @@ def test_what_is_in_force_is_recorded(cli: Cli, tmpfs: Path) -> None:
     job = cli.only_job()
     text = cli.run("attach", job).expect(0).stdout.decode()
     assert "confined by  mount namespace + Landlock" in text
+    assert "The failed removals below are expected" in text
     started = cli.journal(job)[0]
     assert started["confined_by"] == BOTH
     states = cli.run("doctor", "--json").expect(0).object()["confinement"]
