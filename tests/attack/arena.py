@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from tests.attack import swapper
 from tests.attack.swapper import FILES_EACH, GID, INNER, READY, RECORD, UID, Pair
@@ -36,21 +37,26 @@ _LINKED = (
 )
 _MOVED = ("top-5", f"top-6/deep-0/{INNER}")
 _LIFTED = ("deep-0", "deep-1")
+_MOUNTED = ("top-1/deep-2", "top-3/deep-0", f"top-5/deep-1/{INNER}", "top-6", "top-7/deep-2")
 
 
 class Play(StrEnum):
-    """What the attacker repeatedly exchanges a directory of the tree with.
+    """What the attackers repeatedly do to a directory of the tree.
+
+    The first three exchange it with something else.
 
     Attributes:
         LINK: a symbolic link next to it, to a directory of root's with the same names.
         MOVE: such a link that waits outside the tree.
         LIFT: the directory moves into a sticky directory that has the same names as its former
             parent. A process that ascends by ``..`` arrives there.
+        MOUNT: root of another mount namespace mounts a directory of root's on it.
     """
 
     LINK = "link"
     MOVE = "move"
     LIFT = "lift"
+    MOUNT = "mount"
 
 
 Names = dict[tuple[int, int], str]
@@ -135,8 +141,8 @@ class Tree:
         siblings = [sticky / f"deep-{deep}" for deep in range(len(_LIFTED), DEEPS)]
         return Guarded((outside, sticky), (*copies, sticky, *siblings))
 
-    def orders(self, plays: tuple[Play, ...]) -> dict[str, object]:
-        """Return what the attacker builds, and what it exchanges."""
+    def orders(self, plays: tuple[Play, ...]) -> dict[str, Any]:
+        """Return what the attackers build, exchange and mount."""
         tree = "attacker/tree"
         filled = {tree: 1}
         for top in range(TOPS):
@@ -153,7 +159,10 @@ class Tree:
                 pairs.append((f"{tree}/{name}", waiting, self._copy_of(name)))
         if Play.LIFT in plays:
             pairs += [(f"{tree}/{LIFTED_FROM}/{name}", f"sticky/{name}", None) for name in _LIFTED]
-        return {"filled": filled, "pairs": pairs, "on_demand": False}
+        mounts: list[tuple[str, str]] = []
+        if Play.MOUNT in plays:
+            mounts += [(self._copy_of(name), f"{tree}/{name}") for name in _MOUNTED]
+        return {"filled": filled, "pairs": pairs, "mounts": mounts, "on_demand": False}
 
     def clear(self) -> None:
         """Remove what is left of the attacker's, who must have ended."""
@@ -165,47 +174,68 @@ class Tree:
         return str(self.place / "outside" / name)
 
 
-class Attacker:
-    """The running attacker."""
+class Attackers:
+    """The running attackers.
 
-    def __init__(self, ledger: Path) -> None:
-        self._ledger = ledger
+    Args:
+        ledgers: of each.
+    """
 
-    @property
-    def swaps(self) -> list[tuple[float, int]]:
-        """Return the ledger: seconds since the epoch, and exchanges until then."""
-        written = self._ledger.read_bytes()
-        whole = len(written) - len(written) % RECORD.size
-        return [(at, swaps) for at, swaps in struct.iter_unpack(RECORD.format, written[:whole])]
+    def __init__(self, ledgers: list[Path]) -> None:
+        self._ledgers = ledgers
 
     def swaps_between(self, start: float, end: float) -> int:
-        """Count the exchanges that certainly happened between two times."""
-        ledger = self.swaps
-        times = [at for at, _ in ledger]
-        first, last = bisect_left(times, start), bisect_right(times, end) - 1
-        return max(0, ledger[last][1] - ledger[first][1]) if first <= last else 0
+        """Count the exchanges and mounts that certainly happened between two times."""
+        return sum(_counted(ledger.read_bytes(), start, end) for ledger in self._ledgers)
+
+
+def _counted(written: bytes, start: float, end: float) -> int:
+    whole = len(written) - len(written) % RECORD.size
+    ledger = list(struct.iter_unpack(RECORD.format, written[:whole]))
+    times = [at for at, _ in ledger]
+    first, last = bisect_left(times, start), bisect_right(times, end) - 1
+    return max(0, ledger[last][1] - ledger[first][1]) if first <= last else 0
 
 
 @contextmanager
-def attacking(place: Path, orders: dict[str, object]) -> Iterator[Attacker]:
-    """Run the attacker in a place, once it has built its own files.
+def attacking(place: Path, orders: dict[str, Any]) -> Iterator[Attackers]:
+    """Run the attackers in a place, once they have built their own files.
 
-    With orders to act on demand it waits on the FIFO `bell` and replies on the FIFO `answer`.
+    With orders to act on demand, one waits on the FIFO `bell` and replies on the FIFO `answer`.
     """
-    ledger, written = place / "ledger", place / "orders.json"
-    ledger.write_bytes(b"")
+    written = place / "orders.json"
     written.write_text(json.dumps(orders), encoding="utf-8")
+    roles = ("swap", "mount") if orders["mounts"] else ("swap",)
+    ledgers: list[Path] = []
     with ExitStack() as stack:
         # Open both ends, so that neither process blocks in open(2) until the other opens its end.
         bell, answer = (stack.enter_context(_pipe(place / name)) for name in ("bell", "answer"))
-        command = [sys.executable, "-I", swapper.__file__, str(written), str(ledger)]
-        process = subprocess.Popen(command, cwd=place, stdin=bell, stdout=answer)
-        try:
+        if orders["mounts"]:
+            stack.enter_context(_shared(place))
+        for role in roles:
+            ledgers.append(place / f"{role}-ledger")
+            ledgers[-1].write_bytes(b"")
+            words = (sys.executable, "-I", swapper.__file__, role, str(written), str(ledgers[-1]))
+            process = subprocess.Popen(words, cwd=place, stdin=bell, stdout=answer)
+            stack.callback(_end, process)
             _wait_until_ready(process, answer)
-            yield Attacker(ledger)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
+        yield Attackers(ledgers)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+
+
+@contextmanager
+def _shared(place: Path) -> Iterator[None]:
+    """Make a place a mount of its own, which other namespaces share."""
+    for words in (("--bind", str(place), str(place)), ("--make-shared", str(place))):
+        subprocess.run(("mount", *words), check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(("umount", "--lazy", str(place)), check=True)
 
 
 @contextmanager

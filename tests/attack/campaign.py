@@ -27,7 +27,12 @@ VARIANTS: tuple[tuple[str, ...], ...] = (
 """The strategies, which are race-safe at least where the kernel confines their tools, with the
 options that change their command lines."""
 
-TURNS: tuple[tuple[Play, ...], ...] = ((Play.LINK,), (Play.LIFT,), tuple(Play))
+TURNS: tuple[tuple[Play, ...], ...] = (
+    (Play.LINK,),
+    (Play.LIFT,),
+    (Play.MOUNT,),
+    tuple(Play),
+)
 """A tool that detects a move may stop before it reaches the rest."""
 LIMIT_S = 60.0
 
@@ -42,7 +47,7 @@ class Toll:
     Attributes:
         sentinels: names that had to survive, before each job.
         fewest_left: how many of them were left after the worst job.
-        swaps: exchanges that succeeded while a job's tools ran.
+        swaps: exchanges and mounts that succeeded while a job's tools ran.
         lost: sentinels that fell, by path; one that fell in two jobs counts twice.
         codes: the exit codes, and how many jobs ended with each.
     """
@@ -76,12 +81,12 @@ def campaign(
     toll = Toll(way, len(guarded), len(guarded))
     deadline = time.monotonic() + limit_s
     while not is_enough(toll) and time.monotonic() < deadline:
-        with attacking(place, tree.orders(turns[toll.jobs % len(turns)])) as attacker:
+        with attacking(place, tree.orders(turns[toll.jobs % len(turns)])) as attackers:
             code, spans = delete(tree.target)
         tree.clear()
         lost = guarded.lost()
         toll.jobs += 1
-        toll.swaps += sum(attacker.swaps_between(start, end) for start, end in spans)
+        toll.swaps += sum(attackers.swaps_between(start, end) for start, end in spans)
         toll.lost += lost
         toll.fewest_left = min(toll.fewest_left, toll.sentinels - len(lost))
         toll.codes[code] = toll.codes.get(code, 0) + 1

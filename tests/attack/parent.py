@@ -113,7 +113,7 @@ class Spool:
                 pair = target, "home/spool/roots", None
             case Exchange.TARGET_OWN:
                 pair = target, "home/spool/own", None
-        return {"filled": filled, "pairs": [pair], "on_demand": on_demand}
+        return {"filled": filled, "pairs": [pair], "mounts": [], "on_demand": on_demand}
 
 
 @dataclass(frozen=True, slots=True)

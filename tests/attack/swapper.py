@@ -1,10 +1,15 @@
-"""The attacker: a user without rights who exchanges names as fast as the kernel can.
+"""The attackers: they exchange names, or mount directories, as fast as the kernel can.
 
-Run as root in the directory that holds everything, as ``python -I swapper.py ORDERS LEDGER``.
-It becomes user 65534 first and makes what its orders say is its own. Then it exchanges the
-two names of one pair after another with renameat2(2), and makes again what was deleted, until
-SIGTERM. With ``"on_demand": true`` it exchanges the first pair once for each line it reads on
-standard input, and answers each with a line.
+Run as root in the directory that holds everything, as ``python -I swapper.py ROLE ORDERS LEDGER``.
+
+ROLE ``swap`` is a user without rights. It becomes user 65534 first and makes what its orders say
+is its own. Then it exchanges the two names of one pair after another with renameat2(2), and makes
+again what was deleted, until SIGTERM. With ``"on_demand": true`` it exchanges the first pair once
+for each line it reads on standard input, and answers each with a line.
+
+ROLE ``mount`` is root in a mount namespace of its own, whose mounts other namespaces receive. A
+job refuses a target with a mount inside, so it waits until the tools have deleted something. Then
+it bind-mounts one directory after another, and unmounts it again, until SIGTERM.
 
 ORDERS is a JSON object; all its paths are relative to the current directory, so that nothing
 above it need be open to everybody:
@@ -12,8 +17,9 @@ above it need be open to everybody:
     filled: {directory: levels}
     pairs: [[place, other, points_to]]: `place` is a directory and `other` a symbolic link to
         `points_to`, or a directory too if that is null.
+    mounts: [[source, place]]: the directory `source` is mounted onto the directory `place`.
 
-LEDGER receives a record of RECORD for every SWAPS_PER_RECORD exchanges that succeeded.
+LEDGER receives a record of RECORD for every SWAPS_PER_RECORD exchanges or mounts that succeeded.
 """
 
 import ctypes
@@ -26,6 +32,7 @@ import stat
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 UID = GID = 65534
@@ -41,6 +48,7 @@ READY = b"ready\n"
 RENAMEAT2 = {"x86_64": 316, "aarch64": 276}
 """Its system call number, by machine."""
 _RENAME_EXCHANGE = 2  # linux/fs.h
+_MS_BIND, _MNT_DETACH, _CLONE_NEWNS = 1 << 12, 2, 1 << 17  # linux/mount.h, fs.h, sched.h
 _AT_FDCWD = -100  # linux/fcntl.h
 _SCHEDULE = 1009
 """A prime, so that the order in which the pairs take turns has no rhythm of its own."""
@@ -49,20 +57,40 @@ _LEVELS_MADE_AGAIN = 7
 Pair = tuple[str, str, str | None]
 
 
-class Swapper:
-    """The pairs, and how often they were exchanged."""
+class Attacker:
+    """Repeats an attack until SIGTERM, and writes down how often it succeeded."""
 
-    def __init__(self, pairs: list[Pair], ledger: int) -> None:
-        self._pairs = pairs
+    def __init__(self, ledger: int) -> None:
         self._ledger = ledger
-        self._swaps = 0
+        self._successes = 0
         self._is_over = False
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._call = libc.syscall
-        self._number = RENAMEAT2[platform.machine()]
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def _until_sigterm(self) -> Iterator[None]:
+        signal.signal(signal.SIGTERM, self._end)
+        while not self._is_over:
+            yield
+        self._write_down()
+
+    def _succeeded(self) -> None:
+        self._successes += 1
+        if self._successes % SWAPS_PER_RECORD == 0:
+            self._write_down()
 
     def _end(self, *_: object) -> None:
         self._is_over = True
+
+    def _write_down(self) -> None:
+        os.write(self._ledger, RECORD.pack(time.time(), self._successes))
+
+
+class Swapper(Attacker):
+    """Exchanges the names of pairs."""
+
+    def __init__(self, pairs: list[Pair], ledger: int) -> None:
+        super().__init__(ledger)
+        self._pairs = pairs
+        self._number = RENAMEAT2[platform.machine()]
 
     def exchange(self, pair: Pair) -> bool:
         """Exchange the two names of a pair; False if one of them is not there."""
@@ -71,27 +99,52 @@ class Swapper:
 
     def storm(self) -> None:
         """Exchange until SIGTERM."""
-        signal.signal(signal.SIGTERM, self._end)
+        if not self._pairs:
+            signal.pause()  # another attacker works in its tree
         turns = [
             (os.fsencode(pair[0]), os.fsencode(pair[1]), pair)
             for pair in random.choices(self._pairs, k=_SCHEDULE)
         ]
-        while not self._is_over:
+        for _ in self._until_sigterm():
             for place, other, pair in turns:
                 if self._exchange(place, other):
-                    self._swaps += 1
-                    if self._swaps % SWAPS_PER_RECORD == 0:
-                        self._write_down()
+                    self._succeeded()
                 else:
                     mend(pair)
-        self._write_down()
 
     def _exchange(self, place: bytes, other: bytes) -> bool:
-        answer: int = self._call(self._number, _AT_FDCWD, place, _AT_FDCWD, other, _RENAME_EXCHANGE)
+        answer: int = self._libc.syscall(
+            self._number, _AT_FDCWD, place, _AT_FDCWD, other, _RENAME_EXCHANGE
+        )
         return answer == 0
 
-    def _write_down(self) -> None:
-        os.write(self._ledger, RECORD.pack(time.time(), self._swaps))
+
+class Mounter(Attacker):
+    """Mounts directories onto others.
+
+    Args:
+        mounts: sources and places.
+        probes: files that are all there until the tools begin.
+    """
+
+    def __init__(self, mounts: list[tuple[str, str]], probes: list[str], ledger: int) -> None:
+        super().__init__(ledger)
+        self._mounts = [(os.fsencode(source), os.fsencode(place)) for source, place in mounts]
+        self._probes = probes
+        if self._libc.unshare(_CLONE_NEWNS) != 0:
+            raise OSError(ctypes.get_errno(), "unshare")
+
+    def storm(self) -> None:
+        """Mount and unmount until SIGTERM."""
+        has_begun = False
+        for _ in self._until_sigterm():
+            has_begun = has_begun or not all(map(os.path.lexists, self._probes))
+            if not has_begun:
+                continue
+            for source, place in self._mounts:
+                if self._libc.mount(source, place, None, ctypes.c_ulong(_MS_BIND), None) == 0:
+                    self._succeeded()
+                    self._libc.umount2(place, _MNT_DETACH)
 
 
 def fill(directory: str, levels: int) -> None:
@@ -141,11 +194,18 @@ def become_nobody() -> None:
     os.umask(0o022)
 
 
-def main(orders_path: str, ledger_path: str) -> None:
+def main(role: str, orders_path: str, ledger_path: str) -> None:
     """Build, print a line when built, and attack."""
     with open(orders_path, encoding="utf-8") as file:
         orders: dict[str, Any] = json.load(file)
     ledger = os.open(ledger_path, os.O_WRONLY | os.O_APPEND)
+    if role == "mount":
+        mounts = [(source, place) for source, place in orders["mounts"]]
+        probes = [f"{place}/file-00" for place in orders["filled"]]
+        mounter = Mounter(mounts, probes, ledger)
+        os.write(1, READY)
+        mounter.storm()
+        return
     become_nobody()
     for directory, levels in orders["filled"].items():
         fill(directory, levels)

@@ -1,10 +1,11 @@
-"""A user without rights swaps names while root deletes: nothing of root's may fall."""
+"""Others swap names and mount while root deletes: nothing of root's may fall."""
 
 import platform
 from pathlib import Path
 
 import pytest
 
+from tests.attack.arena import Play
 from tests.attack.campaign import (
     BY_PATH,
     NAIVE_TURNS,
@@ -29,7 +30,7 @@ from tests.conftest import Cli
 from tests.needs import lacks, needs_root, needs_tools_of
 from tests.trees import manifest
 
-SWAPS = 1_500
+SWAPS = 1_200
 DONE, PARTIAL, CANCELLED = 0, 1, 130
 UNCONFINED = ("--confine", "off")
 JOBS_ALL_THE_TIME = 8
@@ -68,13 +69,18 @@ def test_no_race_safe_strategy_is_led_astray(
     toll = campaign(variant[0], place, job(cli, *variant), exchanged(SWAPS))
     assert toll.lost == []
     assert toll.swaps >= SWAPS
-    assert set(toll.codes) <= {DONE, PARTIAL}
+    assert set(toll.codes) <= {DONE, PARTIAL, CANCELLED}  # a mount inside ends the job
 
 
 def test_xargs_is_led_astray_without_confinement(cli: Cli, place: Path) -> None:
     unsafe = job(cli, "xargs", *UNCONFINED, "--accept-races")
     toll = campaign("xargs", place, unsafe, has_lost)
     assert toll.lost, f"{toll.jobs} jobs and {toll.swaps} exchanges did nothing"
+
+
+def test_find_is_led_into_a_mount_without_confinement(cli: Cli, place: Path) -> None:
+    toll = campaign("find", place, job(cli, "find", *UNCONFINED), has_lost, ((Play.MOUNT,),))
+    assert toll.lost, f"{toll.jobs} jobs and {toll.swaps} mounts did nothing"
 
 
 @pytest.mark.parametrize("strategy", BY_PATH)

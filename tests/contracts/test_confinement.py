@@ -15,7 +15,9 @@ from tests.needs import needs_root, needs_tool, needs_tools_of
 from tests.trees import chain, flat, manifest, many_directories
 from tui_fs.job.launcher import run_steps
 from tui_fs.linux.mounts import read_mounts
+from tui_fs.linux.permissions import Capability
 from tui_fs.linux.pins import open_path_fd, take_pin
+from tui_fs.linux.processes import state_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import Mechanism, Options, StrategyName
 from tui_fs.safety.confinement import MOST_LEVELS, ConfinedTarget, Enclosure, available
@@ -273,24 +275,26 @@ def test_what_another_namespace_mounts_inside_is_kept(cli: Cli, tmpfs: Path) -> 
     assert entries_in(foreign) == 5 and not directory.exists()
 
 
-def test_a_tool_has_few_capabilities_and_gains_none(cli: Cli, tmpfs: Path) -> None:
+def test_no_process_of_a_job_keeps_what_it_does_not_need(cli: Cli, tmpfs: Path) -> None:
+    net_admin = 12  # linux/capability.h
     target = tmpfs / "target"
     flat(target, 20_000)
     words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "1000")
     job = str(cli.run("delete", *words, target).expect(0).object()["id"])
     wait_until(lambda: entries_in(target) < 20_000, "the first removals")
     (started,) = (event for event in cli.journal(job) if event["type"] == "StepStarted")
-    supervisor = cli.supervisor_of(job)
+    supervisor, (tool, *_) = cli.supervisor_of(job), started["pids"]
+    launcher = state_of(f"/proc/{tool}").parent_pid
     status = {
         pid: dict(
             line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines()
         )
-        for pid in (*started["pids"], supervisor)
+        for pid in (tool, launcher, supervisor)
     }
     os.kill(supervisor, signal.SIGTERM)
-    (tool, *_) = started["pids"]
     assert {fields["NoNewPrivs"] for fields in status.values()} == {"1"}
-    sys_admin, net_admin = 1 << 21, 1 << 12
-    assert not int(status[tool]["CapEff"], 16) & (sys_admin | net_admin)
-    assert int(status[supervisor]["CapEff"], 16) & sys_admin
-    assert not int(status[supervisor]["CapEff"], 16) & net_admin
+    for sets in ("CapEff", "CapPrm", "CapBnd"):
+        held = {pid: int(fields[sets], 16) for pid, fields in status.items()}
+        assert not any(mask >> Capability.SYS_ADMIN & 1 for mask in held.values())
+        assert not any(mask >> net_admin & 1 for mask in held.values())
+        assert held[supervisor] >> Capability.PERFMON & 1  # to count the calls of rmdir

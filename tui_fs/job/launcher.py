@@ -34,7 +34,7 @@ from tui_fs.linux.processes import (
 )
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.strategy import IoPriority, Step
-from tui_fs.safety.confinement import Enclosure
+from tui_fs.safety.confinement import Enclosure, give_up_confining
 from tui_fs.tracing.perf import above_the_counters
 from tui_fs.tracing.source import CallSource, Counts
 
@@ -83,7 +83,8 @@ class Launcher:
         directories: for each step a descriptor of the directory in which its tools run.
         nice, io_priority: of the tools.
         takes_commands: the tools read what `send_command` writes; else their input is empty.
-        enclosures: for each step how its tools are confined, None if they are not.
+        enclosures: for each step how its tools are confined, None if they are not. If they are
+            given, the launcher gives up its privileges once no confined step is left.
     """
 
     def __init__(
@@ -108,6 +109,9 @@ class Launcher:
         set_child_subreaper()
         self._leader = 0
         self._unread = b""
+        confined = [number for number, enclosure in enumerate(enclosures) if enclosure]
+        self.last_confined = max(confined, default=0)
+        """The step after whose start no tool has to be confined any more."""
         supervisor = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
@@ -125,7 +129,8 @@ class Launcher:
                         _Place(directory, enclosure)
                         for directory, enclosure in itertools.zip_longest(directories, enclosures)
                     )
-                    _Process(theirs, steps, places, ranks, channels).run()
+                    last_confined = self.last_confined if enclosures else -1
+                    _Process(theirs, steps, places, ranks, channels, last_confined).run()
             except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
                 traceback.print_exc()
             finally:
@@ -329,13 +334,16 @@ class _Process:
         places: tuple[_Place, ...],
         ranks: tuple[int, IoPriority],
         channels: tuple[int, int, int],
+        last_confined: int,
     ) -> None:
         self._socket = connection
+        self._last_confined = last_confined
         self._steps = steps
         self._places = places
         self._ranks = ranks
         self._commands, self._out, self._err = channels
         self._gate = -1
+        self._number = 0
         self._waiting: list[int] = []
         self._pipes = _StepPipes()
         self._statuses: dict[int, int] = {}
@@ -460,6 +468,7 @@ class _Process:
         os.read(at_gate, 1)  # returns at end of file: all children have closed it at their gate
         close(at_gate)
         self._waiting = pids
+        self._number = number
         self._peak = PeakMemory(pids, own_peak_bytes)
         self._socket.send(json.dumps({"forked": pids}).encode())
 
@@ -473,6 +482,8 @@ class _Process:
         os.close(self._gate)
         self._gate = -1
         self._peak.released()
+        if self._number == self._last_confined:
+            give_up_confining()
 
     def _reap(self) -> None:
         """Reap ended tools, the group leader last: its pid reserves the number of the group."""
@@ -616,7 +627,7 @@ def run_steps(
         (directory,) * len(wrapped),
         0,
         IoPriority.NORMAL,
-        enclosures=(enclosure,) * len(wrapped),
+        enclosures=(enclosure,) * len(wrapped) if enclosure else (),
     )
     pipes = {launcher.out: bytearray(), launcher.err: bytearray()}
     ended: list[StepEnd] = []

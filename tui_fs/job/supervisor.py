@@ -54,6 +54,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Mechanism
+from tui_fs.safety.confinement import give_up_confining
 
 _Result = TypeVar("_Result")
 
@@ -201,6 +202,8 @@ class Supervisor:
         try:
             self._throttle.step_begins()
             self._launcher.release()
+            if number == self._launcher.last_confined:
+                give_up_confining()
             while len(self._ends) <= number:
                 poll_interval_s = self._throttle.look(self._sampler.removed)
                 self._wait(max(0.0, min(next_sample - time.monotonic(), poll_interval_s)))

@@ -199,6 +199,7 @@ class Capability(IntEnum):
     LEASE = 28
     PERFMON = 38
     BPF = 39
+    CHECKPOINT_RESTORE = 40
 
 
 def missing_capabilities(*wanted: Capability, status: str = STATUS) -> tuple[Capability, ...]:

@@ -41,17 +41,25 @@ _TOOL_CAPABILITIES = (
 )
 """What root needs to delete: without CAP_SYS_ADMIN a tool cannot mount anything writable again."""
 
-_JOB_CAPABILITIES = (
+_WATCH_CAPABILITIES = (
     *_TOOL_CAPABILITIES,
     Capability.KILL,
-    Capability.SETPCAP,
     Capability.SYS_PTRACE,
-    Capability.SYS_ADMIN,
     Capability.SYS_NICE,
-    Capability.PERFMON,
-    Capability.BPF,
+    Capability.CHECKPOINT_RESTORE,
 )
-"""What the supervisor needs: it also signals, counts and ranks the tools, and confines them."""
+"""What the supervisor and the launcher need while tools run: they also signal, rank and examine."""
+
+_COUNT_CAPABILITIES = Capability.PERFMON, Capability.BPF
+"""What counting the calls of a tool needs, since Linux 5.8."""
+
+_JOB_CAPABILITIES = (
+    *_WATCH_CAPABILITIES,
+    *_COUNT_CAPABILITIES,
+    Capability.SETPCAP,
+    Capability.SYS_ADMIN,
+)
+"""What they need before: they also confine the tools, and give up capabilities."""
 
 REFUSALS = (errno.EACCES, errno.EROFS, errno.EBUSY)
 """How the kernel refuses what a confined tool must not remove; EBUSY: the root of a mount."""
@@ -66,6 +74,17 @@ def give_up_privileges() -> None:
     """
     gain_no_privileges()
     keep_capabilities(_JOB_CAPABILITIES)
+
+
+def give_up_confining() -> None:
+    """Give up what only the confinement of tools needs, once no step is left that is confined.
+
+    Raises:
+        OSError: the kernel refuses it.
+    """
+    counts_as_admin = missing_capabilities(Capability.PERFMON)
+    kept = (Capability.SYS_ADMIN,) if counts_as_admin else _COUNT_CAPABILITIES
+    keep_capabilities((*_WATCH_CAPABILITIES, *kept))
 
 
 @dataclass(frozen=True, slots=True)
