@@ -261,6 +261,13 @@ async def test_enter_accepts_the_options_and_nothing_behind_them() -> None:
 
 
 @pytest.mark.slow
+async def test_the_confinement_is_chosen_among_the_options() -> None:
+    to_the_choice, choose_always = ("tab",) * 7, ("enter", "down", "enter")
+    act = then(counted(maildrop_survey()), keys("o", *to_the_choice, *choose_always, "ctrl+s"))
+    assert "confine always" in await look(preview(), act)
+
+
+@pytest.mark.slow
 async def test_confirm_a_small_directory(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import Checkbox, Input, Label, Select, Static
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_PER_S, MOST_THREADS
 from tui_fs.model.errors import Missing
-from tui_fs.model.strategy import Options
+from tui_fs.model.strategy import Confine, Options
 from tui_fs.tracing.select_source import open_source
 from widgets.ordered_input import OrderedInput
 
@@ -24,6 +24,11 @@ _SOURCES: tuple[tuple[str, str], ...] = (
     ("bpftrace: durations too, 5 to 10 % slower", TraceSource.BPF.value),
     ("strace: durations too, 5 to 7 TIMES slower", TraceSource.STRACE.value),
     ("do not count", TraceSource.OFF.value),
+)
+_CONFINE: tuple[tuple[str, str], ...] = (
+    ("automatic: where the kernel can, except in deep trees", Confine.AUTO.value),
+    ("always: refuse the job if the kernel cannot", Confine.ALWAYS.value),
+    ("off", Confine.OFF.value),
 )
 
 
@@ -94,10 +99,14 @@ class OptionsDialog(ModalScreen[Choices | None]):
             yield from _number(label, "rate", pace.rate_per_s, MOST_PER_S, minimum=0)
             label = "threads (parallel), 0: automatic"
             yield from _number(label, "threads", pace.threads, MOST_THREADS, minimum=0)
+            yield Label("confinement: the kernel keeps the tools inside the target")
+            yield Select(
+                _CONFINE, value=options.confine.value, allow_blank=False, compact=True, id="confine"
+            )
             yield Label("system call counter")
             offered = trace is not None and trace.value in dict(_SOURCES).values()
             source = trace.value if trace is not None and offered else "auto"
-            yield Select(_SOURCES, value=source, allow_blank=False, id="source")
+            yield Select(_SOURCES, value=source, allow_blank=False, compact=True, id="source")
             yield Static(Text(""), id="problem")
 
     def on_input_submitted(self) -> None:
@@ -131,6 +140,7 @@ class OptionsDialog(ModalScreen[Choices | None]):
             ),
             batch_size=self._value("batch"),
             processes=self._value("processes"),
+            confine=Confine(str(self.query_one("#confine", Select).value)),
         )
         self.dismiss(Choices(options, trace))
 

@@ -43,7 +43,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.space import LOWER_LAYER_WORDS
-from tui_fs.model.strategy import Options, Pace, StrategyName, confined_words
+from tui_fs.model.strategy import Confine, Options, Pace, StrategyName, confined_words
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
@@ -191,6 +191,8 @@ def about_options(choices: Choices, strategy: StrategyName) -> Text:
         words.append(f"nice {pace.nice}")
     if pace.rate_per_s:
         words.append(f"at most {count(pace.rate_per_s)} /s")
+    if options.confine is not Confine.AUTO:
+        words.append(f"confine {options.confine}")
     text = Text("options  ", style="dim")
     text.append(" · ".join(words), "not dim")
     match choices.trace:
