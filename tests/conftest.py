@@ -64,6 +64,9 @@ Json = dict[str, Any]
 Argument = str | bytes | Path
 
 DEADLINE_S = 60.0
+_SEEN_BY_PYTHON = ("PYTHON", "LD_", "LC_", "LANG")
+"""Beginnings of the names of variables that the interpreter or the loader read at its start."""
+
 _POLL_S = 0.01
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
@@ -188,13 +191,15 @@ class Cli:
     ) -> Finished:
         """Run it to its end, with no terminal."""
         command = [*self.command, *map(os.fsdecode, arguments)]
-        if self._preloaded and self._preloaded.is_ours and not environment:
-            finished = self._preloaded.run(command, cwd, DEADLINE_S)
+        given = environment or {}
+        starts_alike = not any(name.startswith(_SEEN_BY_PYTHON) for name in given)
+        if self._preloaded and self._preloaded.is_ours and starts_alike:
+            finished = self._preloaded.run(command, cwd, DEADLINE_S, given)
         else:
             finished = subprocess.run(
                 command,
                 cwd=cwd,
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, **given},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=DEADLINE_S,

@@ -19,11 +19,12 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, NoReturn
 
 _REQUEST_BYTES = 1 << 20
@@ -63,16 +64,27 @@ class Preloaded:
         self._process.wait()
 
     def run(
-        self, command: list[str], cwd: Path | None, timeout_s: float
+        self,
+        command: list[str],
+        cwd: Path | None,
+        timeout_s: float,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> "subprocess.CompletedProcess[bytes]":
-        """Run a command in this process's environment, as `subprocess.run` does.
+        """Run a command as `subprocess.run` does.
+
+        Args:
+            environment: what differs from this process's environment.
 
         Raises:
             subprocess.TimeoutExpired: it took too long, and was killed.
         """
         mask = os.umask(0)
         os.umask(mask)
-        request = {"arguments": command[1:], "environment": dict(os.environ), "umask": mask}
+        request = {
+            "arguments": command[1:],
+            "environment": {**os.environ, **environment},
+            "umask": mask,
+        }
         deadline = time.monotonic() + timeout_s
         place = os.open(cwd or ".", os.O_PATH)
         (out, its_out), (err, its_err) = os.pipe(), os.pipe()

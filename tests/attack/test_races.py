@@ -1,7 +1,10 @@
 """Others swap names and mount while root deletes: nothing of root's may fall."""
 
+import itertools
 import platform
+from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -35,6 +38,24 @@ DONE, PARTIAL, CANCELLED = 0, 1, 130
 UNCONFINED = ("--confine", "off")
 JOBS_ALL_THE_TIME = 8
 """When a link in the path was followed, nearly half of such jobs deleted the wrong directory."""
+
+
+Attack = tuple[tuple[str, ...], Exchange]
+
+
+def _attacks(exchanges: Iterable[Exchange]) -> list[Attack]:
+    """Return each strategy with each exchange, and with options one; `run` tries all of them."""
+    exchanges = tuple(exchanges)
+    plain = [words for words in VARIANTS if len(words) == 1]
+    with_options = [words for words in VARIANTS if len(words) > 1]
+    return [
+        *itertools.product(plain, exchanges),
+        *zip(with_options, itertools.cycle(exchanges), strict=False),
+    ]
+
+
+def _name(part: object) -> str:
+    return part.value if isinstance(part, Exchange) else " ".join(cast(tuple[str, ...], part))
 
 
 @pytest.fixture(params=VARIANTS, ids="".join)
@@ -117,12 +138,13 @@ def test_rm_by_path_is_led_astray_at_the_last_moment(
     assert verdict.lost
 
 
-@pytest.mark.parametrize("exchange", Exchange)
+@pytest.mark.parametrize(("words", "exchange"), _attacks(Exchange), ids=_name)
 def test_no_other_directory_is_taken_for_the_target(
-    cli: Cli, place: Path, variant: tuple[str, ...], exchange: Exchange
+    cli: Cli, place: Path, words: tuple[str, ...], exchange: Exchange
 ) -> None:
+    needs_tools_of(words[0])
     # When the attacker puts something else in the place of the target, or of its parent
-    verdict = attack_at_the_last_moment(cli, place, exchange, *variant)
+    verdict = attack_at_the_last_moment(cli, place, exchange, *words)
     assert verdict.was_rung
     assert verdict.lost == ()
     # (a job that lasts long enough sees the exchange and ends itself)
@@ -137,11 +159,12 @@ def test_rm_by_path_is_led_astray_through_an_acl(cli: Cli, place: Path, exchange
     assert verdict.lost
 
 
-@pytest.mark.parametrize("exchange", ACL_EXCHANGES)
+@pytest.mark.parametrize(("words", "exchange"), _attacks(ACL_EXCHANGES), ids=_name)
 def test_no_strategy_is_led_astray_through_an_acl(
-    cli: Cli, place: Path, variant: tuple[str, ...], exchange: Exchange
+    cli: Cli, place: Path, words: tuple[str, ...], exchange: Exchange
 ) -> None:
-    verdict = attack_at_the_last_moment(cli, place, exchange, *variant, by_acl=True)
+    needs_tools_of(words[0])
+    verdict = attack_at_the_last_moment(cli, place, exchange, *words, by_acl=True)
     # Nothing else falls
     assert verdict.was_rung
     assert verdict.lost == ()

@@ -42,6 +42,8 @@ def test_it_has_the_environment_and_the_mask_of_its_client(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "later"))
     (tmp_path / "t").mkdir()
     command = ["tui-fs", "delete", str(tmp_path / "t"), "--strategy", "rm", "--yes"]
+    read_only = preloaded.run(command, None, 60.0, {"TUI_FS_READ_ONLY": "1"})
+    assert read_only.returncode == 3
     assert preloaded.run(command, None, 60.0).returncode == 0
     assert os.listdir(tmp_path / "later" / "tui-fs" / "jobs")
 
