@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
-use crate::delete::{self, FileSystem, Scaling};
+use crate::concurrency::{self, Scaling};
+use crate::delete;
+use crate::file_systems::{FileSystem, KNOWN};
 use crate::survey;
 
 /// Prints one JSON object. `--json` is the only format.
@@ -17,7 +19,8 @@ pub fn main(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     }
     let limits: Vec<String> = [
         ("max_threads", delete::MAX_THREADS as u64),
-        ("auto_threads", delete::MAX_AUTO_THREADS as u64),
+        ("auto_threads", concurrency::MAX_COMPUTING as u64),
+        ("waiting_threads", concurrency::MAX_WAITING as u64),
         ("survey_threads", survey::MAX_THREADS as u64),
         ("open_directories", delete::MAX_OPEN_DIRS),
         ("evict_descriptors", delete::MAX_EVICT_FDS as u64),
@@ -29,7 +32,7 @@ pub fn main(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     .iter()
     .map(|(name, limit)| format!("\"{name}\":{limit}"))
     .collect();
-    let file_systems: Vec<String> = delete::KNOWN.iter().map(file_system_json).collect();
+    let file_systems: Vec<String> = KNOWN.iter().map(file_system_json).collect();
     println!(
         "{{\"version\":\"{}\",\"record_format\":{},\"max_depth\":null,\"limits\":{{{}}},\
          \"file_systems\":[{}]}}",

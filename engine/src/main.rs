@@ -1,7 +1,9 @@
 //! `tui-fs-engine`: counts and deletes directory trees in parallel.
 
 mod capabilities;
+mod concurrency;
 mod delete;
+mod file_systems;
 mod filters;
 mod identity;
 mod quoting;
@@ -9,6 +11,7 @@ mod survey;
 mod sys;
 mod syscalls;
 mod work_queue;
+mod worker_pool;
 
 use std::process::ExitCode;
 

@@ -4,8 +4,12 @@
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
 
 use rustix::io::{Errno, Result};
+use rustix::process::{setrlimit, Resource, Rlimit};
+
+use crate::concurrency::Usage;
 
 /// Returns whether a name matches a shell pattern as in `find -name`: fnmatch(3) without flags, in
 /// the C locale, because the program never calls setlocale.
@@ -83,15 +87,39 @@ pub fn descriptor_limits() -> (u64, u64) {
     }
 }
 
-/// Returns voluntary context switches, and blocks of 512 bytes read, of all threads.
-pub fn sched_counts() -> (u64, u64) {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+/// Raises the soft limit of descriptors to a useful number; returns the limit.
+pub fn raise_descriptor_limit(useful: u64) -> u64 {
+    let (current, maximum) = descriptor_limits();
+    let raised = maximum.min(useful);
+    if raised <= current {
+        return current;
+    }
+    let limits = Rlimit {
+        current: Some(raised),
+        maximum: (maximum != u64::MAX).then_some(maximum),
+    };
+    match setrlimit(Resource::Nofile, limits) {
+        Ok(()) => raised,
+        Err(_) => current,
+    }
+}
+
+/// Returns what all threads have used.
+pub fn usage() -> Usage {
     // SAFETY: the kernel fills the whole structure, and does not fail for RUSAGE_SELF.
     let usage = unsafe {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
     };
-    (usage.ru_nvcsw as u64, usage.ru_inblock as u64)
+    let duration = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+    };
+    Usage {
+        voluntary_switches: usage.ru_nvcsw as u64,
+        blocks_read: usage.ru_inblock as u64,
+        cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+    }
 }
 
 /// Ignores the signal of a broken lease, which would kill the process.

@@ -24,19 +24,35 @@ pub struct WorkQueue<T> {
 }
 
 impl<T> WorkQueue<T> {
-    pub fn new(workers: usize) -> Self {
+    /// Returns a queue without workers.
+    pub fn new() -> Self {
         Self {
-            workers: AtomicUsize::new(workers),
-            max_busy: AtomicUsize::new(workers),
+            workers: AtomicUsize::new(0),
+            max_busy: AtomicUsize::new(usize::MAX),
             state: Mutex::new(State {
                 tasks: VecDeque::new(),
-                idle: workers, // until their threads have started
+                idle: 0,
                 is_closed: false,
             }),
             task_pushed: Condvar::new(),
-            idle_workers: AtomicUsize::new(workers),
+            idle_workers: AtomicUsize::new(0),
             queued: AtomicUsize::new(0),
         }
+    }
+
+    #[cfg(test)]
+    pub fn with_workers(workers: usize) -> Self {
+        let queue = Self::new();
+        (0..workers).for_each(|_| queue.add_worker());
+        queue
+    }
+
+    /// Adds a worker, which is idle until its thread has started.
+    pub fn add_worker(&self) {
+        let mut state = self.state.lock().expect("no worker panics");
+        self.workers.fetch_add(1, Relaxed);
+        state.idle += 1;
+        self.idle_workers.store(state.idle, Relaxed);
     }
 
     pub fn workers(&self) -> usize {
@@ -145,7 +161,7 @@ mod tests {
 
     #[test]
     fn queue_closes_when_all_started_workers_are_idle() {
-        let queue = WorkQueue::<()>::new(2);
+        let queue = WorkQueue::<()>::with_workers(2);
         queue.remove_worker();
         assert_eq!((queue.workers(), queue.busy_workers()), (1, 0));
         assert!(queue.pop().is_none());
@@ -153,7 +169,7 @@ mod tests {
 
     #[test]
     fn waiting_worker_gets_a_task_or_the_end() {
-        let queue = WorkQueue::new(2);
+        let queue = WorkQueue::with_workers(2);
         queue.push(1);
         assert_eq!(queue.pop(), Some(1));
         std::thread::scope(|threads| {
@@ -170,7 +186,7 @@ mod tests {
 
     #[test]
     fn idle_worker_over_limit_gets_no_task() {
-        let queue = WorkQueue::<()>::new(2);
+        let queue = WorkQueue::<()>::with_workers(2);
         assert!(queue.has_idle_worker());
         queue.set_max_busy(0);
         assert!(!queue.has_idle_worker());

@@ -119,7 +119,7 @@ mod tests {
     use std::thread::{scope, yield_now};
 
     use super::*;
-    use crate::delete::concurrency::Scaling;
+    use crate::concurrency::{Concurrency, Scaling};
     use crate::delete::output::Failures;
     use crate::delete::remover::Tally;
     use crate::delete::worker::{Task, Worker};
@@ -143,7 +143,8 @@ mod tests {
             targets: vec![target.clone().into()],
             ..Arguments::default()
         };
-        let context = Context::new(&arguments, 2, Scaling::Unknown, Failures::default());
+        let concurrency = Concurrency::new(2, 2, None, Scaling::Faster);
+        let context = Context::new(&arguments, concurrency, Failures::default());
         let (open_calls, tally) = (Syscalls::new(false), Tally::new(Syscalls::new(false)));
         let Ok(Task::Tree(directory, descriptor)) = targets::open(&arguments, 0, &open_calls)
         else {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 
-use super::file_systems::FileSystem;
 use super::names::NameStack;
 use super::shared_dir::{DirLocation, SharedDir};
+use crate::file_systems::FileSystem;
 use crate::identity::{DevIno, DirIdentity};
 use crate::syscalls::Syscalls;
 

@@ -5,11 +5,9 @@
 //! part of a directory removes it.
 
 mod arguments;
-mod concurrency;
 mod control;
 mod deferred_evict;
 mod dir_stack;
-mod file_systems;
 mod names;
 mod output;
 mod remover;
@@ -21,17 +19,12 @@ mod worker;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use rustix::process::{setrlimit, Resource, Rlimit};
-
 pub use arguments::Arguments;
-pub use concurrency::Scaling;
-use concurrency::{Concurrency, Observation, SchedCounts};
 pub use deferred_evict::MAX_EVICT_FDS;
-pub use file_systems::{FileSystem, KNOWN};
 use output::{emit, format_counts, total_removed, warn, Failures};
 use remover::Tally;
 use targets::TargetError;
@@ -39,17 +32,16 @@ use throttle::Throttle;
 use worker::{Task, Worker};
 pub use worker::{BUFFER_BYTES, MAX_NAME_BYTES, SHARED_NAMES};
 
+use crate::concurrency::{common_scaling, Concurrency, Observation, Scaling, Usage};
 use crate::filters::Filters;
 use crate::quoting::{quoted, reason};
-use crate::sys::{descriptor_limits, grow_descriptor_table, ignore_broken_leases};
+use crate::sys::{grow_descriptor_table, ignore_broken_leases, raise_descriptor_limit};
 use crate::syscalls::Syscalls;
 use crate::work_queue::WorkQueue;
+use crate::worker_pool::WorkerPool;
 
 /// Threads at most.
 pub const MAX_THREADS: usize = 256;
-
-/// Threads at most if no number is requested. The gain of more was not measured.
-pub const MAX_AUTO_THREADS: usize = 8;
 
 /// The shell's status of a command that SIGINT has killed.
 const EXIT_CANCELLED: u8 = 130;
@@ -87,11 +79,12 @@ struct Context {
 }
 
 impl Context {
-    fn new(arguments: &Arguments, workers: usize, scaling: Scaling, failures: Failures) -> Self {
+    fn new(arguments: &Arguments, concurrency: Concurrency, failures: Failures) -> Self {
+        let (workers, rate_per_s) = (concurrency.workers(), arguments.rate_per_s);
         Self {
-            queue: WorkQueue::new(workers),
-            throttle: Throttle::new(workers, arguments.rate_per_s, arguments.is_gentle),
-            concurrency: Mutex::new(Concurrency::new(workers, arguments.threads, scaling)),
+            queue: WorkQueue::new(),
+            throttle: Throttle::new(workers, rate_per_s, arguments.is_gentle),
+            concurrency: Mutex::new(concurrency),
             filters: arguments.filters.clone(),
             failures,
             name_bytes: Arc::default(),
@@ -133,24 +126,24 @@ pub fn run(arguments: Arguments) -> ExitCode {
         return ExitCode::from(EXIT_REFUSED);
     }
     ignore_broken_leases();
-    let descriptors = raise_descriptor_limit(arguments.targets.len() as u64);
+    let descriptors = raise_limit(arguments.targets.len() as u64);
     grow_descriptor_table(descriptors);
-    let workers = arguments.threads.unwrap_or_else(default_workers);
-    let workers = workers.min(max_workers(descriptors));
-    let tallies: Vec<Tally> = (0..workers)
-        .map(|_| Tally::new(Syscalls::new(arguments.without_openat2)))
-        .collect();
     let failures = Failures::default();
-    let tasks = match open_targets(&arguments, &tallies[0].calls, &failures) {
+    let first = Tally::new(Syscalls::new(arguments.without_openat2));
+    let tasks = match open_targets(&arguments, &first.calls, &failures) {
         Ok(tasks) => tasks,
         Err(code) => return code,
     };
-    let context = Arc::new(Context::new(
-        &arguments,
-        workers,
-        common_scaling(&tasks),
-        failures,
-    ));
+    let concurrency = Concurrency::new(
+        available_parallelism().map_or(1, usize::from),
+        max_workers(descriptors),
+        arguments.threads,
+        common_scaling(tasks.iter().map(scaling_of)),
+    );
+    let workers = concurrency.workers();
+    let others = (1..workers).map(|_| Tally::new(Syscalls::new(arguments.without_openat2)));
+    let tallies: Vec<Tally> = std::iter::once(first).chain(others).collect();
+    let context = Arc::new(Context::new(&arguments, concurrency, failures));
     context.update_concurrency(|_| ());
     for task in tasks {
         context.queue.push(task);
@@ -171,19 +164,11 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// Returns the effect of several workers on the file systems of all targets.
-fn common_scaling(tasks: &[Task]) -> Scaling {
-    all_equal(tasks.iter().map(|task| match task {
+/// Returns the effect of several workers on the file system of a target.
+fn scaling_of(task: &Task) -> Scaling {
+    match task {
         Task::Tree(target, _) => target.target().file_system.scaling_across_dirs,
         _ => Scaling::Unknown, // a target is one `Tree` task
-    }))
-}
-
-fn all_equal(mut scalings: impl Iterator<Item = Scaling>) -> Scaling {
-    let first = scalings.next().unwrap_or(Scaling::Unknown);
-    match scalings.all(|scaling| scaling == first) {
-        true => first,
-        false => Scaling::Unknown,
     }
 }
 
@@ -228,28 +213,10 @@ fn run_workers(
     max_open: usize,
     report_interval: Duration,
 ) {
+    let work = |number: usize| Worker::new(context, &tallies[number], max_open).work();
     std::thread::scope(|threads| {
-        let (worker_sender, workers_ended) = channel::<()>();
-        for (number, tally) in tallies.iter().enumerate() {
-            let (context, worker_sender) = (&**context, worker_sender.clone());
-            let work = move || {
-                Worker::new(context, tally, max_open).work();
-                drop(worker_sender);
-            };
-            let started = std::thread::Builder::new()
-                .stack_size(STACK_BYTES)
-                .spawn_scoped(threads, work);
-            if let Err(error) = started {
-                context.queue.remove_worker();
-                context.update_concurrency(Concurrency::remove_worker);
-                if number == 0 {
-                    context.abort(&format!(
-                        "cannot start a thread: {error}; the strategies rm, find and rmtree need none"
-                    ));
-                }
-            }
-        }
-        drop(worker_sender);
+        let mut pool = WorkerPool::new(threads, STACK_BYTES, &context.queue, &work);
+        grow(context, &mut pool);
         let listener = Arc::clone(context);
         // The thread is not joined: it reads standard input until the process exits.
         if let Err(error) = std::thread::Builder::new().spawn(move || control::serve(&listener)) {
@@ -258,17 +225,18 @@ fn run_workers(
         let (mut reported_at, mut poll_interval) = (Instant::now(), Duration::ZERO);
         loop {
             let timeout = poll_interval.min(report_interval.saturating_sub(reported_at.elapsed()));
-            let is_over =
-                workers_ended.recv_timeout(timeout) == Err(RecvTimeoutError::Disconnected);
+            let is_over = pool.wait(timeout);
             let (threads, next_poll) = context.update_concurrency(|concurrency| {
                 concurrency.poll(Observation {
                     now: Instant::now(),
-                    removed: total_removed(tallies),
-                    sched_counts: SchedCounts::read(),
+                    done: total_removed(tallies),
+                    busy: context.queue.busy_workers().min(concurrency.max_active()),
+                    usage: Usage::read(),
                     is_limited: context.throttle.is_limiting(),
                 });
             });
             poll_interval = next_poll;
+            grow(context, &mut pool);
             if !is_over && reported_at.elapsed() < report_interval {
                 continue;
             }
@@ -286,30 +254,32 @@ fn run_workers(
     drop(context.answer_lock.lock());
 }
 
+/// Starts the workers that the concurrency allows now.
+fn grow<'env, Work>(context: &'env Context, pool: &mut WorkerPool<'_, 'env, Task, Work>)
+where
+    Work: Fn(usize) + Sync,
+{
+    let (allowed, _) = context.update_concurrency(|_| ());
+    let Err(error) = pool.grow(allowed) else {
+        return;
+    };
+    context.update_concurrency(|concurrency| concurrency.set_workers(pool.started()));
+    if pool.started() == 0 {
+        context.abort(&format!(
+            "cannot start a thread: {error}; the strategies rm, find and rmtree need none"
+        ));
+    }
+}
+
 /// Returns the number of workers that these descriptors suffice for. A worker needs some for its
 /// stack, some for the work that it shares, and one for its task.
 fn max_workers(descriptors: u64) -> usize {
     (descriptors / MIN_FDS_PER_WORKER).clamp(1, MAX_THREADS as u64) as usize
 }
 
-fn default_workers() -> usize {
-    std::thread::available_parallelism().map_or(1, |number| number.get().min(MAX_AUTO_THREADS))
-}
-
 /// Raises the soft limit of descriptors; returns the number for directory stacks and shared work.
-fn raise_descriptor_limit(targets: u64) -> u64 {
-    let (mut current, maximum) = descriptor_limits();
-    let max_useful = 2 * MAX_OPEN_DIRS + 2 * targets;
-    let raised = maximum.min(max_useful);
-    if current < raised {
-        let limits = Rlimit {
-            current: Some(raised),
-            maximum: (maximum != u64::MAX).then_some(maximum),
-        };
-        if setrlimit(Resource::Nofile, limits).is_ok() {
-            current = raised;
-        }
-    }
+fn raise_limit(targets: u64) -> u64 {
+    let current = raise_descriptor_limit(2 * MAX_OPEN_DIRS + 2 * targets);
     current.saturating_sub(2 * targets).min(2 * MAX_OPEN_DIRS)
 }
 
@@ -322,19 +292,5 @@ mod tests {
         assert_eq!(max_workers(0), 1);
         assert_eq!(max_workers(240), 30);
         assert_eq!(max_workers(u64::MAX), 256);
-    }
-
-    #[test]
-    fn scaling_is_unknown_if_targets_differ() {
-        use Scaling::{Faster, Slower, Unknown};
-        for (scalings, common) in [
-            (vec![], Unknown),
-            (vec![Slower], Slower),
-            (vec![Faster, Faster], Faster),
-            (vec![Faster, Slower], Unknown),
-            (vec![Unknown, Faster], Unknown),
-        ] {
-            assert_eq!(all_equal(scalings.into_iter()), common);
-        }
     }
 }

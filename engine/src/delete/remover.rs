@@ -9,9 +9,9 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use rustix::fs::{FileType, Stat, CWD};
 use rustix::io::{Errno, Result};
 
-use super::file_systems::FileSystem;
 use super::names::{NameBatch, NameRef};
 use super::throttle::{Admission, Slot, Throttle};
+use crate::file_systems::FileSystem;
 use crate::filters::Filters;
 use crate::syscalls::Syscalls;
 

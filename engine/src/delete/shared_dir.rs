@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::fd::OwnedFd;
 
-use super::file_systems::FileSystem;
+use crate::file_systems::FileSystem;
 use crate::identity::DirIdentity;
 
 /// A directory that the command line names.

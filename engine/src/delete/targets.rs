@@ -9,9 +9,9 @@ use rustix::fs::{OFlags, CWD};
 use rustix::io::{Errno, Result};
 
 use super::arguments::Arguments;
-use super::file_systems::FileSystem;
 use super::shared_dir::{DirLocation, SharedDir, Target};
 use super::worker::Task;
+use crate::file_systems::FileSystem;
 use crate::syscalls::Syscalls;
 
 /// The reason why a target is not deleted.

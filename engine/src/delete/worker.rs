@@ -17,6 +17,7 @@ use super::names::NameBatch;
 use super::remover::{Cancelled, Failure, Remover, Tally};
 use super::shared_dir::{DirLocation, SharedDir};
 use super::Context;
+use crate::concurrency::Scaling;
 use crate::identity::DevIno;
 use crate::syscalls::Syscalls;
 
@@ -34,8 +35,9 @@ const MIN_BATCH_BYTES: usize = 512 << 10;
 const HIGH_MEMORY_BYTES: usize = 48 << 20;
 const SMALL_READ_BYTES: usize = 8 << 10;
 
-/// Removals between two checks for idle workers.
+/// Removals between two checks for idle workers, and where each may take milliseconds.
 const REMOVALS_PER_CHECK: usize = 64;
+const WAITING_REMOVALS_PER_CHECK: usize = 4;
 
 /// Names of one directory that one task contains.
 pub const SHARED_NAMES: usize = 512;
@@ -271,8 +273,12 @@ impl<'run> Worker<'run> {
         let (mut begin, mut end) = (0, batch.files.len());
         let mut evict_helper = EvictHelper::none();
         let cwd = self.remover.enter_dir(stack.descriptor());
+        let per_check = match stack.file_system.scaling_across_dirs {
+            Scaling::Unknown => WAITING_REMOVALS_PER_CHECK,
+            Scaling::Faster | Scaling::Slower => REMOVALS_PER_CHECK,
+        };
         while begin < end {
-            let part = begin..(begin + REMOVALS_PER_CHECK).min(end);
+            let part = begin..(begin + per_check).min(end);
             let next = part.end;
             let remover = &mut self.remover;
             let (dirfd, progress) = (stack.descriptor(), evict_helper.progress());

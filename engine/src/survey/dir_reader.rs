@@ -138,11 +138,24 @@ impl DirentBatch {
         self.dirents.sort_unstable_by_key(|dirent| dirent.inode);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&CStr, FileType)> {
-        self.dirents.iter().map(|dirent| {
-            let rest = &self.names[dirent.start as usize..];
-            let name = CStr::from_bytes_until_nul(rest).expect("each name ends in a NUL");
-            (name, dirent.kind)
-        })
+    pub fn get(&self, index: usize) -> (&CStr, FileType) {
+        let dirent = self.dirents[index];
+        let rest = &self.names[dirent.start as usize..];
+        let name = CStr::from_bytes_until_nul(rest).expect("each name ends in a NUL");
+        (name, dirent.kind)
+    }
+
+    /// Splits off the names from an index on.
+    pub fn split_off(&mut self, index: usize) -> Self {
+        let mut rest = Self::default();
+        for index in index..self.dirents.len() {
+            let start = rest.names.len() as u32;
+            rest.names
+                .extend_from_slice(self.get(index).0.to_bytes_with_nul());
+            let dirent = self.dirents[index];
+            rest.dirents.push(Dirent { start, ..dirent });
+        }
+        self.dirents.truncate(index);
+        rest
     }
 }

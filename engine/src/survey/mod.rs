@@ -21,10 +21,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -38,14 +38,17 @@ use self::emitter::Output;
 use self::records::end_message;
 pub use self::records::FORMAT as RECORD_FORMAT;
 use self::walker::{Job, Walker};
+use crate::concurrency::{
+    common_scaling, Concurrency, Observation, Scaling, Usage, MAX_COMPUTING, MAX_WAITING,
+};
+use crate::file_systems::FileSystem;
 use crate::filters::Filters;
 use crate::identity::DevIno;
 use crate::quoting::reason;
-use crate::sys::descriptor_limits;
+use crate::sys::{descriptor_limits, raise_descriptor_limit};
+use crate::syscalls::Syscalls;
 use crate::work_queue::WorkQueue;
-
-/// Threads at most if no number is requested. More were not faster.
-const MAX_AUTO_THREADS: usize = 8;
+use crate::worker_pool::WorkerPool;
 
 /// Small, because nothing is recursive.
 const STACK_BYTES: usize = 256 << 10;
@@ -57,6 +60,12 @@ const RESERVED_FDS: usize = 16;
 /// those of the jobs that it has shared.
 const WORK_FDS_PER_WALKER: usize = 6;
 
+/// `Limits::names_per_check` where walkers may wait for a server.
+const NAMES_PER_CHECK: usize = 8;
+
+/// Open directories for each of many walkers that wait for a server.
+const MIN_OPEN: usize = 16;
+
 /// Sizes and intervals of a walker.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -66,6 +75,9 @@ pub struct Limits {
     /// milliseconds of work) and processed in the order of inodes. Fewer names have inodes that are close
     /// to each other in any order.
     pub min_shared_names: usize,
+    /// Names between two checks for idle walkers, which get half of the rest. Only where walkers may
+    /// wait for a server at each name.
+    pub names_per_check: Option<usize>,
     /// Pending names of one directory. With more, the rest is read later.
     pub max_pending_bytes: usize,
     /// Open directories on the stack of a walker.
@@ -79,6 +91,7 @@ impl Default for Limits {
         Self {
             buffer_bytes: 256 << 10,
             min_shared_names: 2_000,
+            names_per_check: None,
             max_pending_bytes: 1 << 20,
             max_open: 64,
             max_records: 4_000,
@@ -92,6 +105,7 @@ pub struct Root {
     pub path: Vec<u8>,
     pub descriptor: Arc<OwnedFd>,
     pub device: u64,
+    pub scaling: Scaling,
 }
 
 pub struct Context {
@@ -103,6 +117,8 @@ pub struct Context {
     pub user: User,
     pub limits: Limits,
     pub queue: WorkQueue<Job>,
+    /// Entries that were examined, for the concurrency.
+    pub examined: AtomicU64,
     pub output: Output,
     /// Number of the next directory.
     pub next_number: AtomicU64,
@@ -146,17 +162,29 @@ fn standard_output() -> Result<Output, String> {
 
 fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> {
     let roots = open_roots(&args)?;
+    let scaling = common_scaling(roots.iter().map(|root| root.scaling));
+    if scaling == Scaling::Unknown {
+        raise_descriptor_limit((MAX_WAITING * (WORK_FDS_PER_WALKER + MIN_OPEN)) as u64);
+    }
     let available = available_fds(roots.len());
-    let requested = args.threads.unwrap_or_else(|| {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        processors.min(MAX_AUTO_THREADS)
-    });
-    let walkers = requested.min(available / (WORK_FDS_PER_WALKER + 2)).max(1);
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let processors = processors.min(MAX_COMPUTING);
+    let concurrency = Concurrency::new(
+        processors,
+        available / (WORK_FDS_PER_WALKER + 2),
+        args.threads
+            .or((scaling != Scaling::Unknown).then_some(processors)),
+        scaling,
+    );
+    let walkers = concurrency.workers();
     limits.max_open = (available / walkers)
         .saturating_sub(WORK_FDS_PER_WALKER)
         .clamp(1, limits.max_open);
+    if scaling == Scaling::Unknown {
+        limits.names_per_check.get_or_insert(NAMES_PER_CHECK);
+    }
     let context = Context {
-        queue: WorkQueue::new(walkers),
+        queue: WorkQueue::new(),
         roots,
         names_only: args.names_only,
         filters: args.filters.are_active().then_some(args.filters),
@@ -165,27 +193,46 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
             private_groups: args.private_groups,
         },
         limits,
+        examined: AtomicU64::new(0),
         output,
         next_number: AtomicU64::new(0),
     };
     for root in 0..context.roots.len() {
         context.queue.push(Job::Root(root));
     }
-    walk(&context, walkers);
+    walk(&context, concurrency);
     context.output.send(&end_message());
     Ok(())
 }
 
-fn walk(context: &Context, walkers: usize) {
+fn walk(context: &Context, mut concurrency: Concurrency) {
+    let work = |_| Walker::new(context).run();
     thread::scope(|scope| {
-        for _ in 1..walkers {
-            let walker = thread::Builder::new().stack_size(STACK_BYTES);
-            let started = walker.spawn_scoped(scope, || Walker::new(context).run());
-            if started.is_err() {
-                context.queue.remove_worker(); // the user's limit of threads is reached
-            }
+        let mut pool = WorkerPool::new(scope, STACK_BYTES, &context.queue, &work);
+        let is_fixed = concurrency.poll_interval() == Duration::MAX;
+        let threads = concurrency.max_active() - usize::from(is_fixed);
+        // If the user's limit of threads is reached, there are fewer.
+        let is_alone = pool.grow(threads).is_err() && pool.started() == 0;
+        if is_fixed || is_alone {
+            context.queue.add_worker();
+            return Walker::new(context).run();
         }
-        Walker::new(context).run();
+        loop {
+            context.queue.set_max_busy(concurrency.max_active());
+            if pool.grow(concurrency.max_active()).is_err() {
+                concurrency.set_workers(pool.started());
+            }
+            if pool.wait(concurrency.poll_interval()) {
+                return;
+            }
+            concurrency.poll(Observation {
+                now: Instant::now(),
+                done: context.examined.load(Relaxed),
+                busy: context.queue.busy_workers(),
+                usage: Usage::read(),
+                is_limited: false,
+            });
+        }
     });
 }
 
@@ -209,8 +256,10 @@ fn open_root(path: &Path, pin: Option<&DevIno>) -> Result<Root, String> {
     if pin.is_some_and(|pin| *pin != identity) {
         return Err(format!("another directory is now at {shown}."));
     }
+    let file_system = FileSystem::of(descriptor.as_fd(), &Syscalls::new(false));
     Ok(Root {
         path: path.as_os_str().as_bytes().to_vec(),
+        scaling: file_system.map_or(Scaling::Unknown, |known| known.scaling_across_dirs),
         descriptor: Arc::new(descriptor),
         device: identity.device,
     })

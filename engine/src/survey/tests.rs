@@ -98,6 +98,7 @@ fn small_limits(max_open: usize, max_pending_bytes: usize) -> Limits {
     Limits {
         buffer_bytes: 600,
         min_shared_names: 1,
+        names_per_check: Some(1),
         max_pending_bytes,
         max_open,
         max_records: 1,

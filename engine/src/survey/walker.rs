@@ -6,6 +6,7 @@
 
 use std::ffi::CStr;
 use std::mem;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 use rustix::fd::{AsFd, BorrowedFd};
@@ -146,6 +147,9 @@ impl<'a> Walker<'a> {
     }
 
     fn enter(&mut self, parent: OpenDir, name: &CStr) {
+        if self.context.limits.names_per_check.is_some() {
+            self.context.examined.fetch_add(1, Relaxed);
+        }
         let opened = self.calls.open_directory(parent.descriptor.as_fd(), name);
         let opened = opened.and_then(|descriptor| {
             let status = self.calls.statx_fd(descriptor.as_fd(), DIR_MASK)?;
@@ -257,8 +261,17 @@ impl<'a> Walker<'a> {
         if !context.names_only && dirents.len() >= context.limits.min_shared_names {
             dirents.sort();
         }
-        for (number, (name, kind)) in dirents.iter().enumerate() {
-            let is_clock_read = number % NAMES_PER_CLOCK_READ == NAMES_PER_CLOCK_READ - 1;
+        let mut number = 0;
+        while number < dirents.len() {
+            if let Some(per_check) = context.limits.names_per_check {
+                context.examined.fetch_add(1, Relaxed);
+                if number % per_check == 0 && dirents.len() - number >= 2 * per_check {
+                    self.share_names(dir, progress, dirents, number);
+                }
+            }
+            let (name, kind) = dirents.get(number);
+            number += 1;
+            let is_clock_read = number % NAMES_PER_CLOCK_READ == 0;
             if (is_clock_read && self.emitter.is_due())
                 || progress.tally.is_full()
                 || self.emitter.batch.is_full()
@@ -272,6 +285,29 @@ impl<'a> Walker<'a> {
                 self.add_entry(dir, progress, name);
             }
         }
+    }
+
+    /// Shares half of the names that are not examined yet.
+    fn share_names(
+        &mut self,
+        dir: &OpenDir,
+        progress: &mut DirProgress,
+        dirents: &mut DirentBatch,
+        examined: usize,
+    ) {
+        let context = self.context;
+        if context.names_only || !context.queue.has_idle_worker() {
+            return;
+        }
+        let shared = dirents.split_off((examined + dirents.len()) / 2);
+        progress.pending += 1;
+        self.emitter.emit_record(dir.number, progress, false);
+        self.emitter.send();
+        context.queue.push(Job::Names {
+            dir: dir.clone(),
+            owner: progress.tally.owner(),
+            dirents: shared,
+        });
     }
 
     fn add_name(&mut self, progress: &mut DirProgress, name: &CStr, kind: FileType) {

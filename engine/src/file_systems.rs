@@ -3,7 +3,7 @@
 use rustix::fd::BorrowedFd;
 use rustix::io::Result;
 
-use super::concurrency::Scaling;
+use crate::concurrency::Scaling;
 use crate::identity::DirIdentity;
 use crate::syscalls::Syscalls;
 

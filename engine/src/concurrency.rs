@@ -1,0 +1,638 @@
+//! The number of active workers, for deletions and surveys.
+//!
+//! A requested number is kept. Else the table of file systems gives the first number. Where several
+//! workers are known to be faster, lock contention reduces them to one for a while. Where workers may
+//! wait for a server, there are more as long as that hides the waiting (`LatencyRule`).
+
+use std::time::{Duration, Instant};
+
+/// Lock contention reduces the workers to one for this time. Then all of them try again.
+const REDUCTION: Duration = Duration::from_secs(2);
+
+/// Poll interval at the start and after each reduction, because most directories are empty within
+/// a second; and the interval after `INITIAL_POLLS`.
+const INITIAL_INTERVAL: Duration = Duration::from_millis(2);
+const INITIAL_POLLS: u32 = 100;
+const IDLE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Workers at most where they may wait for a server.
+pub const MAX_WAITING: usize = 128;
+
+/// Workers at most where no number is requested and they do not wait. More were not faster.
+pub const MAX_COMPUTING: usize = 8;
+
+/// The measured effect of several workers in different directories of the targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    Faster,
+    Slower,
+    /// Workers may wait for a server, so that even more of them than processors are faster.
+    Unknown,
+}
+
+/// Returns the effect of several workers if it is the same everywhere.
+pub fn common_scaling(mut scalings: impl Iterator<Item = Scaling>) -> Scaling {
+    let first = scalings.next().unwrap_or(Scaling::Unknown);
+    match scalings.all(|scaling| scaling == first) {
+        true => first,
+        false => Scaling::Unknown,
+    }
+}
+
+/// Chooses the number of active workers.
+pub struct Concurrency {
+    /// Workers at most.
+    workers: usize,
+    /// Workers at most that compute.
+    computing: usize,
+    requested: Option<usize>,
+    scaling: Scaling,
+    detector: ContentionDetector,
+    reduced_until: Option<Instant>,
+    latency: LatencyRule,
+    /// Polls since the start or the last reduction.
+    polls: u32,
+}
+
+/// One observation of all workers.
+#[derive(Clone, Copy)]
+pub struct Observation {
+    pub now: Instant,
+    /// Entries done so far.
+    pub done: u64,
+    /// Workers that work, and do not wait for admission.
+    pub busy: usize,
+    pub usage: Usage,
+    /// A pause or the rate limit determines the speed.
+    pub is_limited: bool,
+}
+
+impl Concurrency {
+    /// `requested` is a fixed number of workers, `None` to choose it; there are never more than
+    /// `available`.
+    pub fn new(
+        processors: usize,
+        available: usize,
+        requested: Option<usize>,
+        scaling: Scaling,
+    ) -> Self {
+        let computing = processors.min(MAX_COMPUTING).min(available).max(1);
+        let chosen = match scaling {
+            Scaling::Unknown => MAX_WAITING.max(computing),
+            Scaling::Faster | Scaling::Slower => computing,
+        };
+        Self {
+            workers: requested.unwrap_or(chosen).min(available).max(1),
+            computing,
+            requested,
+            scaling,
+            detector: ContentionDetector::default(),
+            reduced_until: None,
+            latency: LatencyRule::new(computing),
+            polls: 0,
+        }
+    }
+
+    /// Returns the number of workers that there can be.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// Fixes the number of workers from now on; `None` to choose it.
+    pub fn request(&mut self, requested: Option<usize>) {
+        self.requested = requested;
+    }
+
+    /// Sets the number of workers, because no more threads can be started.
+    pub fn set_workers(&mut self, workers: usize) {
+        self.workers = workers.max(1);
+    }
+
+    /// Returns the limit of active workers.
+    pub fn max_active(&self) -> usize {
+        let chosen = match self.scaling {
+            Scaling::Slower => 1,
+            Scaling::Faster if self.reduced_until.is_some() => 1,
+            Scaling::Faster => self.computing,
+            Scaling::Unknown => self.latency.workers,
+        };
+        self.requested.unwrap_or(chosen).clamp(1, self.workers)
+    }
+
+    /// Returns the time until the next poll.
+    pub fn poll_interval(&self) -> Duration {
+        if self.requested.is_some() || self.workers == 1 {
+            return Duration::MAX;
+        }
+        match self.scaling {
+            Scaling::Slower => Duration::MAX,
+            Scaling::Faster if self.reduced_until.is_none() && self.polls < INITIAL_POLLS => {
+                INITIAL_INTERVAL
+            }
+            Scaling::Faster => IDLE_INTERVAL,
+            Scaling::Unknown => LatencyRule::INTERVAL,
+        }
+    }
+
+    /// Changes the number of workers by what they do.
+    pub fn poll(&mut self, observation: Observation) {
+        self.polls = self.polls.saturating_add(1);
+        if self
+            .reduced_until
+            .is_some_and(|until| observation.now >= until)
+        {
+            self.reduced_until = None;
+            self.polls = 0;
+        }
+        let is_fixed = self.requested.is_some() || self.workers == 1 || observation.is_limited;
+        match self.scaling {
+            Scaling::Slower => (),
+            Scaling::Faster => {
+                let is_watched = !is_fixed && self.reduced_until.is_none();
+                let Observation { done, usage, .. } = observation;
+                if self.detector.is_lock_contention(done, usage, !is_watched) {
+                    self.reduced_until = Some(observation.now + REDUCTION);
+                }
+            }
+            Scaling::Unknown if is_fixed => self.latency.restart(observation),
+            Scaling::Unknown => self.latency.poll(observation, self.workers),
+        }
+    }
+}
+
+/// Raises the number of workers while they wait for a server that can do more, as TCP Vegas raises its
+/// window. In each sample every worker finishes a few entries:
+///
+/// 1. Busy workers over entries per second are the time of one entry (Little's law).
+/// 2. The minimum of that time is what an entry takes without a queue. It ages, because other
+///    directories may be slower.
+/// 3. Workers that compute for half of their time get no more workers than processors.
+/// 4. If an entry takes more than twice the minimum, the server has a queue: half of the workers.
+/// 5. If twice the workers finish less than a fifth more entries, the doubling is undone.
+/// 6. Else, if all workers are busy, their number is doubled.
+/// 7. After 4 or 5 it is not raised for `FIRST_HOLD`, and each time for twice as long, until an entry
+///    takes half of the time that it took then: other directories, or a server with less to do.
+struct LatencyRule {
+    workers: usize,
+    computing: usize,
+    sample: Option<Sample>,
+    /// Not all workers have noticed yet that their number has changed.
+    is_settling: bool,
+    /// Seconds for one entry.
+    minimum_s: f64,
+    /// Entries per second of half of the workers.
+    half_per_s: Option<f64>,
+    hold: Duration,
+    hold_until: Option<Instant>,
+    /// Seconds for one entry when the workers were lowered.
+    lowered_s: f64,
+}
+
+/// The work since its first observation.
+struct Sample {
+    first: Observation,
+    last: Instant,
+    /// The sum of the times of all busy workers.
+    busy_s: f64,
+}
+
+impl LatencyRule {
+    const INTERVAL: Duration = Duration::from_millis(5);
+    const MIN_SAMPLE: Duration = Duration::from_millis(8);
+    const MIN_ENTRIES_PER_WORKER: u64 = 6;
+    const AGING_PER_SAMPLE: f64 = 1.02;
+    const MAX_QUEUE: f64 = 2.0;
+    const MIN_GAIN: f64 = 1.2;
+    const COMPUTING: f64 = 0.5;
+    /// Of the allowed workers, so that those that have just got or finished work do not matter.
+    const ALL_BUSY: f64 = 0.8;
+    const FIRST_HOLD: Duration = Duration::from_millis(200);
+    const LAST_HOLD: Duration = Duration::from_secs(2);
+
+    fn new(computing: usize) -> Self {
+        Self {
+            workers: computing,
+            computing,
+            sample: None,
+            is_settling: false,
+            minimum_s: f64::MAX,
+            half_per_s: None,
+            hold: Self::FIRST_HOLD,
+            hold_until: None,
+            lowered_s: 0.0,
+        }
+    }
+
+    /// Forgets the sample, because something else determines the speed.
+    fn restart(&mut self, observation: Observation) {
+        self.sample = Some(Sample {
+            first: observation,
+            last: observation.now,
+            busy_s: 0.0,
+        });
+    }
+
+    fn poll(&mut self, observation: Observation, available: usize) {
+        let Some(sample) = &mut self.sample else {
+            return self.restart(observation);
+        };
+        let passed = observation.now - sample.last;
+        sample.busy_s += observation.busy as f64 * passed.as_secs_f64();
+        sample.last = observation.now;
+        let duration = observation.now - sample.first.now;
+        let entries = observation.done - sample.first.done;
+        let is_long = entries >= Self::MIN_ENTRIES_PER_WORKER * self.workers as u64
+            && duration >= Self::MIN_SAMPLE;
+        let is_busy =
+            sample.busy_s >= Self::ALL_BUSY * self.workers as f64 * duration.as_secs_f64();
+        if !is_long || sample.busy_s == 0.0 {
+            return;
+        }
+        // Those that have begun a task finish it, also if there should be fewer.
+        let workers = (sample.busy_s / duration.as_secs_f64()).round() as usize;
+        let workers = workers.max(self.workers);
+        let computed = observation.usage.cpu - sample.first.usage.cpu;
+        let computing = computed.as_secs_f64() / sample.busy_s;
+        let entry_s = sample.busy_s / entries as f64;
+        let per_s = entries as f64 / duration.as_secs_f64();
+        self.restart(observation);
+        if !is_busy || std::mem::take(&mut self.is_settling) {
+            return;
+        }
+        self.minimum_s = (self.minimum_s * Self::AGING_PER_SAMPLE).min(entry_s);
+        if 2.0 * entry_s < self.lowered_s {
+            self.hold_until = None;
+            self.hold = Self::FIRST_HOLD;
+        }
+        let has_queue = entry_s > Self::MAX_QUEUE * self.minimum_s && workers > self.computing;
+        let half_per_s = self.half_per_s.take();
+        let is_useless = half_per_s.is_some_and(|half| per_s < Self::MIN_GAIN * half);
+        let is_held = self.hold_until.is_some_and(|until| observation.now < until);
+        if computing > Self::COMPUTING {
+            self.lower(self.computing, entry_s, observation.now);
+        } else if has_queue || is_useless {
+            self.lower(workers / 2, entry_s, observation.now);
+        } else if !is_held && workers < available {
+            self.workers = (2 * workers).min(available);
+            self.half_per_s = Some(per_s);
+            self.is_settling = true;
+        }
+    }
+
+    /// Lowers the number of workers, to no less than those that could compute.
+    fn lower(&mut self, workers: usize, entry_s: f64, now: Instant) {
+        self.workers = self.workers.min(workers.max(self.computing));
+        self.is_settling = true;
+        self.half_per_s = None;
+        self.lowered_s = entry_s;
+        self.hold_until = Some(now + self.hold);
+        self.hold = (2 * self.hold).min(Self::LAST_HOLD);
+    }
+}
+
+/// Contention is more than one voluntary context switch per `REMOVALS_PER_SWITCH` removals in
+/// `MIN_CONSECUTIVE` successive samples of at least `MIN_REMOVALS`.
+///
+/// Measured on xfs, Linux 6.18, two workers: one switch per 1 to 10 removals in nearly every sample
+/// where they take up to twice the time of one worker; one per 50 and more, with rare exceptions,
+/// where they are faster.
+const MIN_REMOVALS: u64 = 128;
+const REMOVALS_PER_SWITCH: u64 = 16;
+const MIN_CONSECUTIVE: u32 = 4;
+
+/// What all threads of the process have used so far (getrusage(2)).
+#[derive(Clone, Copy, Default)]
+pub struct Usage {
+    pub voluntary_switches: u64,
+    /// Blocks of 512 bytes read from disks.
+    pub blocks_read: u64,
+    /// The time in which they computed, in the kernel too.
+    pub cpu: Duration,
+}
+
+impl Usage {
+    pub fn read() -> Self {
+        crate::sys::usage()
+    }
+}
+
+/// Detects lock contention: the threads sleep often, and not for disk reads. Compares each sample
+/// with the one before.
+#[derive(Default)]
+struct ContentionDetector {
+    removed: u64,
+    counts: Usage,
+    consecutive: u32,
+}
+
+impl ContentionDetector {
+    /// Takes a sample; returns whether the workers wait for each other's locks.
+    ///
+    /// `removed` is the total of all workers. `has_other_cause`: the threads may sleep for another
+    /// reason, so this sample counts as none.
+    fn is_lock_contention(&mut self, removed: u64, counts: Usage, has_other_cause: bool) -> bool {
+        let removals = removed - self.removed;
+        if removals < MIN_REMOVALS && !has_other_cause {
+            return false;
+        }
+        let before = self.counts;
+        let switches = counts
+            .voluntary_switches
+            .saturating_sub(before.voluntary_switches);
+        let blocks_read = counts.blocks_read.saturating_sub(before.blocks_read);
+        let is_contended = switches * REMOVALS_PER_SWITCH > removals && blocks_read < switches;
+        let consecutive = match is_contended && !has_other_cause {
+            true => self.consecutive + 1,
+            false => 0,
+        };
+        *self = Self {
+            removed,
+            counts,
+            consecutive,
+        };
+        consecutive >= MIN_CONSECUTIVE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROCESSORS: usize = 4;
+    const MANY: usize = 1_000;
+
+    /// Workers on a simulated clock.
+    struct Simulation {
+        concurrency: Concurrency,
+        observation: Observation,
+    }
+
+    impl Simulation {
+        fn new(requested: Option<usize>, scaling: Scaling) -> Self {
+            Self {
+                concurrency: Concurrency::new(PROCESSORS, MANY, requested, scaling),
+                observation: Observation {
+                    now: Instant::now(),
+                    done: 0,
+                    busy: 0,
+                    usage: Usage::default(),
+                    is_limited: false,
+                },
+            }
+        }
+
+        /// Polls as often as contention needs to be detected; returns the number of workers then.
+        fn run(&mut self, is_contended: bool) -> usize {
+            for _ in 0..MIN_CONSECUTIVE {
+                self.observation.now += INITIAL_INTERVAL;
+                self.observation.done += 1_000;
+                self.observation.usage.voluntary_switches += if is_contended { 500 } else { 1 };
+                self.concurrency.poll(self.observation);
+            }
+            self.concurrency.max_active()
+        }
+
+        /// Has a server answer for some seconds; returns the number of workers at the end.
+        fn serve(&mut self, seconds: f64, server: &Server) -> usize {
+            let step = LatencyRule::INTERVAL;
+            let mut done = 0.0;
+            for _ in 0..(seconds / step.as_secs_f64()) as u32 {
+                let busy = self.concurrency.max_active().min(server.tasks);
+                let per_s = (busy as f64 / server.entry_s).min(server.max_per_s);
+                done += per_s * step.as_secs_f64();
+                self.observation.now += step;
+                self.observation.done += done as u64;
+                done = done.fract();
+                self.observation.busy = busy;
+                self.observation.usage.cpu += step.mul_f64(busy as f64 * server.computing);
+                self.concurrency.poll(self.observation);
+            }
+            self.concurrency.max_active()
+        }
+    }
+
+    /// A server that needs `entry_s` for each entry, finishes `max_per_s` at most, and has so many
+    /// directories for workers.
+    struct Server {
+        entry_s: f64,
+        max_per_s: f64,
+        tasks: usize,
+        computing: f64,
+    }
+
+    const SERVER: Server = Server {
+        entry_s: 0.002,
+        max_per_s: f64::MAX,
+        tasks: MANY,
+        computing: 0.02,
+    };
+
+    #[test]
+    fn file_system_decides_number_of_workers() {
+        for (scaling, first, most) in [
+            (Scaling::Faster, PROCESSORS, PROCESSORS),
+            (Scaling::Unknown, PROCESSORS, MAX_WAITING),
+            (Scaling::Slower, 1, PROCESSORS),
+        ] {
+            let mut simulation = Simulation::new(None, scaling);
+            assert_eq!(simulation.concurrency.max_active(), first);
+            assert_eq!(simulation.run(false), first);
+            assert_eq!(simulation.concurrency.workers(), most);
+        }
+    }
+
+    #[test]
+    fn workers_that_wait_are_raised_to_the_maximum_within_a_second() {
+        let mut simulation = Simulation::new(None, Scaling::Unknown);
+        assert_eq!(simulation.serve(1.0, &SERVER), MAX_WAITING);
+    }
+
+    #[test]
+    fn workers_stay_near_what_the_server_can_do() {
+        // 16 workers have all of its capacity.
+        let server = Server {
+            max_per_s: 8_000.0,
+            ..SERVER
+        };
+        let mut simulation = Simulation::new(None, Scaling::Unknown);
+        for _ in 0..20 {
+            let workers = simulation.serve(0.5, &server);
+            assert!((8..=64).contains(&workers), "{workers}");
+        }
+        // A slower server gets fewer, a faster one more.
+        let slow = Server {
+            max_per_s: 2_000.0,
+            ..SERVER
+        };
+        assert!(simulation.serve(5.0, &slow) <= 16);
+        assert_eq!(simulation.serve(5.0, &SERVER), MAX_WAITING);
+    }
+
+    #[test]
+    fn workers_that_compute_are_never_more_than_processors() {
+        let server = Server {
+            computing: 0.9,
+            ..SERVER
+        };
+        let mut simulation = Simulation::new(None, Scaling::Unknown);
+        for _ in 0..20 {
+            assert_eq!(simulation.serve(0.1, &server), PROCESSORS);
+        }
+    }
+
+    #[test]
+    fn workers_without_work_are_no_reason_for_more() {
+        let one_directory = Server { tasks: 1, ..SERVER };
+        let mut simulation = Simulation::new(None, Scaling::Unknown);
+        assert_eq!(simulation.serve(5.0, &one_directory), PROCESSORS);
+    }
+
+    #[test]
+    fn a_pause_and_a_rate_limit_teach_nothing() {
+        let mut simulation = Simulation::new(None, Scaling::Unknown);
+        simulation.observation.is_limited = true;
+        assert_eq!(simulation.serve(1.0, &SERVER), PROCESSORS);
+    }
+
+    #[test]
+    fn contention_reduces_workers_to_one_for_a_while() {
+        let mut simulation = Simulation::new(None, Scaling::Faster);
+        assert_eq!(simulation.run(false), 4);
+        assert_eq!(simulation.run(true), 1);
+        assert_eq!(simulation.run(true), 1);
+        simulation.observation.now += REDUCTION;
+        assert_eq!(simulation.run(false), 4);
+        assert_eq!(simulation.run(true), 1);
+    }
+
+    #[test]
+    fn contention_counts_only_where_workers_are_known_to_be_faster_and_free() {
+        for (requested, scaling, number) in [
+            (Some(3), Scaling::Faster, 3),
+            (None, Scaling::Unknown, 4),
+            (None, Scaling::Slower, 1),
+        ] {
+            let mut simulation = Simulation::new(requested, scaling);
+            assert_eq!(simulation.run(true), number);
+        }
+        let mut simulation = Simulation::new(None, Scaling::Faster);
+        simulation.observation.is_limited = true;
+        assert_eq!(simulation.run(true), 4);
+    }
+
+    #[test]
+    fn requested_number_is_kept_within_workers() {
+        for (requested, available, number) in [(3, 4, 3), (1_000, 4, 4), (1, 4, 1)] {
+            let mut concurrency =
+                Concurrency::new(PROCESSORS, available, Some(requested), Scaling::Slower);
+            assert_eq!(concurrency.max_active(), number);
+            assert_eq!(concurrency.poll_interval(), Duration::MAX);
+            concurrency.request(None);
+            assert_eq!(concurrency.max_active(), 1);
+        }
+    }
+
+    #[test]
+    fn first_polls_have_short_intervals() {
+        let mut simulation = Simulation::new(None, Scaling::Faster);
+        assert_eq!(simulation.concurrency.poll_interval(), INITIAL_INTERVAL);
+        for _ in 0..INITIAL_POLLS {
+            simulation.concurrency.poll(simulation.observation);
+        }
+        assert_eq!(simulation.concurrency.poll_interval(), IDLE_INTERVAL);
+        simulation.run(true);
+        assert_eq!(simulation.concurrency.poll_interval(), IDLE_INTERVAL);
+        simulation.observation.now += REDUCTION;
+        simulation.run(false);
+        assert_eq!(simulation.concurrency.poll_interval(), INITIAL_INTERVAL);
+        let alone = Concurrency::new(1, MANY, None, Scaling::Faster);
+        assert_eq!(alone.poll_interval(), Duration::MAX);
+    }
+
+    #[test]
+    fn no_more_workers_are_allowed_than_could_be_started() {
+        let mut concurrency = Concurrency::new(4, 4, Some(4), Scaling::Unknown);
+        for (started, allowed) in [(3, 3), (0, 1)] {
+            concurrency.set_workers(started);
+            concurrency.request(Some(4));
+            assert_eq!(concurrency.max_active(), allowed);
+            concurrency.request(None);
+            assert_eq!(concurrency.max_active(), allowed);
+        }
+    }
+
+    #[test]
+    fn scaling_is_unknown_if_targets_differ() {
+        use Scaling::{Faster, Slower, Unknown};
+        for (scalings, common) in [
+            (vec![], Unknown),
+            (vec![Slower], Slower),
+            (vec![Faster, Faster], Faster),
+            (vec![Faster, Slower], Unknown),
+            (vec![Unknown, Faster], Unknown),
+        ] {
+            assert_eq!(common_scaling(scalings.into_iter()), common);
+        }
+    }
+
+    /// Feeds samples of (removals, switches, blocks read, has other cause); returns the last answer.
+    fn detects(samples: &[(u64, u64, u64, bool)]) -> bool {
+        let mut detector = ContentionDetector::default();
+        let (mut removed, mut counts) = (0, Usage::default());
+        let mut is_contended = false;
+        for (removals, switches, blocks_read, has_other_cause) in samples {
+            removed += removals;
+            counts.voluntary_switches += switches;
+            counts.blocks_read += blocks_read;
+            is_contended = detector.is_lock_contention(removed, counts, *has_other_cause);
+        }
+        is_contended
+    }
+
+    #[test]
+    fn frequent_switches_without_reads_are_contention() {
+        let detects_repeated = |removals, switches, blocks_read, has_other_cause| {
+            detects(&[(removals, switches, blocks_read, has_other_cause); MIN_CONSECUTIVE as usize])
+        };
+        assert!(detects_repeated(1_600, 101, 0, false));
+        assert!(!detects_repeated(1_600, 100, 0, false));
+        assert!(!detects_repeated(MIN_REMOVALS / 8, MIN_REMOVALS, 0, false));
+        // switches for disk reads, or with another cause, do not count
+        assert!(detects_repeated(1_600, 101, 100, false));
+        assert!(!detects_repeated(1_600, 101, 101, false));
+        assert!(!detects_repeated(1_600, 1_600, 0, true));
+    }
+
+    #[test]
+    fn single_contended_samples_are_ignored() {
+        let (contended, free) = ((1_600, 800, 0, false), (1_600, 1, 0, false));
+        assert!(!detects(&[contended; 3]));
+        assert!(!detects(&[
+            contended, contended, contended, free, contended
+        ]));
+        assert!(detects(&[free, contended, contended, contended, contended]));
+        // a sample with too few removals is merged with the next one
+        let (small, rest) = ((100, 50, 0, false), (MIN_REMOVALS, 0, 0, false));
+        assert!(detects(&[contended, contended, contended, small, rest]));
+    }
+
+    #[test]
+    fn switches_with_another_cause_do_not_count_in_the_next_sample() {
+        let mut detector = ContentionDetector::default();
+        let counts = Usage {
+            voluntary_switches: 100_000,
+            ..Usage::default()
+        };
+        assert!(!detector.is_lock_contention(10, counts, true));
+        for removed in [10_000, 20_000, 30_000, 40_000] {
+            assert!(!detector.is_lock_contention(removed, counts, false));
+        }
+    }
+
+    #[test]
+    fn kernel_counts_a_sleep_as_voluntary_switch() {
+        let before = Usage::read();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(Usage::read().voluntary_switches > before.voluntary_switches);
+    }
+}
