@@ -194,6 +194,11 @@ impl<'run> Remover<'run> {
                     self.tally.calls.unlink(directory, name)
                 }
             };
+            let result = match result {
+                // The server no longer knew the entry; the name is looked up again.
+                Err(Errno::STALE) => self.tally.calls.unlink(directory, name),
+                result => result,
+            };
             match result {
                 Ok(()) => add(&self.tally.files),
                 Err(Errno::NOENT) => (), // another process removed it

@@ -226,13 +226,19 @@ impl<'run> Worker<'run> {
                 BUFFER_BYTES
             };
             let buffer = &mut self.buffer[..read_bytes];
-            let take = |name: &CStr, kind, inode| match kind {
+            let mut take = |name: &CStr, kind, inode| match kind {
                 FileType::Directory => batch.add_directory(name, inode),
                 FileType::Unknown => batch.add_unknown(name, inode),
                 _ if context.filters.matches_name(name) => batch.add_file(name, inode),
                 _ => (),
             };
-            match self.calls.read_names(stack.descriptor(), buffer, take) {
+            let mut read = self.calls.read_names(stack.descriptor(), buffer, &mut take);
+            if matches!(read, Err(Errno::STALE)) {
+                // The server no longer knew the directory, perhaps because it was restarted.
+                let buffer = &mut self.buffer[..read_bytes];
+                read = self.calls.read_names(stack.descriptor(), buffer, take);
+            }
+            match read {
                 Ok(Some(next)) => cookie = Some(next),
                 Ok(None) | Err(Errno::NOENT) => cookie = None, // NOENT: another process removed it
                 Err(error) => {

@@ -1,0 +1,42 @@
+"""Surveys and jobs where a server answers late."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.fuse.latency import served_late
+from tests.needs import needs_engine, needs_tools_of
+from tests.trees import flat, hostile_names, many_directories
+
+DELAY_MS = 0.5
+
+
+@pytest.fixture
+def backing(tmpfs: Path) -> Path:
+    """Return the directory that the server shows, with a tree in it."""
+    directory = tmpfs / "backing"
+    directory.mkdir()
+    many_directories(directory / "tree", 60, 15)
+    flat(directory / "tree" / "flat", 700)
+    hostile_names(directory / "tree" / "names")
+    return directory
+
+
+def test_many_walkers_count_as_one(cli: Cli, backing: Path) -> None:
+    needs_engine()
+    with served_late(backing, backing.parent / "mount", DELAY_MS) as mounted:
+        late = cli.run("survey", "--json", mounted / "tree").expect(0).object()
+        once = cli.run("survey", "--json", backing / "tree").expect(0).object()
+    assert late["entries"] == once["entries"] > 700 + 60 * 16
+    for key in ("files", "directories", "symlinks", "other", "apparent_bytes", "max_depth"):
+        assert late[key] == once[key], key
+
+
+def test_every_strategy_deletes(cli: Cli, backing: Path, strategy: str) -> None:
+    needs_tools_of(strategy)
+    with served_late(backing, backing.parent / "mount", DELAY_MS) as mounted:
+        finished = cli.delete(mounted / "tree", strategy).expect(0)
+        assert finished.stream()[-1]["outcome"] == "done"
+    assert os.listdir(backing) == []
