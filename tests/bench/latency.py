@@ -1,11 +1,11 @@
 """Compare deleters and counters on a file system that answers late, as a server behind a network.
 
 Run as root ``python -m tests.bench.latency`` alone on the machine. The file system is
-`tests/fuse/latency_fs.c` over a tmpfs: each request waits for the given time, and all requests wait
-at the same time. The caches are dropped before each run. The program prints for each delay and shape
-the time of parallel, and the times of the others over it: rm, rmz where it is installed, ``rm -rf``
-of each directory by ``xargs -P 32``. It compares parallel with fixed numbers of threads. Then it
-prints the same for the survey: du, dua and gdu where they are installed.
+`tests/fuse/latency_fs.c` over a tmpfs: each request waits for the given time, and all requests
+wait at the same time. The caches are dropped before each run. The program prints for each delay
+and shape the time of parallel, and the times of the others over it: rm, rmz where it is installed,
+``rm -rf`` of each directory by ``xargs -P 32``. It compares parallel with fixed numbers of
+threads. Then it prints the same for the survey: du, dua and gdu where they are installed.
 """
 
 import argparse

@@ -172,6 +172,17 @@ def test_threads_may_be_cheaper_than_rm_but_not_by_any_factor() -> None:
         )
 
 
+def test_threads_that_wait_for_a_server_may_be_cheaper_by_their_number() -> None:
+    usual = typical("nfs4")
+    for share, expected_share in ((1 / 60, 1 / 60), (0.0, 1 / 128), (2.0, 1.0)):
+        rm = usual.prices["rm"]
+        was = UnitCosts(0.002, rm.name_s, rm.directory_s, share * rm.name_s)
+        cheap = replace(usual, prices={**usual.prices, "parallel": was})
+        unit_costs = fit(samples_of(cheap), usual, 1.0, "").prices
+        beside_s = unit_costs["parallel"].beside_s
+        assert beside_s == pytest.approx(expected_share * unit_costs["rm"].name_s, rel=0.1)
+
+
 @pytest.mark.parametrize("name", sorted(ONE_AFTER_THE_OTHER))
 def test_none_is_much_cheaper_than_rm(name: StrategyName) -> None:
     usual = typical("ext4")

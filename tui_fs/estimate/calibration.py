@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tui_fs.linux.mounts import is_served
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES
@@ -107,6 +108,8 @@ _MOST_OF_A_BLOCK = 2.0
 """A file's one block costs no more than twice its name. A larger result means a busy machine (5
 microseconds on a quiet ext4, 33 and 69 on a busy one; a name costs 12)."""
 _LEAST_LARGE_BYTES = 16 << 20
+_LEAST_OF_A_WAIT = 1 / 128
+"""Share of the time of a name if as many threads wait for a server as the engine starts."""
 _NOISE_OF_ONE_ROUND = 1.5
 """The machine was so slow or busy that nothing could be measured twice."""
 
@@ -135,16 +138,18 @@ def fit(
     ratio = rm.name_s / typical.prices[REFERENCE].name_s
     prices: dict[str, UnitCosts] = {}
     for name, strategy in STRATEGIES.items():
-        elsewhere = typical.prices[name]
+        elsewhere, bounds = typical.prices[name], strategy.cost.name_bounds
+        if strategy.has_threads and is_served(typical.kind):
+            bounds = _LEAST_OF_A_WAIT, bounds[1]
         costs = _prices(every, name, batch_s) or UnitCosts(
             elsewhere.start_s, elsewhere.name_s * ratio, elsewhere.directory_s * ratio
         )
         beside_s = costs.beside_s
         prices[name] = UnitCosts(
             costs.start_s,
-            _between(costs.name_s, rm.name_s, strategy.cost.name_bounds),
+            _between(costs.name_s, rm.name_s, bounds),
             _between(costs.directory_s, rm.directory_s, strategy.cost.directory_bounds),
-            None if beside_s is None else _between(beside_s, rm.name_s, strategy.cost.name_bounds),
+            None if beside_s is None else _between(beside_s, rm.name_s, bounds),
         )
     block_s = byte_s = link_s = 0.0
     if (blocks := every.of(REFERENCE, Shape.BLOCKS)) is not None:

@@ -68,6 +68,12 @@ _ANSWERED_BY_OTHERS = (
 )
 """Prefixes of types whose entries another machine or program serves."""
 
+
+def is_served(kind: str) -> bool:
+    """Return whether another machine or program serves the entries of this type of file system."""
+    return kind.startswith(_ANSWERED_BY_OTHERS)
+
+
 _FOREIGN_PERMISSIONS = (*_ANSWERED_BY_OTHERS, "prl_fs", "vboxsf", "virtiofs", "vmhgfs")
 """Prefixes of types on which others may write regardless of the owner and mode seen here: users of
 another machine, or the program behind a FUSE mount."""
@@ -129,7 +135,7 @@ class Mount(NamedTuple):
     @property
     def may_not_answer(self) -> bool:
         """Whether stat may block forever, because the server of its entries may be gone."""
-        return self.filesystem.startswith(_ANSWERED_BY_OTHERS)
+        return is_served(self.filesystem)
 
     @property
     def has_foreign_permissions(self) -> bool:

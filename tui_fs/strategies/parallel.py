@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from tui_fs.linux.limits import processors
+from tui_fs.linux.mounts import is_served
 from tui_fs.linux.tools import ENGINE, installed_engine
 from tui_fs.model.calls import OTHER_CALLS, CallCount, Removed
 from tui_fs.model.codec import Json
@@ -62,6 +63,9 @@ _THREADS_WAIT = frozenset({"xfs"})
 of equal directories gain, others gain as much or nothing. The prediction is the geometric mean of
 the costs of small trees and of rm (eight shapes took 0.8 to 1.8 times the former, 0.7 to 1.3 times
 the mean)."""
+_RAISING_S = 0.15
+"""How long the engine takes to raise the number of threads to what a server can answer
+(tests/bench/latency.py)."""
 _EVICTED_SHARE = 0.8
 """Share of the names in a shared directory whose inodes a helper thread evicts: it opens the files
 before they are removed and closes them afterwards. Measured: 0.7 to 0.9."""
@@ -170,6 +174,8 @@ class Parallel(Strategy):
         """
         survey, threads = work.survey, threads_of(work.options)
         totals, names = survey.totals, survey.totals.non_directories
+        if is_served(work.filesystem):
+            return _costs_of_waiting(survey, own, rm, work.options.pace.threads)
         in_turn = 1.0
         if threads > 1:
             # the names in the lowest directory are one level more
@@ -197,6 +203,28 @@ class Parallel(Strategy):
         names = min(max(largest, survey.max_entries_in_directory), survey.totals.entries)
         stored_bytes = min(names * (_NAME_BYTES + name_bytes), engine.name_bytes)
         return int(_ENGINE_BYTES + min(engine.read_bytes, stored_bytes) + stored_bytes)
+
+
+def _costs_of_waiting(
+    survey: Survey, own: UnitCosts, rm: UnitCosts, threads: int
+) -> tuple[UnitCosts, float]:
+    """Return the costs where threads wait for a server, each in a directory of its own.
+
+    The largest directory and the deepest path are emptied entry by entry, as by rm.
+
+    Args:
+        threads: their number; 0 for as many as the server can answer.
+    """
+    totals, names = survey.totals, max(1, survey.totals.non_directories)
+    gain = (own.name_s if own.beside_s is None else own.beside_s) / rm.name_s
+    if threads:
+        gain = max(gain, 1 / threads)
+    in_turn = min(1.0, max(survey.max_depth, survey.max_entries_in_directory) / names)
+    of_directories = min(1.0, survey.max_depth / max(1, totals.directories))
+    name_s = rm.name_s * max(gain, in_turn)
+    directory_s = rm.directory_s * max(gain, of_directories)
+    costs = replace(own, start_s=own.start_s + _RAISING_S, name_s=name_s, directory_s=directory_s)
+    return costs, name_s / rm.name_s
 
 
 def threads_of(options: Options) -> int:

@@ -15,7 +15,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NoReturn
 
 from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, Sample, Shape, fit
@@ -36,7 +38,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Confine, Options, StrategyName
+from tui_fs.model.strategy import Confine, Options, Pace, StrategyName
 from tui_fs.model.target import Pin, Target
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.safety.confinement import ConfinedTarget, Enclosure, mechanisms_for
@@ -239,6 +241,13 @@ _MOST_FILES, _FEWEST_FILES = 5_000, 100
 seconds to create (docs/decisions/0016)."""
 _BUILDING_S = 0.1
 """On a slow file system a tree has only the files that can be created in this time."""
+_SLOW_S = 0.001
+"""A file that takes longer to create waits for a server, and a preemption does not matter beside
+that: _PROBED_FILES tell, and a tree has _WAITING_FILES."""
+_PROBED_FILES = 12
+_WAITING_FILES = 24
+_WAITING_THREADS = 64
+"""With as many directories, all of them wait at the same time; so do those that make the tree."""
 _ROUNDS = 3
 _NAMES_OF_AN_INODE = 4
 _BESIDE = 16
@@ -287,6 +296,7 @@ class SmallTrees:
         is_exchangeable: bool = False,
     ) -> None:
         self.is_whole = True
+        self._is_slow = False
         self._directory = directory
         self._goes_on = goes_on
         self._is_exchangeable = is_exchangeable
@@ -295,18 +305,21 @@ class SmallTrees:
     def samples(self) -> Iterator[Sample]:
         """Yield samples, the most informative first, in up to three rounds as time permits."""
         size, rm, xargs = self._size(), REFERENCE, BATCHED
-        few = _Contents(0, max(_FEWEST_FILES, size // 100))
-        for strategy in STRATEGIES:
+        few = _Contents(0, max(min(_FEWEST_FILES, size), size // 100))
+        # All others take about as long as rm; time may not suffice for them.
+        strategies = sorted(
+            STRATEGIES, key=lambda name: name != rm and not STRATEGIES[name].has_threads
+        )
+        for strategy in strategies:
             list(self._run(strategy, Shape.EMPTY, _Contents()))  # loads its programs into memory
         for _ in range(_ROUNDS):
-            for strategy in STRATEGIES:
+            for strategy in strategies:
                 yield from self._run(strategy, Shape.EMPTY, _Contents())
                 yield from self._run(strategy, Shape.FLAT, _Contents(0, size))
                 # fewer: directories are slow to create
                 yield from self._run(strategy, Shape.FOREST, _Contents(size // 8, 1))
                 if STRATEGIES[strategy].has_threads:
-                    beside = _Contents(_BESIDE, size // _BESIDE)
-                    yield from self._run(strategy, Shape.BESIDE, beside)
+                    yield from self._beside(strategy, size)
             yield from self._run(xargs, Shape.BATCHES, few, _ONE_BY_ONE)
             yield from self._run(rm, Shape.BLOCKS, _Contents(0, size // 2, 1, BLOCK_BYTES))
             links = _Contents(0, size // _NAMES_OF_AN_INODE, _NAMES_OF_AN_INODE)
@@ -324,11 +337,29 @@ class SmallTrees:
         _, reasons = tools_of(STRATEGIES[REFERENCE])
         if reasons:
             raise TuiFsError(f"{REFERENCE} cannot run here: {reasons[0]}.")
-        began = time.perf_counter()
-        self._build(_Contents(0, _FEWEST_FILES))
-        each_s = (time.perf_counter() - began) / _FEWEST_FILES
-        self._delete(REFERENCE, _TREE)
+        each_s = self._time_to_create(_PROBED_FILES)
+        self._is_slow = each_s > _SLOW_S
+        if self._is_slow:
+            return _WAITING_FILES
+        each_s = self._time_to_create(_FEWEST_FILES)
         return max(_FEWEST_FILES, min(_MOST_FILES, int(_BUILDING_S / each_s)))
+
+    def _time_to_create(self, files: int) -> float:
+        """Return the seconds that the creation of a file takes; remove the files again."""
+        began = time.perf_counter()
+        self._build(_Contents(0, files))
+        each_s = (time.perf_counter() - began) / files
+        self._delete(REFERENCE, _TREE)
+        return each_s
+
+    def _beside(self, strategy: StrategyName, size: int) -> Iterator[Sample]:
+        """Time several directories at the same time, one for each thread."""
+        if not self._is_slow:
+            yield from self._run(strategy, Shape.BESIDE, _Contents(_BESIDE, size // _BESIDE))
+            return
+        contents = _Contents(_WAITING_THREADS, _WAITING_FILES)
+        threads = replace(_ORDINARY, pace=Pace(threads=_WAITING_THREADS))
+        yield from self._run(strategy, Shape.BESIDE, contents, threads)
 
     def _run(
         self,
@@ -373,15 +404,12 @@ class SmallTrees:
         try:
             if not contents.directories:
                 return _fill(top, contents)
-            allocated = 0
-            for number in range(contents.directories):
-                os.mkdir(f"directory-{number:06}", 0o700, dir_fd=top)
-                directory_fd = open_directory(f"directory-{number:06}", top)
-                try:
-                    allocated += _fill(directory_fd, contents)
-                finally:
-                    os.close(directory_fd)
-            return allocated
+            names = [f"directory-{number:06}" for number in range(contents.directories)]
+            if not self._is_slow:
+                return sum(_fill_directory(top, name, contents) for name in names)
+            with ThreadPoolExecutor(_WAITING_THREADS) as threads:
+                fill = partial(_fill_directory, top, contents=contents)
+                return sum(threads.map(fill, names))
         finally:
             os.close(top)
 
@@ -418,6 +446,15 @@ def _pin_of(name: str, directory: int) -> Pin:
         return pin_of(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _fill_directory(above: int, name: str, contents: _Contents) -> int:
+    os.mkdir(name, 0o700, dir_fd=above)
+    directory = open_directory(name, above)
+    try:
+        return _fill(directory, contents)
+    finally:
+        os.close(directory)
 
 
 def _fill(directory: int, contents: _Contents) -> int:

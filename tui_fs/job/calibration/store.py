@@ -15,6 +15,7 @@ from tui_fs.estimate.calibration import Calibration, LearnedFactor
 from tui_fs.estimate.time import typical
 from tui_fs.job.store import is_private, read_json, require_private, state_directory, write_json
 from tui_fs.linux.filesystem import FileSystem, file_system_of
+from tui_fs.linux.mounts import is_served
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode, encode
@@ -40,6 +41,8 @@ MOST_OTHERS_SHARE = 0.05
 
 MEASURED_FROM_ENTRIES = 20_000
 """A measurement takes seconds; fewer entries are deleted within a quarter of a second."""
+SERVED_FROM_ENTRIES = 500
+"""Where a server has to answer, an entry may take milliseconds, and nobody knows before."""
 
 _GIVE_UP_AFTER_S = 35.0
 """Later than the measuring process gives up by itself."""
@@ -210,9 +213,12 @@ def needs_measuring(target: str, entries: int, *, is_cold: bool = False) -> bool
     Args:
         is_cold: times with cold caches are needed, too.
     """
-    if entries < MEASURED_FROM_ENTRIES:
+    if entries < SERVED_FROM_ENTRIES:
         return False
-    known = load_calibration(file_system_of(target))
+    filesystem = file_system_of(target)
+    if entries < MEASURED_FROM_ENTRIES and not is_served(filesystem.kind):
+        return False
+    known = load_calibration(filesystem)
     is_missing = is_cold and known.calibration.cold_name_s is None
     return not known.is_fresh or is_missing
 
