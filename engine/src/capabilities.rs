@@ -48,7 +48,7 @@ fn file_system_json(known: &FileSystem) -> String {
     let across = match known.scaling_across_dirs {
         Scaling::Faster => "\"faster\"",
         Scaling::Slower => "\"slower\"",
-        Scaling::Unknown => "null",
+        Scaling::Unknown | Scaling::Waiting => "null",
     };
     let names = known.names.join("\",\"");
     format!(

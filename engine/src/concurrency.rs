@@ -26,8 +26,17 @@ pub const MAX_COMPUTING: usize = 8;
 pub enum Scaling {
     Faster,
     Slower,
-    /// Workers may wait for a server, so that even more of them than processors are faster.
+    /// It was not measured. Workers may wait, so that even more of them than processors are faster.
     Unknown,
+    /// The type of the file system is not known, as of all that a server answers for.
+    Waiting,
+}
+
+impl Scaling {
+    /// Returns whether more workers than processors may be faster.
+    pub fn may_wait(self) -> bool {
+        matches!(self, Self::Unknown | Self::Waiting)
+    }
 }
 
 /// Returns the effect of several workers if it is the same everywhere.
@@ -78,7 +87,7 @@ impl Concurrency {
     ) -> Self {
         let computing = processors.min(MAX_COMPUTING).min(available).max(1);
         let chosen = match scaling {
-            Scaling::Unknown => MAX_WAITING.max(computing),
+            Scaling::Unknown | Scaling::Waiting => MAX_WAITING.max(computing),
             Scaling::Faster | Scaling::Slower => computing,
         };
         Self {
@@ -88,7 +97,7 @@ impl Concurrency {
             scaling,
             detector: ContentionDetector::default(),
             reduced_until: None,
-            latency: LatencyRule::new(computing),
+            latency: LatencyRule::new(computing, scaling == Scaling::Waiting),
             polls: 0,
         }
     }
@@ -114,7 +123,7 @@ impl Concurrency {
             Scaling::Slower => 1,
             Scaling::Faster if self.reduced_until.is_some() => 1,
             Scaling::Faster => self.computing,
-            Scaling::Unknown => self.latency.workers,
+            Scaling::Unknown | Scaling::Waiting => self.latency.workers,
         };
         self.requested.unwrap_or(chosen).clamp(1, self.workers)
     }
@@ -130,7 +139,7 @@ impl Concurrency {
                 INITIAL_INTERVAL
             }
             Scaling::Faster => IDLE_INTERVAL,
-            Scaling::Unknown => LatencyRule::INTERVAL,
+            Scaling::Unknown | Scaling::Waiting => LatencyRule::INTERVAL,
         }
     }
 
@@ -154,8 +163,8 @@ impl Concurrency {
                     self.reduced_until = Some(observation.now + REDUCTION);
                 }
             }
-            Scaling::Unknown if is_fixed => self.latency.restart(observation),
-            Scaling::Unknown => self.latency.poll(observation, self.workers),
+            Scaling::Unknown | Scaling::Waiting if is_fixed => self.latency.restart(observation),
+            Scaling::Unknown | Scaling::Waiting => self.latency.poll(observation, self.workers),
         }
     }
 }
@@ -168,20 +177,21 @@ impl Concurrency {
 ///    directories may be slower.
 /// 3. Workers that compute for half of their time get no more workers than processors.
 /// 4. If an entry takes more than twice the minimum, the server has a queue: half of the workers.
-/// 5. If twice the workers finish less than a fifth more entries, the doubling is undone.
-/// 6. Else, if all workers are busy, their number is doubled.
+/// 5. If a raise brings less than a fifth more entries, it is undone.
+/// 6. Else, if all workers are busy, their number is doubled; before the first 4 or 5, quadrupled.
 /// 7. After 4 or 5 it is not raised for `FIRST_HOLD`, and each time for twice as long, until an entry
 ///    takes half of the time that it took then: other directories, or a server with less to do.
 struct LatencyRule {
     workers: usize,
     computing: usize,
+    factor: usize,
     sample: Option<Sample>,
     /// Not all workers have noticed yet that their number has changed.
     is_settling: bool,
     /// Seconds for one entry.
     minimum_s: f64,
-    /// Entries per second of half of the workers.
-    half_per_s: Option<f64>,
+    /// Entries per second before the last raise.
+    before_per_s: Option<f64>,
     hold: Duration,
     hold_until: Option<Instant>,
     /// Seconds for one entry when the workers were lowered.
@@ -197,6 +207,8 @@ struct Sample {
 }
 
 impl LatencyRule {
+    /// Workers at first behind a server, which can answer as many.
+    const FIRST: usize = 8;
     const INTERVAL: Duration = Duration::from_millis(5);
     const MIN_SAMPLE: Duration = Duration::from_millis(8);
     const MIN_ENTRIES_PER_WORKER: u64 = 6;
@@ -209,14 +221,16 @@ impl LatencyRule {
     const FIRST_HOLD: Duration = Duration::from_millis(200);
     const LAST_HOLD: Duration = Duration::from_secs(2);
 
-    fn new(computing: usize) -> Self {
+    fn new(computing: usize, is_waiting: bool) -> Self {
+        let first = if is_waiting { Self::FIRST } else { 1 };
         Self {
-            workers: computing,
+            workers: computing.max(first),
             computing,
+            factor: 4,
             sample: None,
             is_settling: false,
             minimum_s: f64::MAX,
-            half_per_s: None,
+            before_per_s: None,
             hold: Self::FIRST_HOLD,
             hold_until: None,
             lowered_s: 0.0,
@@ -265,16 +279,16 @@ impl LatencyRule {
             self.hold = Self::FIRST_HOLD;
         }
         let has_queue = entry_s > Self::MAX_QUEUE * self.minimum_s && workers > self.computing;
-        let half_per_s = self.half_per_s.take();
-        let is_useless = half_per_s.is_some_and(|half| per_s < Self::MIN_GAIN * half);
+        let before_per_s = self.before_per_s.take();
+        let is_useless = before_per_s.is_some_and(|before| per_s < Self::MIN_GAIN * before);
         let is_held = self.hold_until.is_some_and(|until| observation.now < until);
         if computing > Self::COMPUTING {
             self.lower(self.computing, entry_s, observation.now);
         } else if has_queue || is_useless {
-            self.lower(workers / 2, entry_s, observation.now);
+            self.lower(workers / self.factor, entry_s, observation.now);
         } else if !is_held && workers < available {
-            self.workers = (2 * workers).min(available);
-            self.half_per_s = Some(per_s);
+            self.workers = (self.factor * workers).min(available);
+            self.before_per_s = Some(per_s);
             self.is_settling = true;
         }
     }
@@ -283,7 +297,8 @@ impl LatencyRule {
     fn lower(&mut self, workers: usize, entry_s: f64, now: Instant) {
         self.workers = self.workers.min(workers.max(self.computing));
         self.is_settling = true;
-        self.half_per_s = None;
+        self.before_per_s = None;
+        self.factor = 2;
         self.lowered_s = entry_s;
         self.hold_until = Some(now + self.hold);
         self.hold = (2 * self.hold).min(Self::LAST_HOLD);
@@ -432,6 +447,7 @@ mod tests {
         for (scaling, first, most) in [
             (Scaling::Faster, PROCESSORS, PROCESSORS),
             (Scaling::Unknown, PROCESSORS, MAX_WAITING),
+            (Scaling::Waiting, LatencyRule::FIRST, MAX_WAITING),
             (Scaling::Slower, 1, PROCESSORS),
         ] {
             let mut simulation = Simulation::new(None, scaling);
@@ -443,7 +459,7 @@ mod tests {
 
     #[test]
     fn workers_that_wait_are_raised_to_the_maximum_within_a_second() {
-        let mut simulation = Simulation::new(None, Scaling::Unknown);
+        let mut simulation = Simulation::new(None, Scaling::Waiting);
         assert_eq!(simulation.serve(1.0, &SERVER), MAX_WAITING);
     }
 
@@ -454,7 +470,7 @@ mod tests {
             max_per_s: 8_000.0,
             ..SERVER
         };
-        let mut simulation = Simulation::new(None, Scaling::Unknown);
+        let mut simulation = Simulation::new(None, Scaling::Waiting);
         for _ in 0..20 {
             let workers = simulation.serve(0.5, &server);
             assert!((8..=64).contains(&workers), "{workers}");
@@ -474,7 +490,7 @@ mod tests {
             computing: 0.9,
             ..SERVER
         };
-        let mut simulation = Simulation::new(None, Scaling::Unknown);
+        let mut simulation = Simulation::new(None, Scaling::Waiting);
         for _ in 0..20 {
             assert_eq!(simulation.serve(0.1, &server), PROCESSORS);
         }
@@ -483,15 +499,15 @@ mod tests {
     #[test]
     fn workers_without_work_are_no_reason_for_more() {
         let one_directory = Server { tasks: 1, ..SERVER };
-        let mut simulation = Simulation::new(None, Scaling::Unknown);
-        assert_eq!(simulation.serve(5.0, &one_directory), PROCESSORS);
+        let mut simulation = Simulation::new(None, Scaling::Waiting);
+        assert_eq!(simulation.serve(5.0, &one_directory), LatencyRule::FIRST);
     }
 
     #[test]
     fn a_pause_and_a_rate_limit_teach_nothing() {
-        let mut simulation = Simulation::new(None, Scaling::Unknown);
+        let mut simulation = Simulation::new(None, Scaling::Waiting);
         simulation.observation.is_limited = true;
-        assert_eq!(simulation.serve(1.0, &SERVER), PROCESSORS);
+        assert_eq!(simulation.serve(1.0, &SERVER), LatencyRule::FIRST);
     }
 
     #[test]
@@ -509,7 +525,8 @@ mod tests {
     fn contention_counts_only_where_workers_are_known_to_be_faster_and_free() {
         for (requested, scaling, number) in [
             (Some(3), Scaling::Faster, 3),
-            (None, Scaling::Unknown, 4),
+            (None, Scaling::Unknown, PROCESSORS),
+            (None, Scaling::Waiting, LatencyRule::FIRST),
             (None, Scaling::Slower, 1),
         ] {
             let mut simulation = Simulation::new(requested, scaling);

@@ -101,7 +101,11 @@ pub static KNOWN: [FileSystem; 7] = [
     },
 ];
 
-static OTHER: FileSystem = UNKNOWN;
+/// A file system that is not in the table: of a server, or of another kind.
+static OTHER: FileSystem = FileSystem {
+    scaling_across_dirs: Scaling::Waiting,
+    ..UNKNOWN
+};
 
 impl FileSystem {
     pub fn of(descriptor: BorrowedFd<'_>, calls: &Syscalls) -> Result<&'static Self> {

@@ -32,7 +32,7 @@ use throttle::Throttle;
 use worker::{Task, Worker};
 pub use worker::{BUFFER_BYTES, MAX_NAME_BYTES, SHARED_NAMES};
 
-use crate::concurrency::{common_scaling, Concurrency, Observation, Scaling, Usage};
+use crate::concurrency::{common_scaling, Concurrency, Observation, Scaling, Usage, MAX_COMPUTING};
 use crate::filters::Filters;
 use crate::quoting::{quoted, reason};
 use crate::sys::{grow_descriptor_table, ignore_broken_leases, raise_descriptor_limit};
@@ -59,6 +59,10 @@ const STACK_BYTES: usize = 512 << 10;
 
 /// Descriptors of all directory stacks together, if the process may have twice as many.
 pub const MAX_OPEN_DIRS: u64 = 2_048;
+
+/// Descriptors of each directory stack where many workers wait for a server, which would have to answer
+/// once more for each directory that is opened again.
+const WAITING_OPEN_DIRS: usize = 64;
 
 /// The limit of descriptors also limits the number of workers.
 const MIN_FDS_PER_WORKER: u64 = 8;
@@ -126,8 +130,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         return ExitCode::from(EXIT_REFUSED);
     }
     ignore_broken_leases();
-    let descriptors = raise_limit(arguments.targets.len() as u64);
-    grow_descriptor_table(descriptors);
+    let descriptors = raise_limit(arguments.targets.len() as u64, 2 * MAX_OPEN_DIRS);
     let failures = Failures::default();
     let first = Tally::new(Syscalls::new(arguments.without_openat2));
     let tasks = match open_targets(&arguments, &first.calls, &failures) {
@@ -148,7 +151,14 @@ pub fn run(arguments: Arguments) -> ExitCode {
     for task in tasks {
         context.queue.push(task);
     }
-    let max_open = (descriptors as usize / 2 / workers).max(4);
+    let max_open = match workers > MAX_COMPUTING {
+        true => raise_limit(
+            arguments.targets.len() as u64,
+            (2 * WAITING_OPEN_DIRS * workers) as u64,
+        ),
+        false => descriptors,
+    };
+    let max_open = (max_open as usize / 2 / workers).max(4);
     run_workers(
         &context,
         &tallies,
@@ -277,10 +287,13 @@ fn max_workers(descriptors: u64) -> usize {
     (descriptors / MIN_FDS_PER_WORKER).clamp(1, MAX_THREADS as u64) as usize
 }
 
-/// Raises the soft limit of descriptors; returns the number for directory stacks and shared work.
-fn raise_limit(targets: u64) -> u64 {
-    let current = raise_descriptor_limit(2 * MAX_OPEN_DIRS + 2 * targets);
-    current.saturating_sub(2 * targets).min(2 * MAX_OPEN_DIRS)
+/// Raises the soft limit of descriptors, and enlarges their table; returns the number for directory
+/// stacks and shared work, `useful` at most.
+fn raise_limit(targets: u64, useful: u64) -> u64 {
+    let current = raise_descriptor_limit(useful + 2 * targets);
+    let descriptors = current.saturating_sub(2 * targets).min(useful);
+    grow_descriptor_table(descriptors);
+    descriptors
 }
 
 #[cfg(test)]

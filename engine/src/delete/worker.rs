@@ -17,7 +17,6 @@ use super::names::NameBatch;
 use super::remover::{Cancelled, Failure, Remover, Tally};
 use super::shared_dir::{DirLocation, SharedDir};
 use super::Context;
-use crate::concurrency::Scaling;
 use crate::identity::DevIno;
 use crate::syscalls::Syscalls;
 
@@ -279,9 +278,9 @@ impl<'run> Worker<'run> {
         let (mut begin, mut end) = (0, batch.files.len());
         let mut evict_helper = EvictHelper::none();
         let cwd = self.remover.enter_dir(stack.descriptor());
-        let per_check = match stack.file_system.scaling_across_dirs {
-            Scaling::Unknown => WAITING_REMOVALS_PER_CHECK,
-            Scaling::Faster | Scaling::Slower => REMOVALS_PER_CHECK,
+        let per_check = match stack.file_system.scaling_across_dirs.may_wait() {
+            true => WAITING_REMOVALS_PER_CHECK,
+            false => REMOVALS_PER_CHECK,
         };
         while begin < end {
             let part = begin..(begin + per_check).min(end);

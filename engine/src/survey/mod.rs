@@ -163,7 +163,7 @@ fn standard_output() -> Result<Output, String> {
 fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> {
     let roots = open_roots(&args)?;
     let scaling = common_scaling(roots.iter().map(|root| root.scaling));
-    if scaling == Scaling::Unknown {
+    if scaling.may_wait() {
         raise_descriptor_limit((MAX_WAITING * (WORK_FDS_PER_WALKER + MIN_OPEN)) as u64);
     }
     let available = available_fds(roots.len());
@@ -172,15 +172,14 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
     let concurrency = Concurrency::new(
         processors,
         available / (WORK_FDS_PER_WALKER + 2),
-        args.threads
-            .or((scaling != Scaling::Unknown).then_some(processors)),
+        args.threads.or((!scaling.may_wait()).then_some(processors)),
         scaling,
     );
     let walkers = concurrency.workers();
     limits.max_open = (available / walkers)
         .saturating_sub(WORK_FDS_PER_WALKER)
         .clamp(1, limits.max_open);
-    if scaling == Scaling::Unknown {
+    if scaling.may_wait() {
         limits.names_per_check.get_or_insert(NAMES_PER_CHECK);
     }
     let context = Context {
