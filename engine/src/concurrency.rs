@@ -247,6 +247,7 @@ impl LatencyRule {
     }
 
     fn poll(&mut self, observation: Observation, available: usize) {
+        self.workers = self.workers.min(available);
         let Some(sample) = &mut self.sample else {
             return self.restart(observation);
         };
@@ -254,7 +255,7 @@ impl LatencyRule {
         sample.busy_s += observation.busy as f64 * passed.as_secs_f64();
         sample.last = observation.now;
         let duration = observation.now - sample.first.now;
-        let entries = observation.done - sample.first.done;
+        let entries = observation.done.saturating_sub(sample.first.done);
         let is_long = entries >= Self::MIN_ENTRIES_PER_WORKER * self.workers as u64
             && duration >= Self::MIN_SAMPLE;
         let is_busy =
@@ -265,7 +266,7 @@ impl LatencyRule {
         // Those that have begun a task finish it, also if there should be fewer.
         let workers = (sample.busy_s / duration.as_secs_f64()).round() as usize;
         let workers = workers.max(self.workers);
-        let computed = observation.usage.cpu - sample.first.usage.cpu;
+        let computed = (observation.usage.cpu).saturating_sub(sample.first.usage.cpu);
         let computing = computed.as_secs_f64() / sample.busy_s;
         let entry_s = sample.busy_s / entries as f64;
         let per_s = entries as f64 / duration.as_secs_f64();
@@ -426,8 +427,8 @@ mod tests {
         }
     }
 
-    /// A server that needs `entry_s` for each entry, finishes `max_per_s` at most, and has so many
-    /// directories for workers.
+    /// A server that needs `entry_s` for each entry and finishes at most `max_per_s`; workers have `tasks`
+    /// directories, and compute for this share of their time.
     struct Server {
         entry_s: f64,
         max_per_s: f64,

@@ -106,9 +106,10 @@ pub fn raise_descriptor_limit(useful: u64) -> u64 {
 
 /// Returns what all threads have used.
 pub fn usage() -> Usage {
-    // SAFETY: the kernel fills the whole structure, and does not fail for RUSAGE_SELF.
+    // SAFETY: all fields are numbers, so the structure is valid whether the kernel fills it or not.
     let usage = unsafe {
-        let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+        // zeroed, because a filter may refuse the call
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
     };

@@ -19,6 +19,15 @@ pub struct WorkerPool<'scope, 'env, Task, Work> {
     receiver: Receiver<()>,
 }
 
+/// Reports the end of a worker, also of one that panics in a test.
+struct Ended(Sender<()>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.send(()); // the receiver waits for all
+    }
+}
+
 impl<'scope, 'env, Task, Work> WorkerPool<'scope, 'env, Task, Work>
 where
     Task: Send,
@@ -56,8 +65,8 @@ where
             self.queue.add_worker(); // first, so that the queue does not close without it
             let builder = Builder::new().stack_size(self.stack_bytes);
             let thread = builder.spawn_scoped(self.scope, move || {
+                let _ended = Ended(sender);
                 work(number);
-                let _ = sender.send(()); // the receiver waits for all
             });
             if let Err(error) = thread {
                 self.queue.remove_worker();

@@ -20,7 +20,13 @@ from tui_fs.linux.pins import open_path_fd, take_pin
 from tui_fs.linux.processes import state_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import Mechanism, Options, StrategyName
-from tui_fs.safety.confinement import MOST_LEVELS, ConfinedTarget, Enclosure, available
+from tui_fs.safety.confinement import (
+    MOST_LEVELS,
+    ConfinedTarget,
+    Enclosure,
+    available,
+    capabilities_without_confining,
+)
 from tui_fs.strategies.base import ComparesPins
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.tracing.select_source import open_source
@@ -298,3 +304,15 @@ def test_no_process_of_a_job_keeps_what_it_does_not_need(cli: Cli, tmpfs: Path) 
         assert not any(mask >> Capability.SYS_ADMIN & 1 for mask in held.values())
         assert not any(mask >> net_admin & 1 for mask in held.values())
         assert held[supervisor] >> Capability.PERFMON & 1  # to count the calls of rmdir
+
+
+@pytest.mark.parametrize(
+    ("paranoid", "needs_admin"), [("2", False), ("-1", False), ("3", True), ("4", True)]
+)
+def test_the_right_to_count_is_kept(tmp_path: Path, paranoid: str, needs_admin: bool) -> None:
+    needs_root("capabilities")
+    setting = tmp_path / "perf_event_paranoid"
+    setting.write_text(f"{paranoid}\n", encoding="ascii")
+    kept = capabilities_without_confining(str(setting))
+    assert (Capability.SYS_ADMIN in kept) == needs_admin
+    assert Capability.SYS_ADMIN in capabilities_without_confining(str(tmp_path / "hidden"))

@@ -119,6 +119,17 @@ def test_threads_are_not_recommended_on_a_guess(
     assert advice(PLAIN, "ext4", estimates)[PARALLEL].startswith(says)
 
 
+@pytest.mark.parametrize("seconds", (5.0, 9.0))
+def test_in_one_directory_of_a_server_threads_cannot_help(seconds: float) -> None:
+    flat = replace(PLAIN, totals=Totals(files=9000, directories=9), max_entries_in_directory=8990)
+    estimates = [replace(row, measured_at=1.0) for row in all_of(parallel=seconds)]
+    cannot = "threads cannot help"
+    assert "at the same time" not in advice(flat, "nfs4", estimates)[PARALLEL]
+    assert (cannot in advice(flat, "nfs4", estimates)[PARALLEL]) == (seconds == 9.0)
+    assert cannot not in advice(PLAIN, "nfs4", estimates)[PARALLEL]
+    assert cannot not in advice(flat, "ext4", estimates)[PARALLEL]
+
+
 def test_an_engine_that_cannot_run_is_not_recommended() -> None:
     estimates = [replace(row, measured_at=1.0) for row in all_of()]
     fast = estimate(PARALLEL, 1.0, "tui-fs-engine is not installed")

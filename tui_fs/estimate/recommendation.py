@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tui_fs.linux.mounts import is_served
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PATH_MAX_BYTES
 from tui_fs.model.strategy import StrategyName
@@ -53,9 +54,15 @@ def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[Str
             survey, kind, by_name[name], by_name.get(baseline) if baseline is not None else None
         )
         if name == best
-        else _why_not(by_name[name], by_name.get(best) if best is not None else None)
+        else _why_not(survey, kind, by_name[name], by_name.get(best) if best is not None else None)
         for name in by_name
     }
+
+
+def _threads_cannot_help(survey: Survey, kind: str) -> bool:
+    """Return whether most of the work is in one directory, which threads empty one by one."""
+    in_one = survey.max_entries_in_directory
+    return is_served(kind) and 10 * in_one >= 9 * survey.totals.entries
 
 
 def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | None) -> str:
@@ -68,6 +75,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
         STRATEGIES[estimate.strategy].has_threads
         and baseline is not None
         and _gain(estimate, baseline)
+        and not _threads_cannot_help(survey, kind)
     ):
         return (
             f"About {baseline.seconds / estimate.seconds:.1f} times as fast as "
@@ -113,13 +121,18 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
     )
 
 
-def _why_not(estimate: Estimate, best: Estimate | None) -> str:
+def _why_not(survey: Survey, kind: str, estimate: Estimate, best: Estimate | None) -> str:
     """Return why a strategy is not the recommended one."""
     name = estimate.strategy
     if not estimate.feasible:
         return f"It cannot run here: {estimate.reasons[0]}."
     if best is None:
         return ""
+    if STRATEGIES[name].has_threads and _threads_cannot_help(survey, kind):
+        return (
+            "One directory: threads cannot help here, because the kernel removes its entries one "
+            f"after the other on {kind}; several clients can."
+        )
     if STRATEGIES[name].has_threads and not estimate.measured_at:
         return "The gain of several threads was not measured on this file system."
     words = STRATEGIES[name].trade_off

@@ -18,6 +18,7 @@ import select
 import selectors
 import signal
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -26,6 +27,7 @@ from typing import Any, NoReturn
 
 from tui_fs.linux.limits import cause_of
 from tui_fs.linux.memory import children_of, faults_of, has_executed, peak_bytes_of
+from tui_fs.linux.permissions import Capability
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.linux.processes import (
     continue_when_parent_ends,
@@ -83,8 +85,8 @@ class Launcher:
         directories: for each step a descriptor of the directory in which its tools run.
         nice, io_priority: of the tools.
         takes_commands: the tools read what `send_command` writes; else their input is empty.
-        enclosures: for each step how its tools are confined, None if they are not. If they are
-            given, the launcher gives up its privileges once no confined step is left.
+        enclosures: for each step how its tools are confined, None if they are not.
+        kept: what it keeps of its capabilities once no confined step is left; None for all.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Launcher:
         *,
         takes_commands: bool = False,
         enclosures: tuple[Enclosure | None, ...] = (),
+        kept: tuple[Capability, ...] | None = None,
     ) -> None:
         self.out, out_end = os.pipe()
         self.err, err_end = os.pipe()
@@ -110,8 +113,8 @@ class Launcher:
         self._leader = 0
         self._unread = b""
         confined = [number for number, enclosure in enumerate(enclosures) if enclosure]
-        self.last_confined = max(confined, default=0)
-        """The step after whose start no tool has to be confined any more."""
+        self._last_confined = max(confined, default=0)
+        self._kept = kept
         supervisor = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
@@ -129,8 +132,8 @@ class Launcher:
                         _Place(directory, enclosure)
                         for directory, enclosure in itertools.zip_longest(directories, enclosures)
                     )
-                    last_confined = self.last_confined if enclosures else -1
-                    _Process(theirs, steps, places, ranks, channels, last_confined).run()
+                    rights = self._last_confined, kept
+                    _Process(theirs, steps, places, ranks, channels, rights).run()
             except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
                 traceback.print_exc()
             finally:
@@ -162,9 +165,16 @@ class Launcher:
         self._leader = pids[0]
         return pids
 
-    def release(self) -> None:
-        """Let the forked processes execute their tools."""
+    def release(self, step: int) -> str:
+        """Let the forked processes of a step execute their tools.
+
+        Returns:
+            Why this process could not give up capabilities afterwards; empty if it did.
+        """
         self._send({"go": True})
+        if step == self._last_confined and self._kept is not None:
+            return give_up_confining(self._kept)
+        return ""
 
     def ended(self) -> StepEnd:
         """Return the result of the step; call this when `fileno` is readable.
@@ -334,10 +344,10 @@ class _Process:
         places: tuple[_Place, ...],
         ranks: tuple[int, IoPriority],
         channels: tuple[int, int, int],
-        last_confined: int,
+        rights: tuple[int, tuple[Capability, ...] | None],
     ) -> None:
         self._socket = connection
-        self._last_confined = last_confined
+        self._last_confined, self._kept = rights
         self._steps = steps
         self._places = places
         self._ranks = ranks
@@ -482,8 +492,10 @@ class _Process:
         os.close(self._gate)
         self._gate = -1
         self._peak.released()
-        if self._number == self._last_confined:
-            give_up_confining()
+        if self._number == self._last_confined and self._kept is not None:
+            problem = give_up_confining(self._kept)
+            if problem:
+                print(problem, file=sys.stderr)
 
     def _reap(self) -> None:
         """Reap ended tools, the group leader last: its pid reserves the number of the group."""
@@ -627,7 +639,7 @@ def run_steps(
         (directory,) * len(wrapped),
         0,
         IoPriority.NORMAL,
-        enclosures=(enclosure,) * len(wrapped) if enclosure else (),
+        enclosures=(enclosure,) * len(wrapped),
     )
     pipes = {launcher.out: bytearray(), launcher.err: bytearray()}
     ended: list[StepEnd] = []
@@ -636,7 +648,7 @@ def run_steps(
         for number in range(len(wrapped)):
             for pid in launcher.fork_step(number):
                 source.attach(pid)
-            launcher.release()
+            launcher.release(number)
             _wait(launcher, pipes, goes_on)
             source.step_ended()
             ended.append(launcher.ended())

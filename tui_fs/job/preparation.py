@@ -31,7 +31,13 @@ from tui_fs.model.figures import FOR_JOB
 from tui_fs.model.plan import Plan
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import IoPriority, confined_words, flatten
-from tui_fs.safety.confinement import ConfinedTarget, Enclosure, available, give_up_privileges
+from tui_fs.safety.confinement import (
+    ConfinedTarget,
+    Enclosure,
+    available,
+    capabilities_without_confining,
+    give_up_privileges,
+)
 from tui_fs.strategies.registry import strategy_named
 from tui_fs.tracing.perf import allow_more_descriptors
 from tui_fs.tracing.select_source import open_source
@@ -137,6 +143,7 @@ def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> PreparedJob:
         *ranks,
         takes_commands=strategy.guarantees.speaks,
         enclosures=tuple(_enclosure(plan, step, pinned) for step in prepared_steps),
+        kept=capabilities_without_confining(),
     )
     for parent, _ in pinned:
         os.close(parent)  # the launcher has its own

@@ -54,7 +54,6 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Mechanism
-from tui_fs.safety.confinement import give_up_confining
 
 _Result = TypeVar("_Result")
 
@@ -201,9 +200,9 @@ class Supervisor:
         next_sample = time.monotonic() + SAMPLE_EVERY_S
         try:
             self._throttle.step_begins()
-            self._launcher.release()
-            if number == self._launcher.last_confined:
-                give_up_confining()
+            problem = self._launcher.release(number)
+            if problem:
+                self._note(ToolSaid(self._now(), f"tui-fs: {problem}"))
             while len(self._ends) <= number:
                 poll_interval_s = self._throttle.look(self._sampler.removed)
                 self._wait(max(0.0, min(next_sample - time.monotonic(), poll_interval_s)))

@@ -53,6 +53,8 @@ _WATCH_CAPABILITIES = (
 _COUNT_CAPABILITIES = Capability.PERFMON, Capability.BPF
 """What counting the calls of a tool needs, since Linux 5.8."""
 
+_PARANOID = "/proc/sys/kernel/perf_event_paranoid"
+
 _JOB_CAPABILITIES = (
     *_WATCH_CAPABILITIES,
     *_COUNT_CAPABILITIES,
@@ -76,15 +78,35 @@ def give_up_privileges() -> None:
     keep_capabilities(_JOB_CAPABILITIES)
 
 
-def give_up_confining() -> None:
-    """Give up what only the confinement of tools needs, once no step is left that is confined.
+def capabilities_without_confining(paranoid: str = _PARANOID) -> tuple[Capability, ...]:
+    """Return what a job needs once no step is left that is confined.
+
+    The calls of a later rmdir are counted, too. Without CAP_PERFMON, and on kernels of Debian and
+    Ubuntu with a perf_event_paranoid above 2, only CAP_SYS_ADMIN permits that.
 
     Raises:
-        OSError: the kernel refuses it.
+        OSError: /proc/self/status cannot be read.
     """
-    counts_as_admin = missing_capabilities(Capability.PERFMON)
-    kept = (Capability.SYS_ADMIN,) if counts_as_admin else _COUNT_CAPABILITIES
-    keep_capabilities((*_WATCH_CAPABILITIES, *kept))
+    needs_admin = bool(missing_capabilities(Capability.PERFMON))
+    try:
+        with open(paranoid, encoding="ascii") as file:
+            needs_admin |= int(file.read()) > 2
+    except (OSError, ValueError):  # hidden: it may be so
+        needs_admin = True
+    counting = (Capability.SYS_ADMIN,) if needs_admin else _COUNT_CAPABILITIES
+    return (*_WATCH_CAPABILITIES, *counting)
+
+
+def give_up_confining(kept: tuple[Capability, ...]) -> str:
+    """Give up what only the confinement of tools needs; return why not, empty if done.
+
+    The tools run already, so this must not fail.
+    """
+    try:
+        keep_capabilities(kept)
+    except (OSError, MemoryError) as error:
+        return f"capabilities could not be given up: {error}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

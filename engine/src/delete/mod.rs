@@ -62,7 +62,7 @@ pub const MAX_OPEN_DIRS: u64 = 2_048;
 
 /// Descriptors of each directory stack where many workers wait for a server, which would have to answer
 /// once more for each directory that is opened again.
-const WAITING_OPEN_DIRS: usize = 64;
+const WAITING_OPEN_DIRS: u64 = 64;
 
 /// The limit of descriptors also limits the number of workers.
 const MIN_FDS_PER_WORKER: u64 = 8;
@@ -151,11 +151,9 @@ pub fn run(arguments: Arguments) -> ExitCode {
     for task in tasks {
         context.queue.push(task);
     }
+    let useful = 2 * (WAITING_OPEN_DIRS * workers as u64).max(MAX_OPEN_DIRS);
     let max_open = match workers > MAX_COMPUTING {
-        true => raise_limit(
-            arguments.targets.len() as u64,
-            (2 * WAITING_OPEN_DIRS * workers) as u64,
-        ),
+        true => raise_limit(arguments.targets.len() as u64, useful),
         false => descriptors,
     };
     let max_open = (max_open as usize / 2 / workers).max(4);
@@ -246,7 +244,9 @@ fn run_workers(
                 });
             });
             poll_interval = next_poll;
-            grow(context, &mut pool);
+            if !is_over {
+                grow(context, &mut pool);
+            }
             if !is_over && reported_at.elapsed() < report_interval {
                 continue;
             }

@@ -182,7 +182,11 @@ impl<'run> Remover<'run> {
             let name_ref = batch.files[at];
             let name = batch.name(name_ref);
             let result = if self.is_unrestricted() {
-                unlinks.unlink(directory, name)
+                match unlinks.unlink(directory, name) {
+                    // The server no longer knew the entry; the name is looked up again.
+                    Err(Errno::STALE) => unlinks.unlink(directory, name),
+                    result => result,
+                }
             } else {
                 unlinks.flush_time();
                 if !self.wait_until_selected(directory, batch, name_ref, failures)? {
@@ -193,11 +197,6 @@ impl<'run> Remover<'run> {
                 } else {
                     self.tally.calls.unlink(directory, name)
                 }
-            };
-            let result = match result {
-                // The server no longer knew the entry; the name is looked up again.
-                Err(Errno::STALE) => self.tally.calls.unlink(directory, name),
-                result => result,
             };
             match result {
                 Ok(()) => add(&self.tally.files),

@@ -42,7 +42,7 @@ MOST_OTHERS_SHARE = 0.05
 MEASURED_FROM_ENTRIES = 20_000
 """A measurement takes seconds; fewer entries are deleted within a quarter of a second."""
 SERVED_FROM_ENTRIES = 500
-"""Where a server has to answer, an entry may take milliseconds, and nobody knows before."""
+"""Where a server has to answer, an entry may take milliseconds."""
 
 _GIVE_UP_AFTER_S = 35.0
 """Later than the measuring process gives up by itself."""
