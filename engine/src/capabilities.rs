@@ -20,7 +20,6 @@ pub fn main(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     let limits: Vec<String> = [
         ("max_threads", delete::MAX_THREADS as u64),
         ("auto_threads", concurrency::MAX_COMPUTING as u64),
-        ("waiting_threads", concurrency::MAX_WAITING as u64),
         ("survey_threads", survey::MAX_THREADS as u64),
         ("open_directories", delete::MAX_OPEN_DIRS),
         ("evict_descriptors", delete::MAX_EVICT_FDS as u64),

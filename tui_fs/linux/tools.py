@@ -220,7 +220,7 @@ class EngineCapabilities:
     Attributes:
         record_format: version of the survey's records (docs/record-format.md).
         auto_threads: maximum number of threads without an explicit number: one per processor up to
-            this.
+            this, more where threads wait for a server.
         open_directories: descriptors of the directory stacks of all threads together.
         read_bytes: buffer size of one getdents64.
         name_bytes: maximum memory for names of all threads together.

@@ -40,7 +40,7 @@ class EngineScan:
         program: absolute path of the engine.
         roots: the directories with their identities at the time of opening.
         filters: entries to count separately.
-        threads: of the engine; None for one per processor.
+        threads: of the engine; None: it chooses.
 
     Raises:
         TuiFsError: the engine cannot be started; Missing if a limit of this process prevents it.

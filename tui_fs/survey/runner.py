@@ -45,7 +45,7 @@ class SurveyRunner:
         paths: absolute paths of directories, none inside another.
         filters: entries to count separately, for a deletion with filters.
         interval_s: time between the intermediate results of `run`.
-        threads: of the engine; None for one per processor.
+        threads: of the engine; None: it chooses.
         checks_surroundings: also detect problems of the file system, and processes that use it.
         family: a process that, with all its descendants, is not reported as using the trees;
             0 for none.
