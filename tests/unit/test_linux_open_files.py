@@ -1,6 +1,7 @@
 """Holders of files of a tree, from a fake /proc and from the real one."""
 
 import ctypes
+import errno
 import itertools
 import mmap
 import os
@@ -12,6 +13,7 @@ import pytest
 from tests.needs import needs_root
 from tests.unit.scratching import result_of_child
 from tests.waiting_process import StartPython
+from tui_fs.linux.mounts import MountTable, read_mounts
 from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan, scan_open_files
 
 OWN = 900
@@ -143,6 +145,20 @@ def test_kernel_threads_and_vanished_processes_are_passed(fake: FakeProc) -> Non
     fake.process(2, flags=_KERNEL_THREAD)
     (fake.path / "2" / "ns" / "mnt").unlink()
     (fake.path / "3").mkdir()
+    looked = fake.look()
+    assert (looked.unseen_processes, looked.complete) == (0, True)
+
+
+def test_a_process_that_is_just_ending_is_passed(
+    fake: FakeProc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ending(mountinfo: str) -> MountTable:
+        if "/7/" in mountinfo:
+            raise OSError(errno.EINVAL, "", mountinfo)
+        return read_mounts(mountinfo)
+
+    fake.process(7, namespace="mnt:[2]")
+    monkeypatch.setattr("tui_fs.linux.open_files.read_mounts", ending)
     looked = fake.look()
     assert (looked.unseen_processes, looked.complete) == (0, True)
 

@@ -6,6 +6,7 @@ its process.
 """
 
 import enum
+import errno
 import os
 import re
 import time
@@ -258,7 +259,14 @@ class _Scan:
     def _view(self, folder: str) -> MountView:
         namespace = os.readlink(f"{folder}/ns/mnt")
         if namespace not in self._views:
-            self._views[namespace] = MountView(self._places, read_mounts(f"{folder}/mountinfo"))
+            try:
+                mounts = read_mounts(f"{folder}/mountinfo")
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                # An exiting process has left its namespace but is still in /proc.
+                raise ProcessLookupError(errno.ESRCH, "", folder) from error
+            self._views[namespace] = MountView(self._places, mounts)
         return self._views[namespace]
 
     def _scan_link(self, process: _Process, kind: HoldKind, name: str) -> None:
