@@ -67,7 +67,7 @@ def delete(
         for number in range(len(steps)):
             for pid in launcher.fork_step(number):
                 counters.attach(pid)
-            launcher.release(number)
+            launcher.release()
             ends.append(_ended(launcher))
             counters.step_ended()
         read = counters.read().calls

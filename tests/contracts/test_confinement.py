@@ -1,5 +1,6 @@
 """The kernel keeps the tools inside the targets, and reports say what was in force."""
 
+import errno
 import os
 import shlex
 import shutil
@@ -26,6 +27,7 @@ from tui_fs.safety.confinement import (
     Enclosure,
     available,
     capabilities_without_confining,
+    give_up_confining,
 )
 from tui_fs.strategies.base import ComparesPins
 from tui_fs.strategies.registry import STRATEGIES, tools_of
@@ -304,6 +306,14 @@ def test_no_process_of_a_job_keeps_what_it_does_not_need(cli: Cli, tmpfs: Path) 
         assert not any(mask >> Capability.SYS_ADMIN & 1 for mask in held.values())
         assert not any(mask >> net_admin & 1 for mask in held.values())
         assert held[supervisor] >> Capability.PERFMON & 1  # to count the calls of rmdir
+
+
+def test_a_right_that_cannot_be_given_up_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr("tui_fs.safety.confinement.keep_capabilities", refuse)
+    assert "Operation not permitted" in give_up_confining(())
 
 
 @pytest.mark.parametrize(

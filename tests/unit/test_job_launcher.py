@@ -122,7 +122,7 @@ def test_tools_that_cannot_be_forked_are_an_error_and_can_be_forked_later(direct
         with limited("processes", launcher.pid), pytest.raises(BlockingIOError):
             launcher.fork_step(0)
         launcher.fork_step(0)
-        launcher.release(0)
+        launcher.release()
         assert launcher.ended().statuses == (0,)
     finally:
         launcher.close()
@@ -135,7 +135,7 @@ from tui_fs.model.strategy import IoPriority
 directory = os.open("/", os.O_RDONLY)
 launcher = Launcher((((sys.argv[1],),),), (directory,), 0, IoPriority.NORMAL)
 (tool,) = launcher.fork_step(0)
-launcher.release(0)
+launcher.release()
 select.select([launcher], [], [])
 os.kill(launcher.pid, signal.SIGKILL)
 ctypes.CDLL(None).prctl(36, 0)  # PR_SET_CHILD_SUBREAPER: the stranger is nobody's child here

@@ -53,7 +53,7 @@ def begin(launcher: Launcher, pacing: Throttle, step: int = 0) -> psutil.Process
     """Begin a step; return its tool."""
     (pid,) = launcher.fork_step(step)
     pacing.step_begins()
-    launcher.release(0)
+    launcher.release()
     return psutil.Process(pid)
 
 

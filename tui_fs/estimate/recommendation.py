@@ -60,7 +60,7 @@ def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[Str
 
 
 def _threads_cannot_help(survey: Survey, kind: str) -> bool:
-    """Return whether most of the work is in one directory, which threads empty one by one."""
+    """Return whether a server holds nearly all entries in one directory."""
     in_one = survey.max_entries_in_directory
     return is_served(kind) and 10 * in_one >= 9 * survey.totals.entries
 

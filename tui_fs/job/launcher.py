@@ -165,13 +165,16 @@ class Launcher:
         self._leader = pids[0]
         return pids
 
-    def release(self, step: int) -> str:
-        """Let the forked processes of a step execute their tools.
+    def release(self) -> None:
+        """Let the forked processes execute their tools."""
+        self._send({"go": True})
+
+    def give_up_rights(self, step: int) -> str:
+        """Give up, in this process, what no step after this one needs; the launcher does the same.
 
         Returns:
-            Why this process could not give up capabilities afterwards; empty if it did.
+            Why that failed; empty if it did not.
         """
-        self._send({"go": True})
         if step == self._last_confined and self._kept is not None:
             return give_up_confining(self._kept)
         return ""
@@ -648,7 +651,7 @@ def run_steps(
         for number in range(len(wrapped)):
             for pid in launcher.fork_step(number):
                 source.attach(pid)
-            launcher.release(number)
+            launcher.release()
             _wait(launcher, pipes, goes_on)
             source.step_ended()
             ended.append(launcher.ended())

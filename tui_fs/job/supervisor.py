@@ -200,7 +200,8 @@ class Supervisor:
         next_sample = time.monotonic() + SAMPLE_EVERY_S
         try:
             self._throttle.step_begins()
-            problem = self._launcher.release(number)
+            self._launcher.release()
+            problem = self._launcher.give_up_rights(number)
             if problem:
                 self._note(ToolSaid(self._now(), f"tui-fs: {problem}"))
             while len(self._ends) <= number:

@@ -234,14 +234,7 @@ impl<'a> Walker<'a> {
             let (queued, walkers) = (context.queue.queued_tasks(), context.queue.workers());
             let has_queue_space = walkers > 1 && queued < walkers;
             if dirents.len() >= context.limits.min_shared_names && has_queue_space {
-                progress.pending += 1;
-                self.emitter.emit_record(dir.number, progress, false);
-                self.emitter.send();
-                context.queue.push(Job::Names {
-                    dir: dir.clone(),
-                    owner: progress.tally.owner(),
-                    dirents,
-                });
+                self.queue_names(dir, progress, dirents);
                 continue;
             }
             self.process_names(dir, progress, &mut dirents);
@@ -300,13 +293,18 @@ impl<'a> Walker<'a> {
             return;
         }
         let shared = dirents.split_off((examined + dirents.len()) / 2);
+        self.queue_names(dir, progress, shared);
+    }
+
+    /// Queues names of a directory for another walker.
+    fn queue_names(&mut self, dir: &OpenDir, progress: &mut DirProgress, dirents: DirentBatch) {
         progress.pending += 1;
         self.emitter.emit_record(dir.number, progress, false);
-        self.emitter.send();
-        context.queue.push(Job::Names {
+        self.emitter.send(); // before another walker emits their sums
+        self.context.queue.push(Job::Names {
             dir: dir.clone(),
             owner: progress.tally.owner(),
-            dirents: shared,
+            dirents,
         });
     }
 
