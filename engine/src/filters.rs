@@ -1,14 +1,45 @@
-//! Filters of entries, with the semantics of find's tests.
+//! Filters of entries, with the semantics of find's tests, and shares of a directory.
 
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStringExt;
+use std::str::FromStr;
 
 use lexopt::ValueExt;
 use rustix::fs::{FileType, Stat, Statx};
 
 use crate::sys::matches_glob;
 
-/// Conditions on an entry that is not a directory. Without conditions every entry is selected.
+/// One of several shares of the names directly in a root, each for another machine. The name decides,
+/// so that all machines divide a directory equally.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// 1 to `of`.
+    number: u32,
+    of: u32,
+}
+
+impl Share {
+    /// Returns whether a name belongs to this share.
+    pub fn contains(&self, name: &CStr) -> bool {
+        crc32fast::hash(name.to_bytes()) % self.of == self.number - 1
+    }
+}
+
+impl FromStr for Share {
+    type Err = &'static str;
+
+    /// Parses `NUMBER/OF`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = text.split_once('/').and_then(|(number, of)| {
+            let (number, of) = (number.parse().ok()?, of.parse().ok()?);
+            (1 <= number && number <= of).then_some(Self { number, of })
+        });
+        parsed.ok_or("a share is NUMBER/OF, for example 1/4")
+    }
+}
+
+/// Conditions on an entry that is not a directory, and the share of the root. Without them every
+/// entry is selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filters {
     /// Shell pattern on the name.
@@ -17,6 +48,8 @@ pub struct Filters {
     pub min_size_bytes: Option<u64>,
     /// Modified at or before this time (epoch seconds).
     pub modified_before_s: Option<i64>,
+    /// Only these entries of a root, with everything in them.
+    pub share: Option<Share>,
 }
 
 impl Filters {
@@ -33,14 +66,20 @@ impl Filters {
             }
             "min-size" => self.min_size_bytes = Some(parser.value()?.parse()?),
             "modified-before" => self.modified_before_s = Some(parser.value()?.parse()?),
+            "share" => self.share = Some(parser.value()?.parse()?),
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Returns whether any condition is set.
+    /// Returns whether any condition on an entry is set.
     pub fn are_active(&self) -> bool {
-        *self != Self::default()
+        self.name_glob.is_some() || self.need_status()
+    }
+
+    /// Returns whether a name directly in a root belongs to the share.
+    pub fn share_contains(&self, name: &CStr) -> bool {
+        self.share.map_or(true, |share| share.contains(name))
     }
 
     /// Returns whether a condition needs the status of an entry.
@@ -74,5 +113,53 @@ impl Filters {
             .modified_before_s
             .map_or(true, |before| modified <= (before, 0));
         is_large_enough && is_old_enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_in_one_share() {
+        let shares: Vec<Share> = (1..=3)
+            .map(|number| format!("{number}/3").parse().unwrap())
+            .collect();
+        let names: Vec<CString> = (0..300)
+            .map(|number| CString::new(format!("name {number}")).unwrap())
+            .collect();
+        for name in &names {
+            assert_eq!(
+                shares.iter().filter(|share| share.contains(name)).count(),
+                1
+            );
+        }
+        for share in &shares {
+            let size = names.iter().filter(|name| share.contains(name)).count();
+            assert!((70..130).contains(&size), "{share:?}: {size}");
+        }
+    }
+
+    #[test]
+    fn shares_are_those_of_zlib() {
+        let share: Share = "3/4".parse().unwrap();
+        assert!(share.contains(c"123456789")); // its CRC-32 is 0xcbf43926, the check value
+        assert!(!share.contains(c"")); // its CRC-32 is 0
+    }
+
+    #[test]
+    fn wrong_shares_are_refused() {
+        for text in ["", "1", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b"] {
+            assert!(text.parse::<Share>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_no_condition_on_an_entry() {
+        let filters = Filters {
+            share: "1/2".parse().ok(),
+            ..Filters::default()
+        };
+        assert!(!filters.are_active());
     }
 }

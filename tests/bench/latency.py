@@ -5,7 +5,8 @@ Run as root ``python -m tests.bench.latency`` alone on the machine. The file sys
 wait at the same time. The caches are dropped before each run. The program prints for each delay
 and shape the time of parallel, and the times of the others over it: rm, rmz where it is installed,
 ``rm -rf`` of each directory by ``xargs -P 32``. It compares parallel with fixed numbers of
-threads. Then it prints the same for the survey: du, dua and gdu where they are installed.
+threads, and on one directory with two, three and four clients, each with its mount and its share.
+Then it prints the same for the survey: du, dua and gdu where they are installed.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.bench.scratch_mount import mounted
@@ -26,6 +28,7 @@ from tests.trees import chain, flat, many_directories
 _SIZE_BYTES, _INODES = 2 << 30, 200_000
 _DELAYS_MS = (0.2, 1.0, 2.0, 5.0)
 _THREADS = (8, 16, 32, 64, 128)
+_CLIENTS = (1, 2, 3, 4)
 _CACHED_S = 1.1  # the kernel remembers attributes and names for a second
 _SHAPES: dict[str, Callable[[Path], None]] = {
     "40 x 60": lambda root: many_directories(root, 40, 60),
@@ -74,6 +77,8 @@ def main() -> None:
                 if asked.only != "survey":
                     _print(bench.times(deleters, is_deleted=True))
                     _print_best(bench)
+                    if name.startswith("flat"):
+                        _print_clients(bench)
                 if asked.only != "delete":
                     _print(bench.times(counters, is_deleted=False))
 
@@ -116,6 +121,34 @@ class _Bench:
         shutil.rmtree(self._backing / "tree", ignore_errors=True)
         return {name: statistics.median(times) for name, times in seconds.items()}
 
+    def seconds_of_clients(self, clients: int) -> float:
+        """Return the median seconds of several clients, each of which deletes its share."""
+        seconds: list[float] = []
+        tree = self._backing / "tree"
+        for _ in range(self._rounds):
+            self._build(tree)
+            with ExitStack() as mounts:
+                shown = [
+                    mounts.enter_context(
+                        served_late(
+                            self._backing, Path(f"{self._mount_point}-{number}"), self._delay_ms
+                        )
+                    )
+                    for number in range(1, clients + 1)
+                ]
+                shares = [
+                    delete_command("--share", f"{number}/{clients}", "--", mounted / "tree")
+                    for number, mounted in enumerate(shown, start=1)
+                ]
+                began = time.perf_counter()
+                jobs = [subprocess.Popen(words, stdout=subprocess.DEVNULL) for words in shares]
+                codes = [job.wait() for job in jobs]
+                if any(codes):
+                    raise SystemExit("a client has failed")
+                seconds.append(time.perf_counter() - began)
+            tree.rmdir()  # fails if anything is left
+        return statistics.median(seconds)
+
 
 def _time_of(command: Command, tree: Path) -> float:
     time.sleep(_CACHED_S)
@@ -145,6 +178,16 @@ def _print_best(bench: _Bench) -> None:
     print(
         f"  {chosen_s / seconds[best]:.2f} of the time with --threads {best}, the best", flush=True
     )
+
+
+def _print_clients(bench: _Bench) -> None:
+    """Print how many times faster several clients are than one."""
+    alone_s, *others_s = [bench.seconds_of_clients(clients) for clients in _CLIENTS]
+    ratios = "".join(
+        f"  {clients} clients {alone_s / seconds:.2f}"
+        for clients, seconds in zip(_CLIENTS[1:], others_s, strict=True)
+    )
+    print(f"  one client {alone_s:.2f} s {ratios}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Arguments that several commands share: their types and their conversion."""
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_THREADS
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr, displayable, is_encodable
-from tui_fs.model.strategy import Confine, Filters, IoPriority, Options, Pace, StrategyName
+from tui_fs.model.strategy import Confine, Filters, IoPriority, Options, Pace, Share, StrategyName
 from tui_fs.model.target import Pin
 from tui_fs.model.units import parse_age, parse_size
 from tui_fs.strategies.registry import STRATEGIES
@@ -20,6 +21,9 @@ Group = argparse._ArgumentGroup
 
 EXPORT_FORMATS = ("ncdu", "csv", "json")
 """The formats of an exported survey."""
+
+MOST_SHARES = 10_000
+"""Limit of --shard: more machines than share one file system."""
 
 TRACE_SOURCES = ("auto", *(source for source in TraceSource if source is not TraceSource.OUTPUT))
 """The values of --trace."""
@@ -45,6 +49,7 @@ def options_of(parsed: argparse.Namespace) -> Options:
             name_glob=getattr(parsed, "name", None),
             min_size_bytes=getattr(parsed, "min_size", None),
             modified_before_s=None if older_than_s is None else int(time.time()) - older_than_s,
+            share=getattr(parsed, "shard", None),
         ),
     )
 
@@ -138,6 +143,24 @@ def trace_source(text: str) -> str:
 def export_format(text: str) -> str:
     """Return a format of an exported survey."""
     return _choice(text, "an export format", EXPORT_FORMATS)
+
+
+def share(text: str) -> Share:
+    """Return one share of several."""
+    number, slash, of = text.partition("/")
+    if not slash:
+        raise argparse.ArgumentTypeError(f"{text!r} is not K/N, for example 1/4")
+    result = Share(_number(number, 1, MOST_SHARES), _number(of, 1, MOST_SHARES))
+    if result.number > result.of:
+        raise argparse.ArgumentTypeError(f"{text!r}: there is no share {number} of {of}")
+    return result
+
+
+def directory_id(text: str) -> str:
+    """Return the id of a directory."""
+    if not re.fullmatch("[0-9a-f]{16}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an id: 16 digits and letters a to f")
+    return text
 
 
 def glob(text: str) -> str:

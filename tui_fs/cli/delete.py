@@ -11,12 +11,14 @@ from tui_fs.cli.arguments import (
     add_output_options,
     add_strategy_options,
     age,
+    directory_id,
     glob,
     io_priority,
     nice,
     options_of,
     positive,
     require_terminal,
+    share,
     size,
     strategy,
     threads,
@@ -40,6 +42,7 @@ from tui_fs.job.permission import (
 from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate, remainder_of
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
+from tui_fs.linux.filesystem import directory_id as id_of_directory
 from tui_fs.linux.logind import ends_at_logout
 from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
@@ -75,12 +78,19 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     )  # fmt: skip
     group.add_argument(
         "--min-size", type=size, metavar="SIZE",
-        help="only regular files of at least this size, in bytes or as 10k, 1M, 2G (powers of "
-        "1024)",
+        help="only files of at least SIZE: 500, 10k, 2G (k = 1024)",
     )  # fmt: skip
     group.add_argument(
         "--older-than", type=age, metavar="AGE",
-        help="only entries not modified for this long: 90s, 15m, 12h, 30d, 2w",
+        help="only entries not modified for AGE: 90s, 15m, 12h, 30d, 2w",
+    )  # fmt: skip
+    group.add_argument(
+        "--shard", type=share, metavar="K/N",
+        help="parallel: only one of N shares of PATH, for N machines",
+    )  # fmt: skip
+    group.add_argument(
+        "--directory-id", type=directory_id, metavar="ID",
+        help="refuse unless PATH has this id, which --shard prints",
     )  # fmt: skip
     group = parser.add_argument_group("strategy")
     group.add_argument(
@@ -141,6 +151,11 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
         raise BadInput(
             f"--threads works only with the strategy parallel, not with {parsed.strategy}."
         )
+    if parsed.shard and not guarantees_of(parsed.strategy).takes_shares:
+        raise BadInput(
+            f"--shard works only with the strategy parallel, not with {parsed.strategy}."
+        )
+    _check_directory_id(targets, parsed.directory_id)
     refuse_uncounted_rate(parsed.strategy, options, trace)
     open_source(trace, speaks=speaks)  # reports before the job starts that it is not available
     survey = count_tree([target.path for target in targets], options.filters)
@@ -149,6 +164,22 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
         _print_plan(plan, as_json=parsed.json)
         return None
     return _confirm_and_start(plan, parsed, asks=asks)
+
+
+def _check_directory_id(targets: Sequence[Target], expected: str | None) -> None:
+    """Raise Refused unless the only target has the id that the user gave, if any."""
+    if expected is None:
+        return
+    if len(targets) > 1:
+        raise BadInput("--directory-id works only with one directory.")
+    path, pin = targets[0].path, targets[0].pin
+    if (actual := id_of_directory(path, pin)) != expected:
+        raise Refused(
+            f"{displayable(path)} is another directory on this machine: its id is {actual}, not "
+            f"{expected}.",
+            "Check with 'findmnt --target' that the shared file system is mounted here.",
+            rule="changed",
+        )
 
 
 def resume_dead_job(died: Plan, parsed: argparse.Namespace) -> int:
@@ -180,7 +211,7 @@ def _confirm_and_start(plan: Plan, parsed: argparse.Namespace, *, asks: bool) ->
         plan = _asked(plan)
     elif parsed.confirm is not None:
         plan = _typed(plan, parsed.confirm)
-    elif plan.options.filters.active:
+    elif plan.options.filters.active or plan.options.filters.share is not None:
         _note_plan(plan)
     check_plan(plan)  # reports a refusal before the job starts
     interrupts = Interrupts()
@@ -224,11 +255,14 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
                 "strategy": plan.strategy,
                 **argv_fields("command", predicted.command),
                 "expected": encode(plan.expected),
+                "directory_ids": [id_of_directory(t.path, t.pin) for t in plan.targets],
                 "predicted": estimate_as_json(predicted),
             }
         )
         return
     print_text(_summary(plan))
+    if plan.options.filters.share is not None:
+        print_text(_about_directory_id(plan))
     if plan.expected.about_directories:
         print_text(plan.expected.about_directories)
     for line in command_lines(predicted.command, directories_named_from(plan.paths)):
@@ -243,22 +277,34 @@ def _summary(plan: Plan) -> str:
     files = counted(totals.non_directories, "file", "files")
     directories = counted(totals.directories, "directory", "directories")
     seconds = duration_span(predicted.seconds_low, predicted.seconds_high)
+    place, share = in_words(plan.paths), plan.options.filters.share
+    if share is not None:
+        place = f"share {share.number} of {share.of} of {place}"
     if plan.options.filters.active:
         matches = counted(totals.entries, "entry matches", "entries match")
         return (
-            f"{in_words(plan.paths)}: {matches} the filters, "
+            f"{place}: {matches} the filters, "
             f"{bytes_iec(expected.freed_bytes_max)}, with {plan.strategy} in {seconds}"
         )
     return (
-        f"{in_words(plan.paths)}: {files} and {directories}, "
+        f"{place}: {files} and {directories}, "
         f"{bytes_iec(expected.freed_bytes_max)}, with {plan.strategy} in {seconds}"
     )
 
 
 def _note_plan(plan: Plan) -> None:
     note(_summary(plan))
+    if plan.options.filters.share is not None:
+        note(_about_directory_id(plan))
     if plan.expected.about_directories:
         note(plan.expected.about_directories)
+
+
+def _about_directory_id(plan: Plan) -> str:
+    ids = [id_of_directory(target.path, target.pin) for target in plan.targets]
+    if len(ids) > 1:
+        return f"ids of the directories: {', '.join(ids)}"
+    return f"id of the directory: {ids[0]} (on the other machines: --directory-id {ids[0]})"
 
 
 def _raise_if_refused(folder: JobFolder) -> None:

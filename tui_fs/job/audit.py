@@ -73,6 +73,8 @@ def audit_line(plan: Plan, requester: CallerIdentity, end: AuditedEnd | None = N
         pairs.append(_number("min_size_bytes", filters.min_size_bytes))
     if filters.modified_before_s is not None:
         pairs.append(_number("modified_before_s", filters.modified_before_s))
+    if filters.share is not None:
+        pairs.append(log_pair("share", str(filters.share)))
     if plan.confined_by:
         pairs.append(log_pair("confined_by", ",".join(plan.confined_by)))
     if options.accept_races:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.pins import take_pin
-from tui_fs.linux.statx import cached_links, is_removed_on_overlay
+from tui_fs.linux.statx import cached_links, current_links, is_removed_on_overlay
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.finding import Finding
@@ -43,6 +43,7 @@ class Verification:
         note: sentences for the user; empty if there is nothing to report.
         unknown: the part of `left` for which it is unknown whether anything is left.
         vanished: the targets that the job was to keep and that are gone.
+        shared: the targets that still exist, because this job has deleted one share of them.
     """
 
     left: tuple[PathStr, ...]
@@ -50,6 +51,7 @@ class Verification:
     note: str = ""
     unknown: tuple[PathStr, ...] = ()
     vanished: tuple[PathStr, ...] = ()
+    shared: tuple[PathStr, ...] = ()
 
     @property
     def is_all_gone(self) -> bool:
@@ -58,30 +60,42 @@ class Verification:
 
 
 def verify(
-    plan: Plan, target_fds: Sequence[int], clock: Callable[[], float] = time.monotonic
+    plan: Plan,
+    target_fds: Sequence[int],
+    clock: Callable[[], float] = time.monotonic,
+    *,
+    is_share_deleted: bool = False,
 ) -> Verification:
     """Return what is left of the plan's targets.
 
     Args:
         target_fds: a descriptor of each confirmed directory, opened before the start. With it a
             directory that another process has moved is not taken for deleted.
+        is_share_deleted: the tools report that they have deleted the whole share of this job, so
+            another machine, whose share was the last, may have removed a target.
     """
     left: list[PathStr] = []
     unknown: list[PathStr] = []
     vanished: list[PathStr] = []
+    shared: list[PathStr] = []
     notes: list[str] = []
     survivors: Totals | None = Totals()
     deadline = clock() + COUNTING_LIMIT_S
     for target, target_fd in zip(plan.targets, target_fds, strict=True):
         result = _verify_patiently(plan, target, target_fd, deadline, clock)
+        if result.left and is_share_deleted and _is_removed_elsewhere(target_fd):
+            result = Verification((), Totals())
         left += result.left
         unknown += result.unknown
         vanished += result.vanished
+        shared += result.shared
         notes += [result.note] if result.note else []
         survivors = _sum(survivors, result.survivors)
     if len(notes) > _NOTES_SHOWN:
         notes[_NOTES_SHOWN:] = [f"… and {len(notes) - _NOTES_SHOWN:,} more."]
-    return Verification(tuple(left), survivors, " ".join(notes), tuple(unknown), tuple(vanished))
+    return Verification(
+        tuple(left), survivors, " ".join(notes), tuple(unknown), tuple(vanished), tuple(shared)
+    )
 
 
 def _verify_patiently(
@@ -134,12 +148,22 @@ def _verify_target(
         return Verification((target.path,), None, note)
     totals, complete, note = _count(plan, target, deadline_s, clock)
     if complete and totals.entries == 0 and (not note or plan.options.filters.active):
-        return Verification((), totals, note)
+        is_share = plan.options.filters.share is not None
+        still_there = (target.path,) if is_share and not keep_root else ()
+        return Verification((), totals, note, shared=still_there)
     if complete:
         return Verification((target.path,), totals, note)
     # The directory itself still exists, which counts as left unless the job was to keep it.
     unknown = (target.path,) if keep_root and not note else ()
     return Verification((target.path,), None, note, unknown)
+
+
+def _is_removed_elsewhere(target_fd: int) -> bool:
+    """Return whether a target no longer exists on its server."""
+    try:
+        return current_links(target_fd) == 0
+    except OSError as error:
+        return error.errno in _FORGOTTEN
 
 
 def _is_still_at_path(target: Target) -> bool:
@@ -201,7 +225,7 @@ def _count(
         if is_limit(error.__cause__ if isinstance(error, TuiFsError) else error):
             raise
         return totals, False, ""  # reported as not counted
-    if plan.options.keep_root and not filters.active:
+    if (plan.options.keep_root or filters.share is not None) and not filters.active:
         totals = without_roots(totals, 1)
     return totals, complete, note
 
@@ -266,7 +290,7 @@ def outcome_of_job(
     failures = sum(g.number for g in snapshot.failures if g.error != errno.ENOENT)
     if verification.is_all_gone and not failures:
         outcome = Outcome.DONE
-        sentence = _nothing_is_left(plan)
+        sentence = _nothing_is_left(plan, verification.shared)
     elif snapshot.cancel is not None:
         outcome = Outcome.CANCELLED
         sentence = f"Stopped before the end: {snapshot.cancel.reason.rstrip('.')}."
@@ -323,7 +347,10 @@ def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
     surveyed = plan.expected.totals.entries
     if snapshot.removed is None or not plan.expected.complete:
         return ""
-    if snapshot.removed.entries == surveyed:
+    removed = snapshot.removed.entries
+    if plan.options.filters.share is not None and removed > surveyed:
+        removed -= min(removed - surveyed, len(plan.targets))  # the targets themselves
+    if removed == surveyed:
         return ""
     return (
         f"The survey counted {counted(surveyed, 'entry', 'entries')}, but the job removed "
@@ -331,12 +358,17 @@ def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
     )
 
 
-def _nothing_is_left(plan: Plan) -> str:
+def _nothing_is_left(plan: Plan, shared: Sequence[PathStr]) -> str:
     if plan.options.filters.active and plan.expected.complete and not plan.expected.totals.entries:
         return f"No entry matches the filters. {plan.expected.about_directories}"
     if plan.options.filters.active:
         return "Nothing that matched is left."
     is_single = len(plan.targets) == 1
+    share = plan.options.filters.share
+    if share is not None and (shared or plan.options.keep_root):
+        others = "until the other shares are deleted, too" if shared else "as requested"
+        directories = "The directory itself stays" if is_single else "The directories stay"
+        return f"Share {share} is deleted. {directories} {others}."
     if plan.options.keep_root:
         return "The directory is empty." if is_single else "The directories are empty."
     return "The directory is gone." if is_single else "The directories are gone."

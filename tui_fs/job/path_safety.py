@@ -68,7 +68,7 @@ def prepare_steps(
     Args:
         pins: of all targets, for a strategy whose tool compares them, too; empty to skip that.
         confined_by: with any mechanism the tools cannot remove the targets themselves, so rmdir
-            follows.
+            follows, as after a share: only the machine that finishes last finds the target empty.
     """
     mounts = read_mounts()
     firm = [number for number, path in enumerate(paths) if is_unreplaceable(path, mounts)]
@@ -76,6 +76,8 @@ def prepare_steps(
     at_once = -(-len(firm) // MOST_GROUPS)
     most = strategy.at_once(options)
     removes = not (options.keep_root or options.filters.active)
+    emptying = replace(options, keep_root=True)
+    share = options.filters.share
 
     def build(group: tuple[int, ...], names: tuple[str, ...], how: Options) -> tuple[Step, ...]:
         plain = strategy.steps_with_output if with_output else strategy.steps
@@ -88,14 +90,13 @@ def prepare_steps(
 
     for group in _groups(firm, paths, at_once if most is None else min(at_once, most)):
         names = tuple(paths[number] for number in group)
-        steps = build(group, names, options)
+        steps = build(group, names, options if share is None else emptying)
         prepared_steps += [PreparedStep(step, group, False) for step in steps]
         if removes and strategy.ends_with_rmdir:
             prepared_steps[-1] = replace(prepared_steps[-1], is_rmdir=True)
-        elif removes and confined_by:
+        elif removes and (confined_by or share is not None):
             rmdir = (tools["rmdir"], "--", *names)
             prepared_steps.append(PreparedStep((rmdir,), group, False, is_rmdir=True))
-    emptying = replace(options, keep_root=True)
     for number in sorted(set(range(len(paths))) - set(firm)):
         inside = build((number,), (".",), emptying)
         prepared_steps += [PreparedStep(step, (number,), True) for step in inside]

@@ -161,7 +161,7 @@ def forecast(
     )
     source = likely_source(trace)
     basis = EstimateInputs(known.calibration, known.is_of_this, words, source, place, is_cold)
-    if is_inside:
+    if is_inside or options.filters.share is not None:
         options = replace(options, keep_root=True)
     estimates = estimate_all(survey, options, basis, candidates)
     missing = missing_figures(FOR_ESTIMATE)
@@ -386,7 +386,7 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
             is_on_overlay=survey.is_on_overlay,
         )
     kept = kept_bytes = 0
-    if options.keep_root:
+    if options.keep_root or options.filters.share is not None:
         kept = len(survey.roots)
         for root in survey.roots:
             with contextlib.suppress(OSError):  # gone by now; the job reports that

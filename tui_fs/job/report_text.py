@@ -138,6 +138,8 @@ def _deleted(report: dict[str, Any], key: str, expected: int) -> str:
     if number is None:
         return f"not counted; the survey found {count(expected)}"
     accuracy = "" if report["counts_are"] == "exact" else f" ({report['counts_are']})"
+    if number > expected:  # others created some, or the last share's directory itself
+        return f"{count(number)} deleted, {count(expected)} expected{accuracy}"
     return f"{count(number)} of {count(expected)} deleted{accuracy}"
 
 

@@ -408,7 +408,9 @@ class Supervisor:
         self._launcher.close()  # first: the targets must not change during verification
         self._pipes.read_all()
         self._memory.check()
-        verification = verify(self._plan, self._target_fds)
+        verification = verify(
+            self._plan, self._target_fds, is_share_deleted=self._is_share_deleted()
+        )
         for event in self._output.withheld_failures(verification.left, self._now()):
             self._note(event)
         for target_fd in self._target_fds:
@@ -454,6 +456,13 @@ class Supervisor:
                 deleted_entries=deleted,
             )
         )
+
+    def _is_share_deleted(self) -> bool:
+        """Return whether all tools that delete a share have ended with success."""
+        deleting = [number for number, step in enumerate(self._steps) if not step.is_rmdir]
+        has_ended = all(number < len(self._ends) for number in deleting)
+        is_share = self._plan.options.filters.share is not None
+        return is_share and has_ended and not any(any(self._ends[n].statuses) for n in deleting)
 
     def _awaited_inodes(self) -> int | None:
         """Return the free inodes that are due at the end; None if Landlock does not delay them."""

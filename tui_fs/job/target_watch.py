@@ -77,7 +77,11 @@ class TargetWatch:
             CheckFailed: a target cannot be checked now.
         """
         self._tools = tools
-        self._check_again(self._targets_of(step.targets))
+        targets = self._targets_of(step.targets)
+        if step.is_rmdir and self._plan.options.filters.share is not None:
+            # Another machine may have removed a target after the last share was deleted.
+            targets = self._checked(lambda: [t for t in targets if os.path.lexists(t.path)])
+        self._check_again(targets)
 
     def check_ahead(self, number: int) -> None:
         """Raise as `check_before` for all targets of a step and of those that follow it."""

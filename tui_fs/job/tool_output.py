@@ -237,8 +237,8 @@ class ToolOutput:
 
 
 def _follows(failure: Failure, line: bytes) -> bool:
-    """Return whether rmdir found a target not empty, which follows from what is left in it."""
-    return failure.error == errno.ENOTEMPTY and tool_of(line) == b"rmdir"
+    """Return whether rmdir found a target not empty or gone, which the verification explains."""
+    return failure.error in (errno.ENOTEMPTY, errno.ENOENT) and tool_of(line) == b"rmdir"
 
 
 def _lines(text: bytes) -> tuple[list[bytes], bytes]:

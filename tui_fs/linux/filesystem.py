@@ -13,6 +13,7 @@ from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
 from tui_fs.linux.timeouts import call_within
 from tui_fs.model.paths import upwards
 from tui_fs.model.space import Space
+from tui_fs.model.target import Pin
 
 SETTLE_LIMIT_S = 1.0
 _SETTLE_STEP_S = 0.05
@@ -79,6 +80,18 @@ def _identity(kind: str, source: str, room: os.statvfs_result) -> str:
 
     about = repr((source, room.f_blocks * room.f_frsize)).encode()
     return f"{kind.replace('/', '-')}-{hashlib.sha256(about).hexdigest()[:16]}"
+
+
+def directory_id(path: str, pin: Pin) -> str:
+    """Return an identity of a directory that is the same on every client of its server.
+
+    Device and mount numbers differ between clients; the inode number, the birth time and the
+    identity of the file system do not. 16 hexadecimal digits.
+    """
+    import hashlib  # a slow import, and few commands need an identity
+
+    about = repr((file_system_of(path).identity, pin.inode, pin.birth_ns or 0))
+    return hashlib.sha256(about.encode()).hexdigest()[:16]
 
 
 def one_of_each(paths: Iterable[str], mountinfo: str = MOUNTINFO) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
-_AT_EMPTY_PATH, _AT_STATX_DONT_SYNC = 0x1000, 0x4000
+_AT_EMPTY_PATH, _AT_STATX_FORCE_SYNC, _AT_STATX_DONT_SYNC = 0x1000, 0x2000, 0x4000
 _AT_SYMLINK_NOFOLLOW, _AT_NO_AUTOMOUNT = 0x100, 0x800
 _STATX_NLINK, _STATX_BTIME, _STATX_MNT_ID = 0x4, 0x800, 0x1000
 _STATX_BYTES = 256
@@ -127,6 +127,20 @@ def cached_links(descriptor: int) -> int | None:
     (mask,) = struct.unpack_from("=I", buffer, _MASK_AT)
     (links,) = struct.unpack_from("=I", buffer, _NLINK_AT)
     return int(links) if mask & _STATX_NLINK else None
+
+
+def current_links(descriptor: int) -> int:
+    """Return the link count of an open file; a server is asked even if its last answer is fresh.
+
+    Raises:
+        OSError: the file system fails; with ESTALE or ENOENT a server no longer has the file.
+    """
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    flags = _AT_EMPTY_PATH | _AT_STATX_FORCE_SYNC
+    if not _statx_into(buffer, descriptor, b"", flags, _STATX_NLINK):
+        return os.fstat(descriptor).st_nlink
+    (links,) = struct.unpack_from("=I", buffer, _NLINK_AT)
+    return int(links)
 
 
 def is_removed_on_overlay(descriptor: int) -> bool:

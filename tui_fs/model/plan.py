@@ -19,7 +19,7 @@ class Expected:
 
     Attributes:
         totals: with filters, only matching entries; without the directory of a target that is
-            kept.
+            kept, or shared with other machines.
         complete: the survey had finished.
         freed_bytes_min, freed_bytes_max: bytes of the blocks of the entries.
         metadata_bytes_max: metadata bytes that may be freed in addition.

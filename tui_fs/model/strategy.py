@@ -1,6 +1,7 @@
 """The options and guarantees of strategies."""
 
 import enum
+import zlib
 from dataclasses import dataclass
 from typing import NewType
 
@@ -9,22 +10,47 @@ StrategyName = NewType("StrategyName", str)
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """One of several shares of the entries directly in a target, each for another machine.
+
+    The names decide, so that all machines divide a directory equally without a message between
+    them: a name belongs to share ``crc32(name) mod of + 1``. A directory belongs to its share with
+    everything in it.
+
+    Attributes:
+        number: 1 to `of`.
+    """
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def contains(self, name: bytes) -> bool:
+        """Return whether a name directly in a target belongs to this share."""
+        return zlib.crc32(name) % self.of == self.number - 1
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
-    """Select the entries to delete; with any filter, directories are kept.
+    """Select the entries to delete.
 
     Attributes:
         name_glob: shell pattern for the last component, as in find -name.
         min_size_bytes: files of at least this apparent size.
         modified_before_s: entries last modified at or before this time (epoch seconds).
+        share: only this share of the entries; the entries of others are not even counted.
     """
 
     name_glob: str | None = None
     min_size_bytes: int | None = None
     modified_before_s: int | None = None
+    share: Share | None = None
 
     @property
     def active(self) -> bool:
-        """Whether any filter is set."""
+        """Whether a condition on single entries is set, which keeps all directories."""
         return (self.name_glob, self.min_size_bytes, self.modified_before_s) != (None, None, None)
 
 
@@ -109,6 +135,7 @@ class Guarantees:
         mount_safe: it stops at other file systems.
         any_depth: it deletes paths longer than PATH_MAX.
         max_levels: maximum depth of nested directories that it can delete; None for any depth.
+        takes_shares: it can delete one share of a directory.
         speaks: its tool counts and reports its own calls, and accepts commands while it runs.
     """
 
@@ -118,6 +145,7 @@ class Guarantees:
     takes_filters: bool
     max_levels: int | None = None
     speaks: bool = False
+    takes_shares: bool = False
 
 
 Argv = tuple[str, ...]

@@ -91,6 +91,7 @@ class Parallel(Strategy):
         any_depth=True,
         takes_filters=True,
         speaks=True,
+        takes_shares=True,
     )
 
     def steps(
@@ -268,6 +269,7 @@ def _flags(options: Options) -> Argv:
         ("--name", filters.name_glob),
         ("--min-size", filters.min_size_bytes),
         ("--modified-before", filters.modified_before_s),
+        ("--share", filters.share),
         ("--threads", pace.threads or None),
         ("--rate", pace.rate_per_s or None),
     ):

@@ -107,4 +107,7 @@ def unfit_options(strategy: Strategy, options: Options) -> tuple[str, ...]:
     if options.filters.active and not strategy.guarantees.takes_filters:
         able = ", ".join(strategy.name for strategy in _ALL if strategy.guarantees.takes_filters)
         return (f"{strategy.name} cannot filter by name, size or age; {able} can",)
+    if options.filters.share is not None and not strategy.guarantees.takes_shares:
+        able = ", ".join(strategy.name for strategy in _ALL if strategy.guarantees.takes_shares)
+        return (f"{strategy.name} cannot delete one share of a directory; {able} can",)
     return ()

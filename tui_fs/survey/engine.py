@@ -39,7 +39,7 @@ class EngineScan:
     Args:
         program: absolute path of the engine.
         roots: the directories with their identities at the time of opening.
-        filters: entries to count separately.
+        filters: entries to count separately, and the share to count.
         threads: of the engine; None: it chooses.
 
     Raises:
@@ -181,6 +181,8 @@ def _command(
             command += [f"--min-size={filters.min_size_bytes}"]
         if filters.modified_before_s is not None:
             command += [f"--modified-before={filters.modified_before_s}"]
+        if filters.share is not None:
+            command += [f"--share={filters.share}"]
     for root in roots:
         command += ["--pin", f"{root.device}:{root.inode}"]
     return [*command, "--", *(root.path for root in roots)]

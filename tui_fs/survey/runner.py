@@ -43,7 +43,7 @@ class SurveyRunner:
 
     Args:
         paths: absolute paths of directories, none inside another.
-        filters: entries to count separately, for a deletion with filters.
+        filters: entries to count separately, for a deletion with filters, and the share to count.
         interval_s: time between the intermediate results of `run`.
         threads: of the engine; None: it chooses.
         checks_surroundings: also detect problems of the file system, and processes that use it.
@@ -72,13 +72,13 @@ class SurveyRunner:
         self._path = paths[0] if len(paths) == 1 else os.path.commonpath(paths)
         self._telling = ProgressTimer(interval_s, clock)
         self._threads = threads
-        self._filters = filters if filters is not None and filters.active else None
+        self._filters = filters or Filters()
         self._engine = None if backend == "scandir" else find_engine()
         if backend is None and not has_statx():
             self._engine = None  # it reads every entry by statx; the walker uses fstatat
         if backend == "engine" and self._engine is None:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
-        self.collector = Aggregator(filtered=self._filters is not None)
+        self.collector = Aggregator(filtered=self._filters.active)
         self._table = mounts = read_mounts(mountinfo)
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._overlays = [PathStr(p) for p in self._paths if has_lower_layers(p, mounts)]
@@ -138,8 +138,8 @@ class SurveyRunner:
         if self._engine is not None:
             return EngineScan(self._engine, self._roots, self._filters, self._threads)
         mounts = [os.fsencode(mount) for mount in self._mounts]
-        matches = None if self._filters is None else _predicate(self._filters)
-        return Walker(roots, mounts, matches)
+        matches = _predicate(self._filters) if self._filters.active else None
+        return Walker(roots, mounts, matches, share=self._filters.share)
 
     def _open(self, path: str) -> OpenRoot:
         descriptor = open_directory(path)
@@ -171,7 +171,7 @@ class SurveyRunner:
         )
         if self._overlays:
             survey = replace(survey, is_on_overlay=True, freed_bytes_min=0, freed_inodes_min=0)
-        if finished and self._filters is not None and self._filters.name_glob is not None:
+        if finished and self._filters.name_glob is not None:
             matches = name_matcher(self._filters.name_glob)
             survey = replace(survey, matching_directories=counted.table.count_named(matches))
         if system is None or system.shared_space is None:

@@ -20,6 +20,7 @@ from tui_fs.linux.filesystem import ROOT_INODE
 from tui_fs.linux.limits import descriptor_limits, is_limit
 from tui_fs.linux.permissions import may, others_may_write
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.model.strategy import Share
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.tally import DirectoryTally, Predicate
 
@@ -58,6 +59,7 @@ class Walker:
     Args:
         mounts: absolute paths of mount points in the trees; they are not entered.
         matches: returns whether the filters select an entry.
+        share: the share of the entries directly in the roots to count; None for all.
         clock: returns seconds.
 
     Attributes:
@@ -72,7 +74,9 @@ class Walker:
         mounts: Collection[bytes] = (),
         matches: Predicate | None = None,
         clock: Callable[[], float] = time.monotonic,
+        share: Share | None = None,
     ) -> None:
+        self._share = share
         self._roots = [root._replace(descriptor=os.dup(root.descriptor)) for root in roots]
         self._root = self._roots[0]
         self._mounts = frozenset(mounts)
@@ -195,6 +199,8 @@ class Walker:
             with os.scandir(directory.descriptor) as entries:
                 while part := [os.fsencode(e.name) for e in islice(entries, NAMES_AT_ONCE)]:
                     entries_read += len(part)
+                    if self._share is not None and parent == NO_PARENT:
+                        part = list(filter(self._share.contains, part))
                     flags |= self._add(directory, tally, part)
                     if self._is_over(BATCH_INTERVAL_S):
                         pending = len(directory.pending) - pending_before + bool(name)

@@ -49,6 +49,8 @@ what is deleted (with a filter, directories are kept):
   --min-size BYTES       only regular files of at least this size
   --modified-before S    only entries last modified at or before this time
                          (seconds since the epoch)
+  --share K/N            only the K-th of N shares of the entries directly in a
+                         target, directories with everything in them
 
 how:
   --threads N            use N threads (default: 0, the engine chooses)

@@ -35,7 +35,10 @@ pub fn open(
     calls: &Syscalls,
 ) -> std::result::Result<Task, TargetError> {
     let path = arguments.targets[number].as_bytes();
-    let keeps_target = arguments.keep_root || arguments.filters.are_active() || path == b".";
+    // The machine that finishes its share last removes the target, after this process.
+    let filters = &arguments.filters;
+    let keeps_target =
+        arguments.keep_root || filters.are_active() || filters.share.is_some() || path == b".";
     let mut parent = None;
     let descriptor = if path == b"." {
         calls.open_component(CWD, c".", OFlags::RDONLY)?

@@ -17,6 +17,7 @@ use super::names::NameBatch;
 use super::remover::{Cancelled, Failure, Remover, Tally};
 use super::shared_dir::{DirLocation, SharedDir};
 use super::Context;
+use crate::filters::Filters;
 use crate::identity::DevIno;
 use crate::syscalls::Syscalls;
 
@@ -209,6 +210,7 @@ impl<'run> Worker<'run> {
     /// Reads names up to the memory limit; returns the offset of the next ones if there are more.
     fn read_batch(&mut self, stack: &mut DirStack) -> Outcome<Option<u64>> {
         let (index, context) = (stack.levels.len() - 1, self.context);
+        let is_target = stack.depth(index) == 0;
         let batch = cleared_batch(&mut self.batch);
         let mut cookie = None;
         loop {
@@ -226,6 +228,7 @@ impl<'run> Worker<'run> {
             };
             let buffer = &mut self.buffer[..read_bytes];
             let mut take = |name: &CStr, kind, inode| match kind {
+                _ if is_target && !context.filters.share_contains(name) => (),
                 FileType::Directory => batch.add_directory(name, inode),
                 FileType::Unknown => batch.add_unknown(name, inode),
                 _ if context.filters.matches_name(name) => batch.add_file(name, inode),
@@ -645,7 +648,7 @@ impl<'run> Worker<'run> {
                 })
             }
             None if self.context.filters.are_active() => Ok(()),
-            None => check_empty(self.calls, opened.as_fd()),
+            None => check_empty(self.calls, opened.as_fd(), &self.context.filters),
         };
         match result {
             Ok(()) => (),
@@ -758,13 +761,16 @@ fn join_path(mut path: Vec<u8>, name: &CStr) -> Vec<u8> {
     path
 }
 
-/// Fails with ENOTEMPTY if a directory has entries. For a kept directory no rmdir detects them.
-fn check_empty(calls: &Syscalls, directory: BorrowedFd<'_>) -> Result<()> {
+/// Fails with ENOTEMPTY if a target has entries of the share. No rmdir of the engine detects them in
+/// a kept target.
+fn check_empty(calls: &Syscalls, directory: BorrowedFd<'_>, filters: &Filters) -> Result<()> {
     let mut buffer = [MaybeUninit::uninit(); CHECK_BUFFER_BYTES];
     let mut has_names = false;
     calls.seek(directory, 0)?;
     while !has_names {
-        let read = calls.read_names(directory, &mut buffer, |_, _, _| has_names = true)?;
+        let read = calls.read_names(directory, &mut buffer, |name, _, _| {
+            has_names |= filters.share_contains(name);
+        })?;
         if read.is_none() {
             break;
         }

@@ -105,7 +105,7 @@ mod tests {
         let filters = Filters {
             min_size_bytes: Some(9),
             modified_before_s: Some(-5),
-            name_glob: None,
+            ..Filters::default()
         };
         assert_eq!(
             sizes.map(|args| (args.filters, args.threads)),

@@ -42,7 +42,7 @@ use crate::concurrency::{
     common_scaling, Concurrency, Observation, Scaling, Usage, MAX_COMPUTING, MAX_WAITING,
 };
 use crate::file_systems::FileSystem;
-use crate::filters::Filters;
+use crate::filters::{Filters, Share};
 use crate::identity::DevIno;
 use crate::quoting::reason;
 use crate::sys::{descriptor_limits, raise_descriptor_limit};
@@ -114,6 +114,8 @@ pub struct Context {
     pub names_only: bool,
     /// Entries that are also counted separately.
     pub filters: Option<Filters>,
+    /// The share of the entries directly in the roots that is counted; `None` for all.
+    pub share: Option<Share>,
     pub user: User,
     pub limits: Limits,
     pub queue: WorkQueue<Job>,
@@ -186,6 +188,7 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
         queue: WorkQueue::new(),
         roots,
         names_only: args.names_only,
+        share: args.filters.share,
         filters: args.filters.are_active().then_some(args.filters),
         user: User {
             uid: geteuid().as_raw(),

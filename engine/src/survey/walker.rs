@@ -264,6 +264,9 @@ impl<'a> Walker<'a> {
             }
             let (name, kind) = dirents.get(number);
             number += 1;
+            if dir.depth == 0 && context.share.is_some_and(|share| !share.contains(name)) {
+                continue;
+            }
             let is_clock_read = number % NAMES_PER_CLOCK_READ == 0;
             if (is_clock_read && self.emitter.is_due())
                 || progress.tally.is_full()
