@@ -1,15 +1,12 @@
 """Detect conditions that block a deletion or make it incomplete."""
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tui_fs.linux.directories import open_directory
 from tui_fs.linux.external_uses import ExternalUses, FoundUse, UseKind
-from tui_fs.linux.mounts import MountTable, mount_of, mounts_below
-from tui_fs.linux.pins import pin_of
+from tui_fs.linux.mounts import MountTable, mounts_below
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.units import counted
@@ -19,6 +16,7 @@ from tui_fs.survey.findings.base import (
     FindingType,
     flag_type,
     flagged,
+    locate,
     locked,
 )
 from tui_fs.survey.records import DirectoryFlag
@@ -71,16 +69,12 @@ def find_external_uses(paths: Sequence[str], mounts: MountTable) -> UsesFound:
 
 
 def _uses_of(path: str, mounts: MountTable, everything: ExternalUses) -> Iterator[FoundUse]:
-    descriptor = open_directory(path)
-    try:
-        mount = mounts.by_id.get(pin_of(descriptor).mount_id) or mount_of(path, mounts)
-        canonical = os.readlink(f"/proc/self/fd/{descriptor}")
-    finally:
-        os.close(descriptor)
-    if mount is None:
+    located = locate(path, mounts)
+    if located is None:
         return
+    canonical = located.canonical
     mounted = {below.mount_point for below in mounts_below(canonical, mounts)}
-    for use in everything.of(canonical, mount):
+    for use in everything.of(canonical, located.mount):
         if use.kind is UseKind.MOUNTED_ON and use.place in mounted:
             continue
         # The surveyed path may contain a symbolic link.

@@ -1,11 +1,16 @@
 """The types of the registry of findings, and the evidence that detectors read."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.external_uses import FoundUse
+from tui_fs.linux.mounts import Mount, MountTable, mount_of
 from tui_fs.linux.open_files import OpenFileScan
+from tui_fs.linux.pins import pin_of
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr, shell_quoted
 from tui_fs.model.survey import NamedGroup
@@ -14,6 +19,41 @@ from tui_fs.survey.shared_extents import SharedSpace
 
 PATHS_NAMED = 20
 """Maximum number of findings of one kind, each with its path."""
+
+
+class Place(NamedTuple):
+    """A surveyed directory and its mount.
+
+    Attributes:
+        path: as it was surveyed; it may contain a symbolic link.
+        canonical: without symbolic links.
+    """
+
+    path: PathStr
+    canonical: str
+    status: os.stat_result
+    mount: Mount
+
+    @property
+    def is_mount_point(self) -> bool:
+        """Whether the directory is the root of its mount."""
+        return self.canonical == self.mount.mount_point
+
+
+def locate(path: str, mounts: MountTable) -> Place | None:
+    """Return a directory with its mount, None if the table lacks that.
+
+    Raises:
+        OSError: the directory cannot be opened.
+    """
+    descriptor = open_directory(path)
+    try:
+        canonical = os.readlink(f"/proc/self/fd/{descriptor}")
+        mount = mounts.by_id.get(pin_of(descriptor).mount_id) or mount_of(path, mounts)
+        status = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    return None if mount is None else Place(PathStr(path), canonical, status, mount)
 
 
 @dataclass(frozen=True, slots=True)
