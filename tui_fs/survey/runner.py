@@ -27,7 +27,7 @@ from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.engine import EngineScan
 from tui_fs.survey.findings.activity import find_holders
 from tui_fs.survey.findings.barriers import UsesFound, find_external_uses
-from tui_fs.survey.findings.base import Evidence, SystemView
+from tui_fs.survey.findings.base import Evidence, Place, SystemView, locate
 from tui_fs.survey.listing import Names, read_names
 from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.result import survey_of
@@ -88,6 +88,7 @@ class SurveyRunner:
         self._began_at_s = time.time()
         self._occupation: OpenFileScan | None = None
         self._uses = UsesFound()
+        self._places: list[Place] = []
 
     def names(self, path: str) -> Names:
         """Return the present entries of a directory."""
@@ -123,6 +124,8 @@ class SurveyRunner:
                     self._paths, self._roots[0].device, {*scan.pids, self._family}
                 )
                 self._uses = find_external_uses(self._paths, self._table)
+                places = (locate(path, self._table) for path in self._paths)
+                self._places = [place for place in places if place is not None]
             for batch in scan.batches(self._telling.until_due_s):
                 if batch is not None:
                     self.collector.take(batch)
@@ -189,6 +192,7 @@ class SurveyRunner:
             self._uses.uses,
             self._overlays,
             shared_space(self._paths) if shares else None,
+            self._places,
         )
 
 

@@ -66,6 +66,7 @@ class SystemView:
         uses: by mounts, overlays, loop devices and swap files elsewhere.
         overlays: surveyed directories on an overlay.
         shared_space: blocks shared with copies or snapshots; None without sharing.
+        places: the surveyed directories.
     """
 
     occupation: OpenFileScan
@@ -73,6 +74,7 @@ class SystemView:
     uses: Sequence[FoundUse] = ()
     overlays: Sequence[PathStr] = ()
     shared_space: SharedSpace | None = None
+    places: Sequence[Place] = ()
 
 
 @dataclass(frozen=True, slots=True)

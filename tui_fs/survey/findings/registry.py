@@ -6,6 +6,7 @@ from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.survey.findings import activity, barriers, shape, space
 from tui_fs.survey.findings.base import Evidence, FindingType
 from tui_fs.survey.findings.listed_only import LISTED_ONLY
+from tui_fs.survey.findings.one_step import ONE_STEP_DELETION
 
 _ALL = (
     barriers.MOUNT_INSIDE,
@@ -38,6 +39,8 @@ _ALL = (
     space.LOWER_LAYER,
     LISTED_ONLY,
     space.SHARED_BLOCKS,
+    space.FREED_LATER,
+    ONE_STEP_DELETION,
     shape.LEFT_OUT,
 )
 """Findings of equal severity keep this order."""

@@ -312,3 +312,26 @@ def _detect_shared_blocks(evidence: Evidence) -> list[Finding]:
 
 
 SHARED_BLOCKS = FindingType(FindingKind("shared-blocks"), "shared blocks", _detect_shared_blocks)
+
+
+_CEPH_TYPES = ("ceph", "fuse.ceph", "fuse.ceph-fuse")
+
+
+def _detect_freed_later(evidence: Evidence) -> list[Finding]:
+    places = () if evidence.system is None else evidence.system.places
+    return [
+        Finding(
+            FindingKind("freed-later"),
+            Severity.INFO,
+            place.path,
+            {},
+            "This directory is on CephFS, which frees the space of deleted files later: the "
+            "metadata server puts them into its purge queue.",
+            "After a deletion, wait until the free space (df) no longer grows.",
+        )
+        for place in places[:PATHS_NAMED]
+        if place.mount.filesystem in _CEPH_TYPES
+    ]
+
+
+FREED_LATER = FindingType(FindingKind("freed-later"), "space freed later", _detect_freed_later)
