@@ -43,6 +43,10 @@ def test_the_command_in_the_survey_deletes_the_subvolume(cli: Cli, subvolume: Pa
     assert shown == f"btrfs subvolume delete '{subvolume}'"
     text = cli.run("survey", subvolume).expect(0).stdout.decode()
     assert f"info: one-step-deletion: {subvolume}\n" in text
+    estimated = cli.run("estimate", "--json", subvolume).expect(0).object()
+    assert shown in estimated["refused"]
+    for row in estimated["strategies"]:
+        assert [reason for reason in row["reasons"] if reason.endswith(f": {shown}")]
     assert (subvolume / "directory" / "file").exists()
     subprocess.run(shlex.split(shown), check=True, capture_output=True)
     assert not subvolume.exists()

@@ -162,6 +162,14 @@ def test_a_locked_target_hinders_if_everything_is_directly_in_it() -> None:
     assert asked(two).hindrances == ()
 
 
+def test_the_note_of_a_finding_is_shown_once_and_does_not_hinder() -> None:
+    notes = ("another command deletes it", "another command deletes it", "")
+    findings = tuple(finding("k", f"/mnt/{n}", note=note) for n, note in enumerate(notes))
+    for strategy in STRATEGIES:
+        answer = asked(replace(TREE, findings=findings), strategy)
+        assert answer == Preflight(notes=("another command deletes it",))
+
+
 def test_what_remains_is_noted_once() -> None:
     # Two findings with the same effect, one with another, and directories not read
     survey = replace(

@@ -50,6 +50,7 @@ def command(tmp_path: Path, mounted: tuple[str, str], below: str = "x", **mount:
     caveats, _, shown = finding.advice.partition(" tui-fs does not run this command: ")
     assert caveats.endswith(".")
     assert finding.meaning.endswith(".")
+    assert finding.note.endswith(f": {shown}")
     return shown
 
 
@@ -164,6 +165,7 @@ def test_cephfs_frees_space_later(tmp_path: Path, kind: str, below: str) -> None
     found = findings(tmp_path, (kind, "ceph-fuse"), below)
     assert list(found) == ["freed-later"]
     assert "purge queue" in found["freed-later"].meaning
+    assert "frees the space of deleted files later" in found["freed-later"].note
 
 
 @pytest.mark.parametrize(

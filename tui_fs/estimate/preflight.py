@@ -59,6 +59,7 @@ def check_preflight(
     hindrances += strategy.limits(work, place.versions or {})
     _add_memory(hindrances, notes, strategy.name, peak_bytes, place.room)
     _add_remains(hindrances, notes, survey)
+    notes += dict.fromkeys(finding.note for finding in survey.findings if finding.note)
     return Preflight(tuple(hindrances), tuple(notes))
 
 

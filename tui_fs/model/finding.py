@@ -30,6 +30,7 @@ class Finding:
         remains: what a deletion leaves behind, as a part of a sentence; may be empty.
         lock: an adjective for a directory whose direct entries cannot be deleted; empty if they
             can.
+        note: something else to know before a deletion, as a part of a sentence; may be empty.
     """
 
     kind: FindingKind
@@ -41,3 +42,4 @@ class Finding:
     blocks: str = ""
     remains: str = ""
     lock: str = ""
+    note: str = ""

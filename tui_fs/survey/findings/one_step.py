@@ -43,20 +43,27 @@ class _Command(NamedTuple):
 def _detect(evidence: Evidence) -> list[Finding]:
     places = () if evidence.system is None else evidence.system.places
     return [
-        Finding(
-            FindingKind("one-step-deletion"),
-            Severity.INFO,
-            place.path,
-            {},
-            command.fact,
-            f"{command.caveats} tui-fs does not run this command: {shell_quoted(command.argv)}",
-        )
+        _finding(place, command)
         for place in places[:PATHS_NAMED]
         if (command := _command(place)) is not None
     ]
 
 
 ONE_STEP_DELETION = FindingType(FindingKind("one-step-deletion"), "one-step deletion", _detect)
+
+
+def _finding(place: Place, command: _Command) -> Finding:
+    shown = shell_quoted(command.argv)
+    return Finding(
+        FindingKind("one-step-deletion"),
+        Severity.INFO,
+        place.path,
+        {},
+        command.fact,
+        f"{command.caveats} tui-fs does not run this command: {shown}",
+        note="a command that tui-fs does not run deletes this in one step; its caveats are among "
+        f"the findings of tui-fs survey: {shown}",
+    )
 
 
 def _command(place: Place) -> _Command | None:

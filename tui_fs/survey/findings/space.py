@@ -328,6 +328,7 @@ def _detect_freed_later(evidence: Evidence) -> list[Finding]:
             "This directory is on CephFS, which frees the space of deleted files later: the "
             "metadata server puts them into its purge queue.",
             "After a deletion, wait until the free space (df) no longer grows.",
+            note="CephFS frees the space of deleted files later",
         )
         for place in places[:PATHS_NAMED]
         if place.mount.filesystem in _CEPH_TYPES
