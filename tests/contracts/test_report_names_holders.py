@@ -1,10 +1,14 @@
-"""A report says who still holds what was deleted."""
+"""A report names who still holds what was deleted, or what could not be deleted."""
 
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Cli
-from tests.waiting_process import waiting_process
+from tests.fuse.latency import fault, served_late
+from tests.needs import needs_tools_of
+from tests.waiting_process import StartPython, waiting_process
 
 BYTES = 4 << 20
 HOLD = f"""
@@ -30,3 +34,27 @@ def test_a_process_that_holds_a_deleted_file_is_named(cli: Cli, tmp_path: Path) 
     assert (cause["kind"], cause["bytes"]) == ("held-open", BYTES)
     assert cause["command"].startswith("python")
     assert f"/proc/{holder.pid}/fd/" in cause["advice"]
+
+
+@pytest.mark.parametrize("strategy", ["rm", "find", "xargs", "rsync", "rmtree", "parallel"])
+def test_a_name_that_nfs_keeps_for_an_open_file_has_its_holder(
+    cli: Cli, tmpfs: Path, strategy: str, start_python: StartPython
+) -> None:
+    # A server that refuses to delete an open file again, as a client of NFS does
+    needs_tools_of(strategy)
+    backing = tmpfs / "backing"
+    kept, left_over = f"target/a/.nfs{1:024x}", f"target/b/.nfs{2:024x}"
+    for name in (kept, left_over):
+        (backing / name).parent.mkdir(parents=True)
+        (backing / name).touch()
+    with served_late(backing, tmpfs / "mount", 0.0, *fault("unlink", "EBUSY", 1)) as mounted:
+        holder = start_python("file = open(sys.argv[1])", mounted / kept)
+        report = cli.delete(mounted / "target", strategy).expect(1).report()
+        text = cli.run("attach", report["id"]).stdout.decode()
+    causes = {error["path"]: error["cause"] for error in report["errors"]}
+    beginning = "it is a deleted file that a process still has open: NFS keeps it under this name"
+    for name, rest in ((kept, f"({holder}) has it open"), (left_over, "no process visible here")):
+        cause = causes[str(mounted / name)]
+        assert cause.startswith(beginning)
+        assert rest in cause
+        assert f"{mounted / name}: {cause}" in text

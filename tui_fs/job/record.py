@@ -1,6 +1,7 @@
 """Writes the records of a job: the journal, audit lines, and at the end the report."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
@@ -9,6 +10,7 @@ from tui_fs.job.report import report_of
 from tui_fs.job.store import JobFolder, write_json
 from tui_fs.linux.entry_causes import cause_of_failure, confinement_cause
 from tui_fs.linux.limits import is_limit, measured
+from tui_fs.linux.open_files import OpenFileScan, scan_open_files
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.events import (
     Audited,
@@ -25,6 +27,9 @@ from tui_fs.model.snapshot import Snapshot, fold
 REPORT_PATIENCE_S = 10.0
 """How long writing the report is retried while a limit prevents it."""
 _RETRY_INTERVAL_S = 0.25
+
+MAX_HOLDER_SCANS, _HOLDER_SCAN_S = 20, 0.5
+"""Scans of all processes per job for the holders of failed entries, and the time of each."""
 
 
 class JobRecord:
@@ -45,6 +50,7 @@ class JobRecord:
         )
         self._began = time.monotonic()
         self._errors: list[EntryFailed] = []
+        self._holder_scans = 0
 
     def now_s(self) -> float:
         """Return the age of the job, which is the time of its events."""
@@ -64,13 +70,21 @@ class JobRecord:
         """Journal an event; a failed entry gets the visible cause of its failure first."""
         if isinstance(event, EntryFailed):
             failed = event
-            cause = measured(lambda: cause_of_failure(failed.path, failed.error))
+            cause = measured(
+                lambda: cause_of_failure(failed.path, failed.error, self._find_holders)
+            )
             if not cause and self._plan.confined_by:
                 cause = measured(lambda: confinement_cause(failed.path, failed.error))
             event = replace(failed, cause=cause or "")
             self._errors.append(event)
         self._journal.write(event)
         self.snapshot = fold(self.snapshot, event)
+
+    def _find_holders(self, paths: Sequence[str], device: int) -> OpenFileScan | None:
+        if self._holder_scans == MAX_HOLDER_SCANS:
+            return None
+        self._holder_scans += 1
+        return scan_open_files(paths, device, limit_s=_HOLDER_SCAN_S)
 
     def begin(self, started: Event) -> None:
         """Journal the start, and wait until it is on the disk.
