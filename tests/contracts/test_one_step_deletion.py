@@ -1,5 +1,6 @@
-"""A btrfs subvolume as the target: survey and estimate name the command that deletes it."""
+"""Survey and estimate name the command that deletes a target in one step."""
 
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
+from tests.fuse.latency import served_late
 from tests.needs import needs_root, needs_tool
 
 
@@ -68,3 +70,20 @@ def test_the_command_fails_as_announced_if_a_subvolume_is_inside(cli: Cli, subvo
     assert subprocess.run(command, check=False, capture_output=True).returncode != 0
     assert inside.exists()
     _subvolume("delete", inside)
+
+
+def test_the_command_of_juicefs_is_named_and_hinders_nothing(cli: Cli, tmpfs: Path) -> None:
+    # A FUSE mount with the type of JuiceFS
+    (tmpfs / "backing" / "target" / "directory").mkdir(parents=True)
+    with served_late(tmpfs / "backing", tmpfs / "mount", 0.0, "--type", "juicefs") as mounted:
+        target = mounted / "target"
+        shown = f"juicefs rmr {target}"
+        (advice,) = _advice(cli, target)
+        assert advice.endswith(f"tui-fs does not run this command: {shown}")
+        estimated = cli.run("estimate", "--json", target).expect(0).object()
+        text = cli.run("estimate", target).expect(0).stdout.decode()
+        assert estimated["refused"] is None
+        assert {row["feasible"] for row in estimated["strategies"]} == {True}
+        assert len([line for line in text.splitlines() if line.endswith(f": {shown}")]) == 1
+        cli.delete(target, "rm").expect(0)
+        assert os.listdir(mounted) == []

@@ -1,7 +1,7 @@
 /* A file system that shows a directory of another one, and answers every request late.
  *
  *     latency_fs BACKING MOUNT_POINT [--delay-us N] [--fail OPERATION:ERRNO:EVERY]...
- *                [--without-d-type] [--moving-cookies]
+ *                [--without-d-type] [--moving-cookies] [--type NAME]
  *
  * It stands for a server behind a network: requests wait at the same time, and several mounts of one
  * BACKING are several clients of one server. Runs in the foreground; prints "ready" when mounted.
@@ -11,6 +11,7 @@
  *   --without-d-type               directories do not tell the types of their entries
  *   --moving-cookies               the offset of an entry is its position among those that are left, as
  *                                  on servers where reading skips entries after removals
+ *   --type NAME                    the type of the file system is fuse.NAME
  *
  * Build: cc -O2 latency_fs.c $(pkg-config --cflags --libs fuse3) -o latency_fs
  */
@@ -46,6 +47,7 @@ static struct fault faults[MAX_FAULTS];
 static int fault_count;
 static int without_d_type;
 static int moving_cookies;
+static char mount_options[128] = "-oallow_other,default_permissions,fsname=latency_fs";
 
 /* Waits as for an answer; returns the injected error, or 0. */
 static int wait_for_answer(const char *operation)
@@ -329,6 +331,9 @@ int main(int count, char *words[])
         } else if (strcmp(words[number], "--delay-us") == 0) {
             delay_us = atol(value);
             number++;
+        } else if (strcmp(words[number], "--type") == 0 && strlen(value) < 32) {
+            strcat(strcat(mount_options, ",subtype="), value);
+            number++;
         } else if (strcmp(words[number], "--fail") == 0 && add_fault(value) == 0) {
             number++;
         } else {
@@ -344,7 +349,7 @@ int main(int count, char *words[])
     umask(0);
     struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
     fuse_opt_add_arg(&args, words[0]);
-    fuse_opt_add_arg(&args, "-oallow_other,default_permissions,fsname=latency_fs");
+    fuse_opt_add_arg(&args, mount_options);
     struct fuse *fuse = fuse_new(&args, &operations, sizeof operations, NULL);
     if (!fuse || fuse_mount(fuse, words[2]) != 0)
         return 1;
