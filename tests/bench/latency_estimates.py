@@ -42,8 +42,8 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="tui-fs-bench-") as place,
         mounted(place, "tmpfs", _SIZE_BYTES, _INODES) as backing,
     ):
-        os.environ["XDG_STATE_HOME"] = f"{place}/state"
         for delay_ms in asked.delay_ms or (1.0, 5.0):
+            os.environ["XDG_STATE_HOME"] = f"{place}/state-{delay_ms}"  # another server
             with served_late(backing, Path(place) / "late", delay_ms) as shown:
                 for name, build in _SHAPES.items():
                     for strategy in _STRATEGIES:

@@ -15,7 +15,14 @@ from tests.unit.test_estimate_recommendation import estimate
 from tests.unit.test_job_store import plan
 from tui_fs.estimate.calibration import Calibration, LearnedFactor
 from tui_fs.estimate.time import typical
-from tui_fs.job.calibration.store import FRESH_S, keep, learn, load_calibration
+from tui_fs.job.calibration.store import (
+    BRIEFLY_FRESH_S,
+    FRESH_S,
+    keep,
+    learn,
+    load_calibration,
+    refine,
+)
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
@@ -25,7 +32,7 @@ from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.strategy import Filters, Options, Pace
+from tui_fs.model.strategy import Filters, Options, Pace, StrategyName
 from tui_fs.model.target import Pin, Target
 
 NOW_S = 1.7e9
@@ -91,6 +98,26 @@ def test_old_ones_hold_until_they_are_measured_again(
     keep(HERE, measured(age_s=age_s, kernel=kernel))
     known = load_calibration(HERE)
     assert (known.is_of_this, known.is_fresh) == (True, is_fresh)
+
+
+def test_the_answers_of_a_server_depend_on_its_load() -> None:
+    server = replace(NETWORK, identity="a server")
+    keep(server, measured("nfs4", age_s=BRIEFLY_FRESH_S - 1))
+    assert load_calibration(server).is_fresh
+    keep(server, measured("nfs4", age_s=BRIEFLY_FRESH_S))
+    assert not load_calibration(server).is_fresh
+
+
+@pytest.mark.parametrize(
+    ("strategy", "is_learned"), [("rm", True), ("find", True), ("parallel", False)]
+)
+def test_the_gain_of_threads_behind_a_server_is_not_learnt(strategy: str, is_learned: bool) -> None:
+    server = replace(NETWORK, identity="a server")
+    keep(server, measured("nfs4", age_s=60.0))
+    predicted = replace(estimate(StrategyName(strategy), 5.0), measured_at=NOW_S - 60.0)
+    reason = refine(server, predicted, 7.0)
+    assert (reason == "") is is_learned
+    assert bool(load_calibration(server).calibration.experience) is is_learned
 
 
 def test_one_of_the_same_type_is_better_than_none() -> None:

@@ -63,9 +63,9 @@ _THREADS_WAIT = frozenset({"xfs"})
 of equal directories gain, others gain as much or nothing. The prediction is the geometric mean of
 the costs of small trees and of rm (eight shapes took 0.8 to 1.8 times the former, 0.7 to 1.3 times
 the mean)."""
-_RAISING_S = 0.15
-"""How long the engine takes to raise the number of threads to what a server can answer
-(tests/bench/latency.py)."""
+_RAISING_NAMES = 8
+"""For as many answers the engine works with fewer threads than a server can answer: each of its
+samples takes six, and the second one has half of the threads."""
 _EVICTED_SHARE = 0.8
 """Share of the names in a shared directory whose inodes a helper thread evicts: it opens the files
 before they are removed and closes them afterwards. Measured: 0.7 to 0.9."""
@@ -224,7 +224,8 @@ def _costs_of_waiting(
     of_directories = min(1.0, survey.max_depth / max(1, totals.directories))
     name_s = rm.name_s * max(gain, in_turn)
     directory_s = rm.directory_s * max(gain, of_directories)
-    costs = replace(own, start_s=own.start_s + _RAISING_S, name_s=name_s, directory_s=directory_s)
+    raising_s = 0.0 if threads else (1 - in_turn) * _RAISING_NAMES * rm.name_s
+    costs = replace(own, start_s=own.start_s + raising_s, name_s=name_s, directory_s=directory_s)
     return costs, name_s / rm.name_s
 
 

@@ -245,9 +245,12 @@ _SLOW_S = 0.001
 """If a file takes longer to create than this, a server has to answer, and few files are enough: a
 preemption hardly changes their time."""
 _PROBED_FILES = 12
-_WAITING_FILES = 24
+_WAITING_FILES, _WAITING_DIRECTORIES = 24, 12
 _WAITING_THREADS = 64
-"""With as many directories, all of them wait at the same time; so do those that make the tree."""
+"""With as many directories, all of them wait at the same time; so do those that make a tree."""
+_FORGOTTEN_S = 1.1
+"""FUSE usually lets the kernel remember a name for a second. Names of a large tree are forgotten,
+so each removal asks the server for its name first."""
 _ROUNDS = 3
 _NAMES_OF_AN_INODE = 4
 _BESIDE = 16
@@ -274,6 +277,34 @@ class _Contents:
     @property
     def all_files(self) -> int:
         return self.files * max(1, self.directories)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """A tree in the scratch directory, and how it will be deleted."""
+
+    name: str
+    strategy: StrategyName
+    shape: Shape
+    contents: _Contents
+    options: Options = _ORDINARY
+
+
+def _most_informative_first() -> list[StrategyName]:
+    """Return all strategies; all but rm and those with threads take about as long as rm."""
+    return sorted(
+        STRATEGIES, key=lambda name: name != REFERENCE and not STRATEGIES[name].has_threads
+    )
+
+
+def _waiting_shapes(strategy: StrategyName) -> Iterator[tuple[Shape, _Contents, Options]]:
+    """Yield the trees that a strategy deletes where each request waits."""
+    yield Shape.EMPTY, _Contents(), _ORDINARY
+    yield Shape.FLAT, _Contents(0, _WAITING_FILES), _ORDINARY
+    yield Shape.FOREST, _Contents(_WAITING_DIRECTORIES, 1), _ORDINARY
+    if STRATEGIES[strategy].has_threads:
+        threads = replace(_ORDINARY, pace=Pace(threads=_WAITING_THREADS))
+        yield Shape.BESIDE, _Contents(_WAITING_THREADS, _WAITING_FILES), threads
 
 
 class SmallTrees:
@@ -305,11 +336,11 @@ class SmallTrees:
     def samples(self) -> Iterator[Sample]:
         """Yield samples, the most informative first, in up to three rounds as time permits."""
         size, rm, xargs = self._size(), REFERENCE, BATCHED
+        if self._is_slow:
+            yield from self._samples_of_server()
+            return
         few = _Contents(0, max(min(_FEWEST_FILES, size), size // 100))
-        # All others take about as long as rm; time may not suffice for them.
-        strategies = sorted(
-            STRATEGIES, key=lambda name: name != rm and not STRATEGIES[name].has_threads
-        )
+        strategies = _most_informative_first()
         for strategy in strategies:
             list(self._run(strategy, Shape.EMPTY, _Contents()))  # loads its programs into memory
         for _ in range(_ROUNDS):
@@ -319,16 +350,38 @@ class SmallTrees:
                 # fewer: directories are slow to create
                 yield from self._run(strategy, Shape.FOREST, _Contents(size // 8, 1))
                 if STRATEGIES[strategy].has_threads:
-                    yield from self._beside(strategy, size)
+                    beside = _Contents(_BESIDE, size // _BESIDE)
+                    yield from self._run(strategy, Shape.BESIDE, beside)
             yield from self._run(xargs, Shape.BATCHES, few, _ONE_BY_ONE)
             yield from self._run(rm, Shape.BLOCKS, _Contents(0, size // 2, 1, BLOCK_BYTES))
             links = _Contents(0, size // _NAMES_OF_AN_INODE, _NAMES_OF_AN_INODE)
             yield from self._run(rm, Shape.LINKS, links)
-            if not self._is_slow:  # without fallocate(2) each block would be a request
-                yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
+            yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
+
+    def _samples_of_server(self) -> Iterator[Sample]:
+        """Yield samples where each request waits; all trees of a round are made together."""
+        trees = [
+            _Tree(f"{_TREE}-{strategy}-{shape}", strategy, shape, contents, options)
+            for strategy in _most_informative_first()
+            for shape, contents, options in _waiting_shapes(strategy)
+            if self._can_run(strategy)
+        ]
+        for _ in range(_ROUNDS):
+            with ThreadPoolExecutor(len(trees)) as pool:
+                allocated = list(pool.map(self._build, trees))
+            time.sleep(_FORGOTTEN_S)
+            for tree, allocated_bytes in zip(trees, allocated, strict=True):
+                yield from self._timed(tree, allocated_bytes)
+            if not self.is_whole:
+                return
 
     def cold_samples(self) -> Iterator[Sample]:
-        """Yield samples of trees read from disk; this drops the caches of the whole machine."""
+        """Yield samples of trees read from disk; this drops the caches of the whole machine.
+
+        Where a server has to answer, nothing is cached in any case.
+        """
+        if self._is_slow:
+            return
         for _ in range(2):
             flat, forest = _Contents(0, _MOST_FILES), _Contents(_MOST_FILES // 8, 1)
             yield from self._run(REFERENCE, Shape.COLD_FLAT, flat)
@@ -341,26 +394,25 @@ class SmallTrees:
         each_s = self._time_to_create(_PROBED_FILES)
         self._is_slow = each_s > _SLOW_S
         if self._is_slow:
-            return _WAITING_FILES
+            return 0
         each_s = self._time_to_create(_FEWEST_FILES)
         return max(_FEWEST_FILES, min(_MOST_FILES, int(_BUILDING_S / each_s)))
 
     def _time_to_create(self, files: int) -> float:
         """Return the seconds that the creation of a file takes; remove the files again."""
+        probe = _Tree(_TREE, REFERENCE, Shape.FLAT, _Contents(0, files))
         began = time.perf_counter()
-        self._build(_Contents(0, files))
+        self._build(probe)
         each_s = (time.perf_counter() - began) / files
-        self._delete(REFERENCE, _TREE)
+        self._delete(probe)
         return each_s
 
-    def _beside(self, strategy: StrategyName, size: int) -> Iterator[Sample]:
-        """Time several directories at the same time, one for each thread."""
-        if not self._is_slow:
-            yield from self._run(strategy, Shape.BESIDE, _Contents(_BESIDE, size // _BESIDE))
-            return
-        contents = _Contents(_WAITING_THREADS, _WAITING_FILES)
-        threads = replace(_ORDINARY, pace=Pace(threads=_WAITING_THREADS))
-        yield from self._run(strategy, Shape.BESIDE, contents, threads)
+    def _can_run(self, strategy: StrategyName) -> bool:
+        chosen = STRATEGIES[strategy]
+        if self._is_exchangeable and not chosen.guarantees.race_safe:
+            return False
+        _, reasons = tools_of(chosen)
+        return not reasons
 
     def _run(
         self,
@@ -370,38 +422,44 @@ class SmallTrees:
         options: Options = _ORDINARY,
     ) -> Iterator[Sample]:
         """Time the deletion of a new tree; yield nothing if the strategy cannot run."""
-        chosen = STRATEGIES[strategy]
-        if self._is_exchangeable and not chosen.guarantees.race_safe:
-            return
-        _, reasons = tools_of(chosen)
-        if reasons:
+        if not self._can_run(strategy):
             return
         if not self._goes_on():
             self.is_whole = False
             return
-        allocated = self._build(contents)
+        tree = _Tree(_TREE, strategy, shape, contents, options)
+        allocated = self._build(tree)
         if shape in (Shape.COLD_FLAT, Shape.COLD_FOREST):
             drop_caches(self._directory)
             os.mkdir(_OTHER, 0o700, dir_fd=self._directory)
-            self._delete(strategy, _OTHER)  # loads its programs into memory again
-        seconds = self._delete(strategy, _TREE, options)
+            self._delete(replace(tree, name=_OTHER))  # loads its programs into memory again
+        yield from self._timed(tree, allocated)
+
+    def _timed(self, tree: _Tree, allocated_bytes: int) -> Iterator[Sample]:
+        """Time the deletion of a tree; yield nothing if no time is left."""
+        if not self._goes_on():
+            self.is_whole = False
+            return
+        seconds, contents = self._delete(tree), tree.contents
         files = contents.all_files
         names = files * contents.names
+        batches = math.ceil(names / tree.options.batch_size) if tree.strategy == BATCHED else 0
         yield Sample(
-            strategy,
-            shape,
+            tree.strategy,
+            tree.shape,
             seconds,
             names=names,
             directories=contents.directories,
             inodes=files,
-            allocated_bytes=allocated,
-            batches=math.ceil(names / options.batch_size) if strategy == BATCHED else 0,
+            allocated_bytes=allocated_bytes,
+            batches=batches,
         )
 
-    def _build(self, contents: _Contents) -> int:
+    def _build(self, tree: _Tree) -> int:
         """Create a tree; return the bytes its files occupy."""
-        os.mkdir(_TREE, 0o700, dir_fd=self._directory)
-        top = open_directory(_TREE, self._directory)
+        contents = tree.contents
+        os.mkdir(tree.name, 0o700, dir_fd=self._directory)
+        top = open_directory(tree.name, self._directory)
         try:
             if not contents.directories:
                 return _fill(top, contents)
@@ -414,21 +472,16 @@ class SmallTrees:
         finally:
             os.close(top)
 
-    def _delete(
-        self,
-        strategy: StrategyName,
-        tree: str,
-        options: Options = _ORDINARY,
-    ) -> float:
+    def _delete(self, tree: _Tree) -> float:
         """Return the seconds from the release of the tools to their end.
 
         A tree is passed by its bare name, which resolves only inside the open directory.
         """
-        chosen = STRATEGIES[strategy]
+        chosen = STRATEGIES[tree.strategy]
         tools, _ = tools_of(chosen)
-        steps = chosen.steps((tree,), options, tools, _EMPTY)
+        steps = chosen.steps((tree.name,), tree.options, tools, _EMPTY)
         if isinstance(chosen, ComparesPins):
-            steps = chosen.pinned(steps, [_pin_of(tree, self._directory)])
+            steps = chosen.pinned(steps, [_pin_of(tree.name, self._directory)])
         # The same confinement as in a job, whose cost belongs to the unit costs.
         path = os.readlink(f"/proc/self/fd/{self._directory}")
         mechanisms = mechanisms_for(Confine.AUTO, levels=0)
@@ -436,8 +489,8 @@ class SmallTrees:
         enclosure = Enclosure(mechanisms, (scratch,), is_inside=True)
         source = open_source(TraceSource.OFF)
         ended = run_steps(steps, self._directory, source, enclosure=enclosure)
-        if _exists(tree, self._directory):
-            raise TuiFsError(f"{strategy} could not delete a scratch tree.")
+        if _exists(tree.name, self._directory):
+            raise TuiFsError(f"{tree.strategy} could not delete a scratch tree.")
         return sum(step.wall_s for step in ended.steps)
 
 

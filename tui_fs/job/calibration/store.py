@@ -30,9 +30,10 @@ from tui_fs.strategies.registry import STRATEGIES
 
 FRESH_S = 30 * 86_400.0
 """A file system is remeasured after 30 days, or under another kernel."""
-DOUBTFUL_FRESH_S = 3_600.0
+BRIEFLY_FRESH_S = 3_600.0
 NOISE_DOUBTFUL = 1.5
-"""A calibration with this much noise, or an incomplete one, is remeasured after an hour."""
+"""A calibration with this much noise, or an incomplete one, is remeasured after an hour, and so is
+that of a server, whose answers depend on its load."""
 
 FACTOR_BELIEVED = 5.0
 """A larger deviation has another cause than wrong unit costs."""
@@ -91,8 +92,8 @@ def load_calibration(filesystem: FileSystem) -> Known:
     own = _load(_file_of(filesystem)) if is_ours else None
     if own is not None:
         is_same_kernel = own.kernel == os.uname().release
-        is_sure = own.is_whole and own.noise < NOISE_DOUBTFUL
-        most_s = FRESH_S if is_sure else DOUBTFUL_FRESH_S
+        is_sure = own.is_whole and own.noise < NOISE_DOUBTFUL and not is_served(filesystem.kind)
+        most_s = FRESH_S if is_sure else BRIEFLY_FRESH_S
         is_young = 0 <= time.time() - own.measured_at < most_s
         return Known(own, True, is_young and is_same_kernel)
     stored = _all() if is_ours else ()
@@ -140,6 +141,8 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
         return "the time deviates too much to be a calibration error"
     if not filesystem.identity:
         return "the file system does not answer"
+    if is_served(filesystem.kind) and STRATEGIES[predicted.strategy].has_threads:
+        return "behind a server, the gain of threads depends on the shape of the tree"
     with _exclusive_access():
         own = _load(_file_of(filesystem))
         if own is None:
