@@ -39,7 +39,8 @@ def served_late(
     """Mount a view of a directory that answers each request late. Skip the test without root.
 
     Args:
-        backing: the directory that is shown; its entries appear below `mount_point`.
+        backing: the directory that is shown; its entries appear below `mount_point`. It may be
+            `mount_point` itself, which the server then covers.
         delay_ms: waiting time of each request.
         options: of `latency_fs.c`, without ``--delay-us``.
     """
@@ -68,3 +69,33 @@ def fault(operation: str, error: str, every: int) -> tuple[str, str]:
         every: N.
     """
     return "--fail", f"{operation}:{getattr(errno, error)}:{every}"
+
+
+def fault_of(name: str, operation: str, error: str, times: int = 0) -> tuple[str, str]:
+    """Return the options that make an operation on entries of a name fail.
+
+    Args:
+        operation: unlink, rmdir, opendir, readdir or getattr.
+        error: the name of an errno.
+        times: how many of the calls fail; 0 for all. The kernel itself repeats an unlink, rmdir or
+            opendir once that fails with ESTALE.
+    """
+    return "--fail-name", f"{operation}:{getattr(errno, error)}:{times}:{name}"
+
+
+def missed(directory: str, name: str, times: int = 0) -> tuple[str, str]:
+    """Return the options that make readings of a directory omit an entry.
+
+    Args:
+        times: how many readings omit it; 0 for all.
+    """
+    return "--miss", f"{times}:{directory}/{name}"
+
+
+def only_for(command: str) -> tuple[str, str]:
+    """Return the options with which `fault_of` and `missed` only affect some processes.
+
+    Args:
+        command: consecutive words of their command lines, such as "tui-fs-engine delete".
+    """
+    return "--only-for", command
