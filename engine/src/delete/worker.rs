@@ -643,8 +643,19 @@ impl<'run> Worker<'run> {
                         return Err(Errno::STALE); // another directory has its name now
                     }
                     self.remover.leave_removed_dir();
-                    let result = self.calls.rmdir(parent_fd.as_fd(), name);
-                    result.map(|()| self.remover.tally.add_directory())
+                    match self.calls.rmdir(parent_fd.as_fd(), name) {
+                        Ok(()) => {
+                            self.remover.tally.add_directory();
+                            Ok(())
+                        }
+                        // Confinement refuses the removal before the file system detects entries
+                        // that readdir skipped.
+                        Err(error @ (Errno::ACCESS | Errno::ROFS | Errno::BUSY)) => {
+                            check_empty(self.calls, opened.as_fd(), &self.context.filters)
+                                .and(Err(error))
+                        }
+                        Err(error) => Err(error),
+                    }
                 })
             }
             None if self.context.filters.are_active() => Ok(()),
