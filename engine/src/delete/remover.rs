@@ -181,22 +181,26 @@ impl<'run> Remover<'run> {
             }
             let name_ref = batch.files[at];
             let name = batch.name(name_ref);
-            let result = if self.is_unrestricted() {
-                match unlinks.unlink(directory, name) {
-                    // The server no longer knew the entry; the name is looked up again.
-                    Err(Errno::STALE) => unlinks.unlink(directory, name),
-                    result => result,
-                }
-            } else {
+            let is_unrestricted = self.is_unrestricted();
+            if !is_unrestricted {
                 unlinks.flush_time();
                 if !self.wait_until_selected(directory, batch, name_ref, failures)? {
                     continue;
                 }
-                if self.throttle.is_gentle() {
+            }
+            let mut unlink = || {
+                if is_unrestricted {
+                    unlinks.unlink(directory, name)
+                } else if self.throttle.is_gentle() {
                     self.unlink_truncating(directory, name)
                 } else {
                     self.tally.calls.unlink(directory, name)
                 }
+            };
+            let result = match unlink() {
+                // The server no longer knew the entry; the name is looked up again.
+                Err(Errno::STALE) => unlink(),
+                result => result,
             };
             match result {
                 Ok(()) => add(&self.tally.files),
