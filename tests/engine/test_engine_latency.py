@@ -2,12 +2,13 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.engine.running import delete
-from tests.fuse.latency import fault, served_late
+from tests.engine.running import Conversation, delete
+from tests.fuse.latency import fault, fault_of, missed, served_late
 from tests.trees import census, flat, many_directories
 
 MOST_THAT_COMPUTE = 8
@@ -80,3 +81,102 @@ def test_what_stays_is_named(backing: Path, options: tuple[str, ...]) -> None:
         if shown not in named:
             assert {f"{shown}/{file}" for file in files} <= named
             assert below or files
+
+
+REREADS = 3
+WAYS = {"one worker": ("--threads", "1"), "shared directories": ("--threads", "8")}
+PASSING_FOR_A_NAME = {
+    "a subdirectory is missed once": missed("flat", "below", 1),
+    "a subdirectory of a shared directory is missed": missed("shared", "directory-00007", REREADS),
+    "an entry of the target is missed": missed("tree", "flat", REREADS),
+    "a file is missed in each reading but the last": missed("flat", "file-0000007", REREADS),
+    "an empty directory is called not empty": fault_of("flat", "rmdir", "ENOTEMPTY", REREADS),
+    "a shared directory is called not empty": fault_of("shared", "rmdir", "ENOTEMPTY", REREADS),
+    "the target is called not empty": fault_of("tree", "rmdir", "ENOTEMPTY", REREADS),
+    "a file's handle is stale": fault_of("file-0000099", "unlink", "ESTALE", 3),
+}
+LASTING_FOR_A_NAME = {
+    "a file is missed": ("flat", missed("flat", "file-0000007", REREADS + 1)),
+    "a subdirectory is missed": ("shared", missed("shared", "directory-00007", REREADS + 1)),
+    "an entry of the target is missed": ("", missed("tree", "flat", REREADS + 1)),
+    "an empty directory is called not empty": ("flat", fault_of("flat", "rmdir", "ENOTEMPTY")),
+    "a shared directory is called not empty": ("shared", fault_of("shared", "rmdir", "ENOTEMPTY")),
+    "the target is called not empty": ("", fault_of("tree", "rmdir", "ENOTEMPTY")),
+    "a type cannot be read": (
+        "flat/file-0000099",
+        ("--without-d-type", *fault_of("file-0000099", "getattr", "EIO")),
+    ),
+}
+
+
+@pytest.fixture
+def small_backing(tmpfs: Path) -> Path:
+    """Return the directory that the server shows, with subdirectories that workers share."""
+    directory = tmpfs / "backing"
+    directory.mkdir()
+    flat(directory / "tree", 5)
+    many_directories(directory / "tree" / "shared", 40, 3)
+    flat(directory / "tree" / "flat", 100)
+    flat(directory / "tree" / "flat" / "below", 5)
+    return directory
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("options", PASSING_FOR_A_NAME.values(), ids=PASSING_FOR_A_NAME)
+def test_an_entry_that_fails_or_is_missed_at_first_is_removed_once(
+    small_backing: Path, options: tuple[str, ...], way: tuple[str, ...]
+) -> None:
+    entries = census(small_backing / "tree").entries
+    with served_late(small_backing, _mount_point(small_backing), 0.1, *options) as mounted:
+        ended = delete(*way, "--", mounted / "tree").expect(0)
+    assert ended.counts["removed"] == entries
+    assert os.listdir(small_backing) == []
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(("name", "options"), LASTING_FOR_A_NAME.values(), ids=LASTING_FOR_A_NAME)
+def test_an_entry_that_always_fails_or_is_missed_is_reported_once(
+    small_backing: Path, name: str, options: tuple[str, ...], way: tuple[str, ...]
+) -> None:
+    entries = census(small_backing / "tree").entries
+    with served_late(small_backing, _mount_point(small_backing), 0.1, *options) as mounted:
+        ended = delete(*way, "--", mounted / "tree").expect(1)
+        reported = os.path.normpath(mounted / "tree" / name)
+    assert re.findall(r"'(.*)'", "\n".join(ended.messages)) == [reported]
+    assert ended.counts["removed"] == entries - census(small_backing / "tree").entries
+
+
+@pytest.mark.parametrize("throttle", [("--rate", "50000"), ("--gentle",), ("--name", "*")])
+def test_a_stale_handle_passes_where_removals_are_slowed_or_filtered(
+    backing: Path, throttle: tuple[str, ...]
+) -> None:
+    options = fault_of("file-0000499", "unlink", "ESTALE", 3)
+    with served_late(backing, _mount_point(backing), 0.1, *options) as mounted:
+        delete(*throttle, "--", mounted / "tree").expect(0)
+    assert census(backing).files == 0
+
+
+def test_a_kept_target_is_read_again(backing: Path) -> None:
+    options = missed("tree", "flat", 1)
+    with served_late(backing, _mount_point(backing), 0.1, *options) as mounted:
+        delete("--keep-root", "--", mounted / "tree").expect(0)
+    assert os.listdir(backing / "tree") == []
+
+
+@pytest.mark.parametrize("vanished", ["outer/inner", "outer"])
+def test_what_another_process_removes_meanwhile_is_no_failure(tmpfs: Path, vanished: str) -> None:
+    # A server that no longer knows a directory answers ESTALE for each name in it
+    backing = tmpfs / "backing"
+    (backing / "tree" / "outer").mkdir(parents=True)
+    flat(backing / "tree" / "outer" / "inner", 500)
+    many_directories(backing / "tree" / "outer" / "inner", 3, 3)
+    with served_late(backing, _mount_point(backing)) as mounted:
+        engine = Conversation("--rate", "500", "--threads", "1", "--", mounted / "tree")
+        while engine.counts["removed"] < 10:
+            engine.next_counts()
+        engine.say("pause")
+        shutil.rmtree(mounted / "tree" / vanished)
+        engine.say("resume")
+        ended = engine.end().expect(0)
+    assert 10 <= ended.counts["removed"] < 500
+    assert os.listdir(backing) == []

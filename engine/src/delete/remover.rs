@@ -173,7 +173,7 @@ impl<'run> Remover<'run> {
         progress: Option<&AtomicUsize>,
         failures: &mut Vec<Failure>,
     ) -> std::result::Result<(), Cancelled> {
-        let directory = self.dirfd(directory, cwd);
+        let (opened, directory) = (directory, self.dirfd(directory, cwd));
         let mut unlinks = self.tally.calls.unlink_batch();
         for at in range {
             if let Some(progress) = progress {
@@ -208,6 +208,7 @@ impl<'run> Remover<'run> {
                 // The name is a directory now. The rmdir of its parent fails with ENOTEMPTY, and the
                 // parent is read again. With filters no rmdir follows, so it is a failure.
                 Err(Errno::ISDIR) if !self.filters.are_active() => (),
+                Err(error) if self.has_vanished(opened, error) => (),
                 Err(error) => {
                     let operation = "remove";
                     failures.push(Failure {
@@ -219,6 +220,19 @@ impl<'run> Remover<'run> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a call on a name in a directory failed because another process removed the
+    /// directory. A server then reports ESTALE, a local file system ENOENT.
+    ///
+    /// The rmdir of a directory above detects entries that are left. With filters no rmdir follows.
+    pub fn has_vanished(&self, directory: BorrowedFd<'_>, error: Errno) -> bool {
+        error == Errno::STALE
+            && !self.filters.are_active()
+            && match self.tally.calls.fstat(directory) {
+                Ok(status) => status.st_nlink == 0,
+                Err(error) => matches!(error, Errno::STALE | Errno::NOENT),
+            }
     }
 
     /// Waits for admission of a removal; returns whether the filters select the name then.

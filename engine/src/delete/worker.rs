@@ -168,6 +168,7 @@ impl<'run> Worker<'run> {
         };
         match error {
             Errno::NOENT => (),
+            _ if self.remover.has_vanished(stack.descriptor(), error) => (),
             // The directory was replaced by something else after its name was read.
             Errno::NOTDIR | Errno::LOOP => {
                 let mut batch = NameBatch::default();
@@ -243,6 +244,7 @@ impl<'run> Worker<'run> {
             match read {
                 Ok(Some(next)) => cookie = Some(next),
                 Ok(None) | Err(Errno::NOENT) => cookie = None, // NOENT: another process removed it
+                Err(error) if self.remover.has_vanished(stack.descriptor(), error) => cookie = None,
                 Err(error) => {
                     context.failures.report("read", &stack.path(index), error);
                     stack.mark_incomplete(index);
@@ -261,6 +263,7 @@ impl<'run> Worker<'run> {
                 Ok(FileType::Directory) => batch.directories.push(name_ref),
                 Ok(_) if context.filters.matches_name(name) => batch.files.push(name_ref),
                 Ok(_) | Err(Errno::NOENT) => (),
+                Err(error) if self.remover.has_vanished(stack.descriptor(), error) => (),
                 Err(error) => {
                     let path = join_path(stack.path(index), name);
                     context.failures.report("stat", &path, error);
@@ -494,6 +497,9 @@ impl<'run> Worker<'run> {
             match self.calls.rmdir(stack.descriptor(), stack.names.name(at)) {
                 Ok(()) => self.remover.tally.add_directory(),
                 Err(Errno::NOENT) if self.is_removed(&descriptor) => (),
+                Err(error)
+                    if self.remover.has_vanished(stack.descriptor(), error)
+                        && self.is_removed(&descriptor) => {}
                 Err(Errno::NOENT) => self.report_failure(stack, at, "remove", Errno::STALE),
                 Err(Errno::NOTEMPTY | Errno::EXIST)
                     if !self.has_name(&descriptor, stack.descriptor(), stack.names.name(at)) =>
@@ -590,12 +596,18 @@ impl<'run> Worker<'run> {
                     Ok(opened) => {
                         self.remover.leave_removed_dir();
                         let result = self.calls.rmdir(opened.as_fd(), name);
+                        let is_removed = || {
+                            let removed = |directory| self.is_removed(directory);
+                            descriptor.as_ref().map_or(true, removed)
+                        };
                         let has_name =
                             |directory: &OwnedFd| self.has_name(directory, opened.as_fd(), name);
                         match result {
                             Ok(()) => self.remover.tally.add_directory(),
-                            Err(Errno::NOENT)
-                                if descriptor.as_ref().map_or(true, |fd| self.is_removed(fd)) => {}
+                            Err(Errno::NOENT) if is_removed() => {}
+                            Err(error)
+                                if self.remover.has_vanished(opened.as_fd(), error)
+                                    && is_removed() => {}
                             Err(Errno::NOTEMPTY | Errno::EXIST)
                                 if descriptor.as_ref().is_some_and(has_name)
                                     && directory.try_reread(MAX_REREADS) =>
