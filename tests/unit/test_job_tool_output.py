@@ -1,5 +1,6 @@
 """The tools' output, in pieces that may end at any byte."""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -220,6 +221,25 @@ def test_a_confined_tool_cannot_remove_the_target_and_that_is_no_failure(tmp_pat
     # And what rmdir reports of the target counts, too
     busy = f"rmdir: failed to remove '{target}': Device or resource busy\n".encode()
     assert len(list(output.take_errors(busy, 5.0))) == 1
+
+
+def test_target_that_rmdir_finds_not_empty_fails_only_if_nothing_else_explains_it() -> None:
+    line = b"rmdir: failed to remove './t': Directory not empty\n"
+    output = ToolOutput(STRATEGIES[StrategyName("parallel")], "/t")
+    assert list(output.take_errors(line, 1.0)) == []
+    assert list(output.withheld_failures((), 2.0)) == []
+    (failed,) = output.withheld_failures(("/t",), 2.0)
+    assert isinstance(failed, EntryFailed)
+    assert (failed.path, failed.error) == ("/t", errno.ENOTEMPTY)
+    # Another failure, a message or a killed tool is the reason why it is not empty
+    for other in (b"tui-fs-engine: cannot remove '/t/a': Input/output error\n", b"Too hot\n"):
+        output = ToolOutput(STRATEGIES[StrategyName("parallel")], "/t")
+        assert len(list(output.take_errors(other + line, 1.0))) == 1
+        assert list(output.withheld_failures(("/t",), 2.0)) == []
+    output = ToolOutput(STRATEGIES[StrategyName("parallel")], "/t")
+    output.step_ended((("/usr/bin/tui-fs-engine", "delete", "--", "/t"),), (-9,))
+    assert list(output.take_errors(line, 1.0)) == []
+    assert list(output.withheld_failures(("/t",), 2.0)) == []
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,9 @@ class ToolOutput:
         self._unsaid = 0
         self._confined = frozenset(confined)
         self._withheld: dict[str, tuple[Failure, bytes]] = {}
+        self._not_removed: dict[str, tuple[Failure, bytes]] = {}
         self._rmdir_failures = 0
+        self._was_killed = False
 
     def removed(self) -> Removed:
         """Return the removals reported so far."""
@@ -120,7 +122,7 @@ class ToolOutput:
         lines, self._error_rest = _lines(self._error_rest + chunk)
         for line in lines:
             failure = self._failure(line)
-            if failure is not None and (self._withholds(failure, line) or _follows(failure, line)):
+            if failure is not None and self._withholds(failure, line):
                 continue
             if failure is not None:
                 yield from self._failed(failure, line, at_s)
@@ -144,6 +146,7 @@ class ToolOutput:
         done = self.removed()
         self._entries, self._directories = done.entries, done.directories or 0
         self._running = Totals()
+        self._was_killed |= min(statuses) < 0
         argv = step[-1]
         if os.path.basename(argv[0]) == "rmdir" and statuses[-1] >= 0:
             removed = len(argv) - argv.index("--") - 1 - self._rmdir_failures
@@ -153,10 +156,18 @@ class ToolOutput:
             self._directories += removed
 
     def withheld_failures(self, left: Collection[str], at_s: float) -> Iterator[Event]:
-        """Yield the failures for targets that are left, and to which this user has no access."""
+        """Yield the failures for targets that are left, if the user has no access to them.
+
+        If no failure, message or killed tool explains why, also yield those for targets that rmdir
+        found not empty, or gone.
+        """
         for path, (failure, line) in self._withheld.items():
             has_access = os.access(path, os.R_OK | os.W_OK | os.X_OK, effective_ids=True)
             if path in left and not has_access:
+                yield from self._failed(failure, line, at_s)
+        is_explained = bool(self._kept_of_kind) or self._said > 0 or self._was_killed
+        for path, (failure, line) in self._not_removed.items():
+            if path in left and not is_explained:
                 yield from self._failed(failure, line, at_s)
 
     def take_rest(self, at_s: float) -> Iterator[Event]:
@@ -189,13 +200,22 @@ class ToolOutput:
         return failure if is_absolute else replace(failure, path=PathStr(self._target))
 
     def _withholds(self, failure: Failure, line: bytes) -> bool:
-        """Keep a confined tool's failure to remove the target itself, which rmdir removes later."""
+        """Keep a failure to remove a target itself, if it may follow from something else.
+
+        A confined tool cannot remove its target, which rmdir removes later. A target that rmdir
+        finds not empty has entries that could not be removed, or those of other shares. One that is
+        gone was removed or renamed by another process.
+        """
         path = self._absolute(failure.path)
-        is_expected = path in self._confined and failure.error in REFUSALS
-        if not is_expected or tool_of(line) == b"rmdir":
+        if tool_of(line) == b"rmdir":
+            if failure.error in (errno.ENOTEMPTY, errno.ENOENT):
+                self._not_removed[path] = failure, line
+                return True
             return False
-        self._withheld[path] = failure, line
-        return True
+        if path in self._confined and failure.error in REFUSALS:
+            self._withheld[path] = failure, line
+            return True
+        return False
 
     def _remarked(self, text: str, at_s: float) -> Iterator[Event]:
         self._said += 1
@@ -234,11 +254,6 @@ class ToolOutput:
         """Return the absolute path; tools that run in the target print relative paths."""
         below = path.removeprefix("./")
         return PathStr(self._target if below == "." else os.path.join(self._target, below))
-
-
-def _follows(failure: Failure, line: bytes) -> bool:
-    """Return whether rmdir found a target not empty or gone, which the verification explains."""
-    return failure.error in (errno.ENOTEMPTY, errno.ENOENT) and tool_of(line) == b"rmdir"
 
 
 def _lines(text: bytes) -> tuple[list[bytes], bytes]:
