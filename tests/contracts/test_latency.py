@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
-from tests.fuse.latency import served_late
+from tests.fuse.latency import missed, only_for, served_late
 from tests.needs import needs_engine, needs_tools_of
 from tests.trees import flat, hostile_names, many_directories
 from tui_fs.job.calibration.store import SERVED_FROM_ENTRIES, calibrate, needs_measuring
@@ -57,3 +57,17 @@ def test_every_strategy_deletes(cli: Cli, backing: Path, strategy: str) -> None:
         finished = cli.delete(mounted / "tree", strategy).expect(0)
         assert finished.stream()[-1]["outcome"] == "done"
     assert os.listdir(backing) == []
+
+
+@pytest.mark.parametrize("options", [("--keep-root",), ("--name", "file-*")], ids=" ".join)
+def test_entries_that_the_engine_misses_are_no_success(
+    cli: Cli, backing: Path, options: tuple[str, ...]
+) -> None:
+    # No rmdir detects entries that are left in a directory that is kept
+    needs_engine()
+    faults = (*missed("tree", "flat"), *only_for("tui-fs-engine delete"))
+    with served_late(backing, backing.parent / "mount", 0.0, *faults) as mounted:
+        report = cli.delete(mounted / "tree", "parallel", *options).expect(1).report()
+    assert report["outcome"] == "partial"
+    assert len(os.listdir(backing / "tree" / "flat")) == 700
+    assert report["surviving_entries"] == (701 if options == ("--keep-root",) else 700)
