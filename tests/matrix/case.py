@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.conftest import Cli, wait_until
 from tests.matrix.ordinary_user import GID, UID
 from tests.trees import Sentinel
+from tui_fs.strategies.registry import STRATEGIES
 
 DONE, PARTIAL, USAGE, REFUSED, MISSING, DIED, CANCELLED = 0, 1, 2, 3, 4, 5, 130
 
@@ -116,6 +117,7 @@ class Case:
         is_counted: no other process writes or deletes and the disk is readable, so that the
             numbers of built, reported and remaining entries must add up.
         fails_by_chance: what fails depends on timing and is not in the cell.
+        failed_names: paths below the target that the report must name, and no others; None if any.
         not_for: why the case says nothing about a strategy.
     """
 
@@ -131,6 +133,7 @@ class Case:
     is_without_tool: bool = False
     is_counted: bool = True
     fails_by_chance: bool = False
+    failed_names: frozenset[str] | None = None
     not_for: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -145,7 +148,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A table of the page."""
+    """A table of the page.
+
+    Attributes:
+        strategies: those with a column.
+    """
 
     title: str
     cases: tuple[Case, ...]
+    strategies: tuple[str, ...] = tuple(map(str, STRATEGIES))

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from tests.conftest import Cli
 from tests.filesystems import mounts_below
 from tests.matrix.case import Case, Scene
-from tests.matrix.groups import GROUPS, STRATEGY_NAMES
+from tests.matrix.groups import GROUPS
 from tests.matrix.observing import observe
 from tests.matrix.ordinary_user import GID, UID
 from tests.matrix.page import (
@@ -26,6 +27,8 @@ from tests.matrix.page import (
     read_page,
     read_versions,
 )
+from tests.matrix.served import NOT_SERVED, behind_server
+from tests.matrix.served_cases import SERVED
 from tests.namespaces import in_mount_namespace
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.trees import Sentinel
@@ -34,6 +37,7 @@ from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
 
 CheckCell = Callable[[Case, str], None]
+CheckServed = Callable[[Case, tuple[str, ...]], None]
 
 
 @pytest.fixture(scope="session")
@@ -44,20 +48,19 @@ def cells(request: pytest.FixtureRequest) -> Iterator[Cells]:
     assert not (is_written and hasattr(request.config, "workerinput")), f"use {HOW_TO_WRITE}"
     yield known
     if is_written:
-        PAGE.write_text(page_text(GROUPS, STRATEGY_NAMES, known, _all_versions()))
+        PAGE.write_text(page_text(GROUPS, known, _all_versions(), NOT_SERVED))
 
 
 @pytest.fixture
-def check_cell(
-    cli: Cli, ext4: Path, tmp_path: Path, cells: Cells, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[CheckCell]:
-    """Yield the check of one cell: observe it and compare it with the page."""
+def observe_cell(
+    cli: Cli, ext4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Case, str], str]]:
+    """Yield what observes a cell."""
     needs_root("building trees with owners, devices and mounts")
     runtime = tmp_path / "runtime"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
 
-    def check(case: Case, strategy: str) -> None:
-        made_with = _versions(STRATEGIES[StrategyName(strategy)].tools)
+    def observe_one(case: Case, strategy: str) -> str:
         scene = Scene(
             cli, strategy, ext4, ext4 / "target", Sentinel(ext4), runtime, case.is_ordinary
         )
@@ -65,20 +68,49 @@ def check_cell(
             scene.cli = _ordinary(cli, ext4)
         if case.is_without_tool:
             scene.cli = _without(strategy, cli)
-        observed = observe(case, scene)
-        if WRITE_VARIABLE in os.environ:
-            cells[case.name, strategy] = observed
-            return
-        page = f"docs/{PAGE.name}"
-        if not set(made_with) <= set(read_versions(PAGE.read_text()).split(", ")):
-            lacks(f"{page} was made with other tools than {made_with}; enable: {HOW_TO_WRITE}")
-        expected = cells.get((case.name, strategy))
-        assert observed == expected, f"{page} differs; look, then: {HOW_TO_WRITE}"
+        return observe(case, scene)
 
-    yield check
+    yield observe_one
     for point in (*mounts_below(ext4), *mounts_below(tmp_path)):
         # An ended job holds its directory for a moment; no process waits for that.
         subprocess.run(["umount", "--lazy", point], check=True)
+
+
+@pytest.fixture
+def check_cell(observe_cell: Callable[[Case, str], str], cells: Cells) -> CheckCell:
+    """Return the check of one cell: observe it and compare it with the page."""
+
+    def check(case: Case, strategy: str) -> None:
+        made_with = _versions(STRATEGIES[StrategyName(strategy)].tools)
+        observed = observe_cell(case, strategy)
+        if WRITE_VARIABLE in os.environ:
+            cells[case.name, strategy] = observed
+            return
+        _compare(observed, cells.get((case.name, strategy)), made_with)
+
+    return check
+
+
+@pytest.fixture
+def check_served(observe_cell: Callable[[Case, str], str], cells: Cells) -> Iterator[CheckServed]:
+    """Yield the check that a cell of parallel is the same where a server answers late."""
+    made_with = _versions(STRATEGIES[StrategyName(SERVED)].tools)
+    with ExitStack() as until_observed:
+
+        def check(case: Case, options: tuple[str, ...]) -> None:
+            observed = observe_cell(behind_server(case, options, until_observed), SERVED)
+            _compare(observed, cells.get((case.name, SERVED)), made_with)
+
+        yield check
+
+
+def _compare(observed: str, expected: str | None, made_with: Iterable[str]) -> None:
+    page = f"docs/{PAGE.name}"
+    is_written = WRITE_VARIABLE in os.environ
+    versions = read_versions(PAGE.read_text()).split(", ")
+    if not is_written and not set(made_with) <= set(versions):
+        lacks(f"{page} was made with other tools than {made_with}; enable: {HOW_TO_WRITE}")
+    assert observed == expected, f"{page} differs; look, then: {HOW_TO_WRITE}"
 
 
 def _ordinary(cli: Cli, place: Path) -> Cli:

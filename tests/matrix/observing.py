@@ -53,6 +53,8 @@ def observe(case: Case, scene: Scene) -> str:
         _entries_of(scene.target) if case.is_counted else None,
     )
     _assert_laws(scene, seen)
+    if case.failed_names is not None:
+        _assert_named(case.failed_names, scene.target, seen)
     words = _printed_text(case, scene, seen)
     promise = case.promise_of(scene.strategy)
     if not promise.covers_outside:
@@ -118,6 +120,13 @@ def _assert_errors_lie_in(target: Path, report: Json) -> None:
         if "path_b64" in error:
             path = base64.b64decode(error["path_b64"])
         assert path == prefix or path.startswith(prefix + b"/"), error
+
+
+def _assert_named(names: frozenset[str], target: Path, seen: Observation) -> None:
+    """Check that the report names these failed entries and no others."""
+    errors = seen.report["errors"] if seen.report else []
+    named = {error["path"].removeprefix(str(target)).removeprefix("/") for error in errors}
+    assert named == names, f"{seen.finished}\nstdout: {seen.finished.stdout[-3000:]!r}"
 
 
 def _entries_of(target: Path) -> int:

@@ -41,13 +41,19 @@ def read_versions(text: str) -> str:
 
 def page_text(
     groups: Sequence[Group],
-    strategies: Sequence[str],
     cells: Mapping[tuple[str, str], str],
     versions: str,
+    not_served: Mapping[str, str],
 ) -> str:
-    """Return the whole page."""
-    lines = [_HEAD.format(how=HOW_TO_WRITE), _VERSIONS + versions]
+    """Return the whole page.
+
+    Args:
+        not_served: cases that are not repeated on a served file system, with the reason.
+    """
+    lines = [_HEAD.format(how=HOW_TO_WRITE), _VERSIONS + versions, "", _SERVED]
+    lines += [f"- {_escaped(name)}: {reason}." for name, reason in not_served.items()]
     for group in groups:
+        strategies = group.strategies
         lines += ["", f"## {group.title}", "", _row("case", "promise", *strategies)]
         lines.append(_row(*["---"] * (2 + len(strategies))))
         for case in group.cases:
@@ -82,6 +88,13 @@ def _escaped(text: str) -> str:
 def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
 
+
+_SERVED = """\
+The cells of the strategy parallel also apply to a tree behind a server that answers late. The tests
+repeat them on a FUSE file system that shows a directory of ext4 and waits 0.2 ms in each request.
+Where the type of an entry matters, they also repeat them with a server that does not report types.
+Faults of the server have a table of their own, the last one. These cases are not repeated:
+"""
 
 _HEAD = """\
 # Contract matrix
