@@ -25,7 +25,7 @@ from tui_fs.estimate.time import (
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Options, Pace, StrategyName
-from tui_fs.model.survey import Survey, Totals
+from tui_fs.model.survey import LargeDirectory, Survey, Totals
 from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.strategies.unit_costs import UnitCosts
@@ -197,6 +197,20 @@ def test_threads_wait_for_a_server_at_the_same_time(
     served = replace(OF_THREADS, kind="nfs4")
     took_s = expected(tree, PARALLEL, Options(pace=Pace(threads=threads)), served)
     assert took_s == pytest.approx(1.0 + raising_names * 0.05 + seconds, rel=1e-6)
+
+
+def test_subdirectories_of_one_directory_are_removed_one_after_the_other() -> None:
+    served = replace(OF_THREADS, kind="nfs4")
+    tree = replace(shared(10), top_directories=10)  # the target is the largest directory
+    directories_s = 11 * 0.2 * (1 / 5 + 10 / 11 * 0.1 / 0.2)
+    took_s = expected(tree, PARALLEL, Options(), served)
+    raising_s = RAISING_NAMES * 0.05
+    assert took_s == pytest.approx(1.0 + raising_s + 1000 * 0.01 + directories_s, rel=1e-6)
+    # one of them has most names
+    below = tuple(LargeDirectory(PathStr("/t"), entries, 4096) for entries in (510, 500))
+    tree = replace(shared(510), largest=below, top_directories=10, top_non_directories=500)
+    took_s = expected(tree, PARALLEL, Options(), served)
+    assert took_s == pytest.approx(1.0 + 0.5 * raising_s + 500 * 0.05 + directories_s, rel=1e-6)
 
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != XARGS])

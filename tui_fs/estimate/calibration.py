@@ -218,7 +218,7 @@ def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> UnitCost
     beside_s = None
     if (beside := every.of(strategy, Shape.BESIDE)) is not None:
         # a directory with as many names as the forest's costs as much as there
-        like_forest = min(beside.directories / max(1, forest.directories), 0.5)
+        like_forest = min(beside.directories / max(1, forest.directories), 1.0)
         known = start_s + like_forest * max(0.0, forest.seconds - start_s)
         beside_s = _rest(beside.seconds, known, beside.names - round(like_forest * forest.names))
     each_s = name_s if beside_s is None else beside_s

@@ -209,21 +209,29 @@ class Parallel(Strategy):
 def _costs_of_waiting(
     survey: Survey, own: UnitCosts, rm: UnitCosts, threads: int
 ) -> tuple[UnitCosts, float]:
-    """Return the costs where threads wait for a server, each in a directory of its own.
+    """Return the costs where threads wait for a server.
 
-    The largest directory and the deepest path are emptied entry by entry, as by rm.
+    The kernel lets one thread at a time work in a directory. So the names in the largest directory
+    take as long as with rm, and the subdirectories of the widest one are opened and removed one
+    after the other, which is the measured cost of a directory. A path is emptied level by level.
 
     Args:
         threads: their number; 0 for as many as the server can answer.
     """
-    totals, names = survey.totals, max(1, survey.totals.non_directories)
+    totals = survey.totals
+    names, directories = max(1, totals.non_directories), max(1, totals.directories)
+    largest, widest = survey.max_entries_in_directory, survey.top_directories
+    if largest == widest + survey.top_non_directories:  # the target itself
+        below = (directory.entries for directory in survey.largest[1:2])
+        largest = max(survey.top_non_directories, *below, 0)
     gain = (own.name_s if own.beside_s is None else own.beside_s) / rm.name_s
     if threads:
         gain = max(gain, 1 / threads)
-    in_turn = min(1.0, max(survey.max_depth, survey.max_entries_in_directory) / names)
-    of_directories = min(1.0, survey.max_depth / max(1, totals.directories))
+    in_turn = min(1.0, max(survey.max_depth, largest) / names)
     name_s = rm.name_s * max(gain, in_turn)
-    directory_s = rm.directory_s * max(gain, of_directories)
+    side_by_side = gain + widest / directories * (own.directory_s / rm.directory_s)
+    on_one_path = min(1.0, survey.max_depth / directories)
+    directory_s = rm.directory_s * max(min(1.0, side_by_side), on_one_path)
     raising_s = 0.0 if threads else (1 - in_turn) * _RAISING_NAMES * rm.name_s
     costs = replace(own, start_s=own.start_s + raising_s, name_s=name_s, directory_s=directory_s)
     return costs, name_s / rm.name_s

@@ -245,7 +245,9 @@ _SLOW_S = 0.001
 """If a file takes longer to create than this, a server has to answer, and few files are enough: a
 preemption hardly changes their time."""
 _PROBED_FILES = 12
-_WAITING_FILES, _WAITING_DIRECTORIES = 24, 12
+_WAITING_FILES, _FEWEST_WAITING_FILES = 24, 6
+_WAITING_S = 0.4
+"""With a server that takes longer to create the files of a tree one by one, it has fewer."""
 _WAITING_THREADS = 64
 """With as many directories, all of them wait at the same time; so do those that make a tree."""
 _FORGOTTEN_S = 1.1
@@ -297,14 +299,18 @@ def _most_informative_first() -> list[StrategyName]:
     )
 
 
-def _waiting_shapes(strategy: StrategyName) -> Iterator[tuple[Shape, _Contents, Options]]:
+def _waiting_shapes(
+    strategy: StrategyName, files: int
+) -> Iterator[tuple[Shape, _Contents, Options]]:
     """Yield the trees that a strategy deletes where each request waits."""
     yield Shape.EMPTY, _Contents(), _ORDINARY
-    yield Shape.FLAT, _Contents(0, _WAITING_FILES), _ORDINARY
-    yield Shape.FOREST, _Contents(_WAITING_DIRECTORIES, 1), _ORDINARY
-    if STRATEGIES[strategy].has_threads:
+    yield Shape.FLAT, _Contents(0, files), _ORDINARY
+    if not STRATEGIES[strategy].has_threads:
+        yield Shape.FOREST, _Contents(files // 2, 1), _ORDINARY
+    else:
         threads = replace(_ORDINARY, pace=Pace(threads=_WAITING_THREADS))
-        yield Shape.BESIDE, _Contents(_WAITING_THREADS, _WAITING_FILES), threads
+        yield Shape.FOREST, _Contents(_WAITING_THREADS, 1), threads
+        yield Shape.BESIDE, _Contents(_WAITING_THREADS, files), threads
 
 
 class SmallTrees:
@@ -337,7 +343,7 @@ class SmallTrees:
         """Yield samples, the most informative first, in up to three rounds as time permits."""
         size, rm, xargs = self._size(), REFERENCE, BATCHED
         if self._is_slow:
-            yield from self._samples_of_server()
+            yield from self._samples_of_server(size)
             return
         few = _Contents(0, max(min(_FEWEST_FILES, size), size // 100))
         strategies = _most_informative_first()
@@ -358,19 +364,22 @@ class SmallTrees:
             yield from self._run(rm, Shape.LINKS, links)
             yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
 
-    def _samples_of_server(self) -> Iterator[Sample]:
-        """Yield samples where each request waits; all trees of a round are made together."""
+    def _samples_of_server(self, files: int) -> Iterator[Sample]:
+        """Yield samples where each request waits; all trees of a round are made together.
+
+        The second round, of rm alone, shows how much the answers vary.
+        """
         trees = [
             _Tree(f"{_TREE}-{strategy}-{shape}", strategy, shape, contents, options)
             for strategy in _most_informative_first()
-            for shape, contents, options in _waiting_shapes(strategy)
+            for shape, contents, options in _waiting_shapes(strategy, files)
             if self._can_run(strategy)
         ]
-        for _ in range(_ROUNDS):
-            with ThreadPoolExecutor(len(trees)) as pool:
-                allocated = list(pool.map(self._build, trees))
+        for round_ in (trees, [tree for tree in trees if tree.strategy == REFERENCE]):
+            with ThreadPoolExecutor(len(round_)) as pool:
+                allocated = list(pool.map(self._build, round_))
             time.sleep(_FORGOTTEN_S)
-            for tree, allocated_bytes in zip(trees, allocated, strict=True):
+            for tree, allocated_bytes in zip(round_, allocated, strict=True):
                 yield from self._timed(tree, allocated_bytes)
             if not self.is_whole:
                 return
@@ -394,7 +403,8 @@ class SmallTrees:
         each_s = self._time_to_create(_PROBED_FILES)
         self._is_slow = each_s > _SLOW_S
         if self._is_slow:
-            return 0
+            files = int(_WAITING_S / each_s)
+            return max(_FEWEST_WAITING_FILES, min(_WAITING_FILES, files))
         each_s = self._time_to_create(_FEWEST_FILES)
         return max(_FEWEST_FILES, min(_MOST_FILES, int(_BUILDING_S / each_s)))
 
