@@ -131,7 +131,7 @@ def _why_not(survey: Survey, kind: str, estimate: Estimate, best: Estimate | Non
     if STRATEGIES[name].has_threads and _threads_cannot_help(survey, kind):
         return (
             "One directory: threads cannot help here, because the kernel removes its entries one "
-            f"after the other on {kind}; several clients can."
+            f"after the other on {kind}; several clients can (tui-fs delete --shard)."
         )
     if STRATEGIES[name].has_threads and not estimate.measured_at:
         return "The gain of several threads was not measured on this file system."

@@ -258,8 +258,8 @@ impl<'a> Walker<'a> {
         while number < dirents.len() {
             if let Some(per_check) = context.limits.names_per_check {
                 context.examined.fetch_add(1, Relaxed);
-                if number % per_check == 0 && dirents.len() - number >= 2 * per_check {
-                    self.share_names(dir, progress, dirents, number);
+                if number % per_check == 0 && context.queue.has_idle_worker() {
+                    self.share_while_reading(dir, progress, dirents, number);
                 }
             }
             let (name, kind) = dirents.get(number);
@@ -283,16 +283,18 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Shares half of the names that are not examined yet.
-    fn share_names(
+    /// Shares pending subdirectories, because a server answers for several directories at the same time;
+    /// without any, half of the names that are not examined yet.
+    fn share_while_reading(
         &mut self,
         dir: &OpenDir,
         progress: &mut DirProgress,
         dirents: &mut DirentBatch,
         examined: usize,
     ) {
-        let context = self.context;
-        if context.names_only || !context.queue.has_idle_worker() {
+        let left = dirents.len() - examined;
+        let is_worth_sharing = left >= 2 * self.context.limits.names_per_check.unwrap_or(left);
+        if self.share_subdirs() || self.context.names_only || !is_worth_sharing {
             return;
         }
         let shared = dirents.split_off((examined + dirents.len()) / 2);
@@ -415,12 +417,14 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Shares pending subdirectories with an idle walker.
-    fn share_subdirs(&mut self) {
-        if let Some((dir, names)) = self.stack.share(self.root) {
-            self.emitter.send(); // before another walker emits their entries
-            self.context.queue.push(Job::Subdirs { dir, names });
-        }
+    /// Shares pending subdirectories with an idle walker; returns whether there were any.
+    fn share_subdirs(&mut self) -> bool {
+        let Some((dir, names)) = self.stack.share(self.root) else {
+            return false;
+        };
+        self.emitter.send(); // before another walker emits their entries
+        self.context.queue.push(Job::Subdirs { dir, names });
+        true
     }
 }
 
