@@ -122,7 +122,7 @@ class _Bench:
         return {name: statistics.median(times) for name, times in seconds.items()}
 
     def seconds_of_clients(self, clients: int) -> float:
-        """Return the median seconds of several clients, each of which deletes its share."""
+        """Return the median seconds that several clients take, one share each."""
         seconds: list[float] = []
         tree = self._backing / "tree"
         for _ in range(self._rounds):

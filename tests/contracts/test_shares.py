@@ -1,5 +1,6 @@
 """Several machines delete one directory together, each its share (``--shard``)."""
 
+import errno
 import json
 import os
 import zlib
@@ -61,6 +62,11 @@ def test_each_share_is_deleted_and_the_last_removes_the_directory(cli: Cli, tree
         report = finished.report()
         assert report["outcome"] == "done"
         assert report["failed"] == 0
+        assert report["share"] == f"{number}/3"
+        assert [target["done"] for target in report["targets"]] == [True]
+        assert [target["gone"] for target in report["targets"]] == [number == 1]
+        text = cli.run("attach", report["id"]).expect(0).stdout.decode()
+        assert f"share {number}/3 of {tree}" in text
         deleted += report["deleted_files"] + report["deleted_directories"]
         if number == 1:
             assert not tree.exists()
@@ -69,6 +75,20 @@ def test_each_share_is_deleted_and_the_last_removes_the_directory(cli: Cli, tree
             assert set(os.listdir(tree)) == {n for n in before if _share_of(n, 3) != number}
             assert report["explanation"].startswith(f"Share {number}/3 is deleted.")
     assert deleted == whole
+
+
+def test_several_directories_that_still_exist_are_not_reported_as_gone(
+    cli: Cli, tree: Path, tmp_path: Path
+) -> None:
+    needs_engine()
+    many_directories(tmp_path / "second", 20, 2)
+    report = (
+        cli.delete(tree, PARALLEL, "--shard", "1/2", str(tmp_path / "second")).expect(0).report()
+    )
+    assert [target["gone"] for target in report["targets"]] == [False, False]
+    text = cli.run("attach", report["id"]).expect(0).stdout.decode()
+    assert "share deleted" in text
+    assert "gone" not in text
 
 
 @pytest.mark.parametrize("backend", ["engine", "scandir"])
@@ -157,14 +177,47 @@ def test_a_directory_removed_by_another_client_counts_as_gone(tmp_path: Path) ->
             (tmp_path / "backing" / "tree").rmdir()
             unfinished = verify(plan, [descriptor])
             verification = verify(plan, [descriptor], is_share_deleted=True)
+            flat(tmp_path / "backing" / "tree", 20)
+            another = verify(plan, [descriptor], is_share_deleted=True)
         finally:
             os.close(descriptor)
     assert not unfinished.is_all_gone
+    assert not another.is_all_gone
     assert verification.is_all_gone
     assert verification.shared == ()
     assert (
         outcome_of_job(plan, Snapshot(), verification, "").explanation == "The directory is gone."
     )
+
+
+def test_a_directory_that_a_server_has_forgotten_but_its_path_leads_to_is_not_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_engine()
+    flat(tmp_path / "tree", 20)
+    path = PathStr(str(tmp_path / "tree"))
+    options = Options(filters=Filters(share=Share(1, 2)))
+    *_, survey = SurveyRunner([path], options.filters).run()
+    plan = make_plan([Target(path, take_pin(path))], survey, StrategyName(PARALLEL), options)
+
+    def forgotten(_: int) -> int:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr("tui_fs.job.outcome.current_links", forgotten)
+    descriptor = open_path_fd(path)
+    try:
+        assert verify(plan, [descriptor], is_share_deleted=True).left == (path,)
+    finally:
+        os.close(descriptor)
+
+
+def test_names_of_other_shares_are_read_too(cli: Cli, tmp_path: Path) -> None:
+    needs_engine()
+    flat(tmp_path / "flat", 30_000)
+    report = cli.delete(tmp_path / "flat", PARALLEL, "--shard", "1/4").expect(0).report()
+    calls = report["syscalls"]["getdents64"]["calls"]
+    assert report["predicted"]["syscalls"]["getdents64"] == pytest.approx(calls, abs=2)
+    assert calls > 8
 
 
 def test_a_job_with_failures_does_not_report_its_share_as_deleted(cli: Cli, tmp_path: Path) -> None:

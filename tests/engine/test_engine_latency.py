@@ -180,3 +180,16 @@ def test_what_another_process_removes_meanwhile_is_no_failure(tmpfs: Path, vanis
         ended = engine.end().expect(0)
     assert 10 <= ended.counts["removed"] < 500
     assert os.listdir(backing) == []
+
+
+@pytest.mark.parametrize(("share", "code"), [((), 1), (("--share", "1/1"), 0)])
+def test_the_last_client_may_remove_the_target_before_it_is_checked(
+    tmpfs: Path, share: tuple[str, ...], code: int
+) -> None:
+    backing = tmpfs / "backing"
+    (backing / "tree").mkdir(parents=True)
+    flat(backing / "tree", 3)
+    third_reading = fault("readdir", "ESTALE", 3)  # after the names and the end of the directory
+    with served_late(backing, _mount_point(backing), 0.0, *third_reading) as mounted:
+        delete(*share, "--keep-root", "--threads", "1", "--", mounted / "tree").expect(code)
+    assert os.listdir(backing / "tree") == []

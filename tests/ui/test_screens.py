@@ -35,6 +35,7 @@ from tests.ui.recorded import (
     until,
     wait_for,
 )
+from tests.unit.test_job_store import plan
 from tui_fs.job.doctor import (
     Diagnosis,
     EngineState,
@@ -54,7 +55,7 @@ from tui_fs.model.figures import Figure, MissingFigure
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import Interval
-from tui_fs.model.strategy import Mechanism, Options, Pace
+from tui_fs.model.strategy import Filters, Mechanism, Options, Pace, Share
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import Pin, Target
 from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
@@ -281,6 +282,16 @@ async def test_read_only_never_asks() -> None:
     shown = await look(
         screen, then(counted(maildrop_survey()), keys("enter"), shows("switched off"))
     )
+    assert "Delete permanently?" not in shown
+
+
+@pytest.mark.parametrize("filters", [Filters(name_glob="*.o"), Filters(share=Share(1, 3))])
+async def test_a_job_that_deleted_only_some_entries_is_resumed_on_the_command_line(
+    filters: Filters,
+) -> None:
+    died = replace(plan(), options=Options(filters=filters))
+    screen = PreviewScreen((MAILDROP,), Settings(), died)
+    shown = await look(screen, then(keys("enter"), shows("cannot count those")))
     assert "Delete permanently?" not in shown
 
 

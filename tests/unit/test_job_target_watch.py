@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from tui_fs.job.path_safety import PreparedStep
 from tui_fs.job.permission import RepeatedChecks
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.linux.pins import take_pin
+from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Filters, Options, Share
 from tui_fs.model.target import Target
 
 
@@ -109,3 +112,24 @@ def test_a_check_that_a_limit_prevents_leaves_the_target_doubtful(
     monkeypatch.setattr(RepeatedChecks, "check", lambda *_: None)
     assert watch.reason_to_end() is None
     assert not watch.has_doubts
+
+
+@pytest.mark.parametrize(("share", "is_refused"), [(Share(1, 2), False), (None, True)])
+def test_another_machine_may_have_removed_a_target_of_which_this_job_deletes_a_share(
+    places: list[Path], share: Share | None, is_refused: bool
+) -> None:
+    targets = tuple(Target(PathStr(str(path)), take_pin(str(path))) for path in places)
+    target_fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in places]
+    steps = (PreparedStep(((),), (0, 1), False), PreparedStep(((),), (0, 1), False, is_rmdir=True))
+    options = Options(filters=Filters(share=share))
+    watch = TargetWatch(replace(plan(), targets=targets, options=options), steps, target_fds)
+    try:
+        watch.check_before(steps[1], ())
+        places[1].rmdir()
+        with pytest.raises(BadInput, match="does not exist") if is_refused else nullcontext():
+            watch.check_before(steps[1], ())
+        with pytest.raises(BadInput, match="does not exist"):
+            watch.check_before(steps[0], ())
+    finally:
+        for descriptor in target_fds:
+            os.close(descriptor)

@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     )  # fmt: skip
     group.add_argument(
         "--shard", type=share, metavar="K/N",
-        help="parallel: only one of N shares of PATH, for N machines",
+        help="parallel: only the K-th of N shares, for N machines",
     )  # fmt: skip
     group.add_argument(
         "--directory-id", type=directory_id, metavar="ID",
@@ -277,9 +277,7 @@ def _summary(plan: Plan) -> str:
     files = counted(totals.non_directories, "file", "files")
     directories = counted(totals.directories, "directory", "directories")
     seconds = duration_span(predicted.seconds_low, predicted.seconds_high)
-    place, share = in_words(plan.paths), plan.options.filters.share
-    if share is not None:
-        place = f"share {share.number} of {share.of} of {place}"
+    place = in_words(plan.paths, plan.options.filters.share)
     if plan.options.filters.active:
         matches = counted(totals.entries, "entry matches", "entries match")
         return (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.pins import take_pin
-from tui_fs.linux.statx import cached_links, current_links, is_removed_on_overlay
+from tui_fs.linux.statx import cached_links, current_links, exists_on_server, is_removed_on_overlay
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.finding import Finding
@@ -83,7 +83,7 @@ def verify(
     deadline = clock() + COUNTING_LIMIT_S
     for target, target_fd in zip(plan.targets, target_fds, strict=True):
         result = _verify_patiently(plan, target, target_fd, deadline, clock)
-        if result.left and is_share_deleted and _is_removed_elsewhere(target_fd):
+        if result.left and is_share_deleted and _is_removed_elsewhere(target, target_fd):
             result = Verification((), Totals())
         left += result.left
         unknown += result.unknown
@@ -158,8 +158,16 @@ def _verify_target(
     return Verification((target.path,), None, note, unknown)
 
 
-def _is_removed_elsewhere(target_fd: int) -> bool:
-    """Return whether a target no longer exists on its server."""
+def _is_removed_elsewhere(target: Target, target_fd: int) -> bool:
+    """Return whether neither a target nor its path exists on the server any more.
+
+    A server that was restarted may have forgotten a directory that exists.
+    """
+    try:
+        if exists_on_server(target.path):
+            return False
+    except OSError:
+        return False  # not known
     try:
         return current_links(target_fd) == 0
     except OSError as error:

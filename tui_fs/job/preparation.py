@@ -193,6 +193,7 @@ def job_started(plan: Plan, prepared: PreparedJob, space: Space | None, at_s: fl
         predicted_other_calls=predicted.other_calls if predicted else None,
         missing_figures=missing_figures(FOR_JOB),
         is_filtered=plan.options.filters.active,
+        share=None if plan.options.filters.share is None else str(plan.options.filters.share),
         confined_by=plan.confined_by,
     )
 

@@ -111,6 +111,7 @@ _STARTED_FIELDS = (
     "strategy",
     "keep_root",
     "is_filtered",
+    "share",
     "command",
     "command_b64",
     "started_at",
@@ -260,11 +261,13 @@ def _states(snapshot: Snapshot, started: JobStarted) -> tuple[TargetState, ...]:
         is_done = False if snapshot.refused is not None else None
         return (TargetState(is_done, is_done),) * len(started.targets)
     left, unknown = frozenset(finished.left), frozenset(finished.unknown)
-    vanished = frozenset(finished.vanished)
+    vanished, shared = frozenset(finished.vanished), frozenset(finished.shared)
     stays = started.keep_root or started.is_filtered
 
     def state_of(path: PathStr) -> TargetState:
         done = None if path in unknown else path not in left
+        if path in shared:
+            return TargetState(False, done)
         return TargetState(path in vanished if stays and done is not None else done, done)
 
     return tuple(map(state_of, started.targets))

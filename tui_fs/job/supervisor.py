@@ -451,6 +451,7 @@ class Supervisor:
                 left=verification.left,
                 unknown=verification.unknown,
                 vanished=verification.vanished,
+                shared=verification.shared,
                 space_causes=causes or (),
                 failed=snapshot.failed,
                 deleted_entries=deleted,

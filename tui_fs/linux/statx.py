@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _AT_EMPTY_PATH, _AT_STATX_FORCE_SYNC, _AT_STATX_DONT_SYNC = 0x1000, 0x2000, 0x4000
-_AT_SYMLINK_NOFOLLOW, _AT_NO_AUTOMOUNT = 0x100, 0x800
+_AT_SYMLINK_NOFOLLOW, _AT_NO_AUTOMOUNT, _AT_FDCWD = 0x100, 0x800, -100
 _STATX_NLINK, _STATX_BTIME, _STATX_MNT_ID = 0x4, 0x800, 0x1000
 _STATX_BYTES = 256
 _STATX_NUMBERS = {"x86_64": 332, "aarch64": 291, "riscv64": 291, "ppc64le": 383, "s390x": 379}
@@ -141,6 +141,21 @@ def current_links(descriptor: int) -> int:
         return os.fstat(descriptor).st_nlink
     (links,) = struct.unpack_from("=I", buffer, _NLINK_AT)
     return int(links)
+
+
+def exists_on_server(path: str) -> bool:
+    """Return whether a path leads to something; a server is asked even if its last answer is fresh.
+
+    Raises:
+        OSError: the file system fails.
+    """
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    flags = _AT_SYMLINK_NOFOLLOW | _AT_NO_AUTOMOUNT | _AT_STATX_FORCE_SYNC
+    try:
+        is_known = _statx_into(buffer, _AT_FDCWD, os.fsencode(path), flags, _STATX_NLINK)
+    except FileNotFoundError:
+        return False
+    return is_known or os.path.lexists(path)
 
 
 def is_removed_on_overlay(descriptor: int) -> bool:

@@ -49,6 +49,7 @@ class JobStarted:
         predicted_other_calls: approximate number of calls not predicted by name; None if unknown.
         missing_figures: figures that cannot be measured while it runs.
         is_filtered: only entries that match a filter are deleted; the targets stay.
+        share: only this share of the targets is deleted, as ``1/3``; None for all of them.
     """
 
     at_s: float
@@ -73,6 +74,7 @@ class JobStarted:
     missing_figures: tuple[MissingFigure, ...] = ()
     is_filtered: bool = False
     confined_by: tuple[Mechanism, ...] = ()
+    share: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a start without targets."""
@@ -260,6 +262,7 @@ class JobFinished:
         left: the targets that are not deleted completely.
         unknown: the targets of `left` whose state could not be determined.
         vanished: the targets that were to be kept and no longer exist.
+        shared: the targets that still exist, because only a share of them was deleted.
         space_causes: why the freed space differs from the expected one.
         failed: number of entries that could not be deleted; None in a journal without that sum.
         deleted_entries: by the last sample; None if no source counted them.
@@ -280,6 +283,7 @@ class JobFinished:
     failed: int | None = None
     deleted_entries: int | None = None
     vanished: tuple[PathStr, ...] = ()
+    shared: tuple[PathStr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

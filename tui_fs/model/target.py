@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tui_fs.model.codec import Json, argvs_of, path_fields, shown_path
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
-from tui_fs.model.strategy import Argv
+from tui_fs.model.strategy import Argv, Share
 
 _PATHS_SHOWN = 3
 
@@ -73,9 +73,13 @@ def common_directory(paths: Sequence[str]) -> PathStr:
     return PathStr(paths[0] if len(paths) == 1 else os.path.commonpath(paths))
 
 
-def in_words(paths: Sequence[str]) -> str:
-    """Return the text for one or several directories: ``/srv/a``, ``3 directories in /srv``."""
-    return _words(len(paths), displayable(common_directory(paths)))
+def in_words(paths: Sequence[str], share: Share | str | None = None) -> str:
+    """Return the text for one or several directories: ``/srv/a``, ``3 directories in /srv``.
+
+    Args:
+        share: the only share of them that is meant: ``share 1/3 of /srv/a``; None for all.
+    """
+    return _words(len(paths), displayable(common_directory(paths)), share)
 
 
 def target_fields(
@@ -94,13 +98,15 @@ def target_fields(
 
 def shown_targets(record: Mapping[str, Json]) -> str:
     """Return the text for the targets in a record of `target_fields`."""
-    return _words(len(record["targets"]), shown_path(record, "target"))
+    return _words(len(record["targets"]), shown_path(record, "target"), record.get("share"))
 
 
 def done_word(report: Mapping[str, Json]) -> str:
     """Return the word of a report for a target whose deletion is complete."""
     if report["is_filtered"]:
         return "matches gone"
+    if report.get("share") is not None:
+        return "share deleted"
     return "emptied" if report["keep_root"] else "gone"
 
 
@@ -133,5 +139,6 @@ def _command_line(argv: Argv) -> str:
     return " ".join(words)
 
 
-def _words(number: int, shown: str) -> str:
-    return shown if number == 1 else f"{number:,} directories in {shown}"
+def _words(number: int, shown: str, share: Share | str | None) -> str:
+    words = shown if number == 1 else f"{number:,} directories in {shown}"
+    return words if share is None else f"share {share} of {words}"

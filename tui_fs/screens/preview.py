@@ -43,7 +43,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.space import LOWER_LAYER_WORDS
-from tui_fs.model.strategy import Confine, Options, Pace, StrategyName, confined_words
+from tui_fs.model.strategy import Confine, Filters, Options, Pace, StrategyName, confined_words
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
@@ -360,12 +360,10 @@ class PreviewScreen(BaseScreen):
         self._show_targets("?")
         self.query_one(BarTable).focus()
         self.set_timer(_PATIENCE_S, self._show_no_answer)
-        if self._died is not None and self._died.options.filters.active:
+        if self._died is not None and self._died.options.filters != Filters():
             error = BadInput(
-                (
-                    "This job deletes only entries that match its filters, and this screen "
-                    "cannot count those."
-                ),
+                "This job deletes only some of the entries, by filters or as a share, and this "
+                "screen cannot count those.",
                 f"tui-fs resume {self._died.job_id} continues it.",
             )
             self._refuse(error)

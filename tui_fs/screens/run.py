@@ -50,7 +50,11 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     if snapshot.held is not None:
         verb = f"WAITING: {throttle_label(snapshot.held)}"
     verb = "cancelling" if snapshot.cancel is not None else verb
-    return verb, in_words(started.targets), f"{started.strategy} · job {started.job_id}"
+    return (
+        verb,
+        in_words(started.targets, started.share),
+        f"{started.strategy} · job {started.job_id}",
+    )
 
 
 def throttle_label(throttled: Throttled) -> str:

@@ -150,19 +150,24 @@ class Parallel(Strategy):
     def features(self, work: Work) -> dict[str, float]:
         """See `Strategy.features`.
 
-        The engine opens a directory that it closed on a long descent again by ``..``.
+        The engine opens a directory that it closed on a long descent again by ``..``. It reads the
+        names of other shares in a target, too, and once more to detect remaining ones.
         """
         survey, threads, engine = work.survey, threads_of(work.options), installed_engine()
         record_bytes = _DIRENT_BYTES + mean_name_bytes(survey)
         is_large = survey.max_entries_in_directory * record_bytes > engine.read_bytes
         further = max(0, survey.directory_reads - 2 * survey.totals.directories)
+        share = work.options.filters.share
+        of_others = 0 if share is None else share.of - 1
+        of_others *= survey.top_directories + survey.top_non_directories
         pace = work.options.pace
         shared = shared_names(survey, threads)
         is_slowed = pace.rate_per_s > 0 or pace.gentle
         evicts = work.filesystem in engine.evicts_on and shared > engine.min_shared_names
         return {
             **super().features(work),
-            FURTHER_READS: further * _USUAL_READ_BYTES // engine.read_bytes if is_large else 0,
+            FURTHER_READS: (further * _USUAL_READ_BYTES if is_large else 0) // engine.read_bytes
+            + 2 * of_others * record_bytes // engine.read_bytes,
             "closed": max(0, survey.max_depth - engine.open_directories // threads),
             "evicted": _EVICTED_SHARE * shared if evicts and not is_slowed else 0,
         }

@@ -17,7 +17,6 @@ use super::names::NameBatch;
 use super::remover::{Cancelled, Failure, Remover, Tally};
 use super::shared_dir::{DirLocation, SharedDir};
 use super::Context;
-use crate::filters::Filters;
 use crate::identity::DevIno;
 use crate::syscalls::Syscalls;
 
@@ -50,9 +49,6 @@ const MAX_SHARED_DEPTH: usize = 4_096;
 
 /// Retries after ENOTEMPTY. Another process may have added entries, or readdir skipped some.
 const MAX_REREADS: usize = 3;
-
-/// Larger than any entry of getdents64.
-const CHECK_BUFFER_BYTES: usize = 8 << 10;
 
 /// A part of the work. Each task owns a descriptor of its directory.
 pub enum Task {
@@ -663,15 +659,14 @@ impl<'run> Worker<'run> {
                         // Confinement refuses the removal before the file system detects entries
                         // that readdir skipped.
                         Err(error @ (Errno::ACCESS | Errno::ROFS | Errno::BUSY)) => {
-                            check_empty(self.calls, opened.as_fd(), &self.context.filters)
-                                .and(Err(error))
+                            self.check_empty(opened.as_fd()).and(Err(error))
                         }
                         Err(error) => Err(error),
                     }
                 })
             }
             None if self.context.filters.are_active() => Ok(()),
-            None => check_empty(self.calls, opened.as_fd(), &self.context.filters),
+            None => self.check_empty(opened.as_fd()),
         };
         match result {
             Ok(()) => (),
@@ -692,6 +687,33 @@ impl<'run> Worker<'run> {
         self.close(parent_fd);
         self.close(descriptor);
         Ok(())
+    }
+
+    /// Fails with ENOTEMPTY if a target has entries of the share. No rmdir of the engine detects them
+    /// in a kept target.
+    fn check_empty(&mut self, directory: BorrowedFd<'_>) -> Result<()> {
+        let filters = &self.context.filters;
+        let mut has_names = false;
+        self.calls.seek(directory, 0)?;
+        while !has_names {
+            let read = self
+                .calls
+                .read_names(directory, &mut self.buffer, |name, _, _| {
+                    has_names |= filters.share_contains(name);
+                });
+            match read {
+                Ok(Some(_)) => (),
+                Ok(None) => break,
+                // The machine whose share was the last has removed the target.
+                Err(Errno::NOENT | Errno::STALE) if filters.share.is_some() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if has_names {
+            Err(Errno::NOTEMPTY)
+        } else {
+            Ok(())
+        }
     }
 
     fn reread(&mut self, directory: Arc<SharedDir>, descriptor: Option<OwnedFd>) -> Outcome<()> {
@@ -782,25 +804,4 @@ fn join_path(mut path: Vec<u8>, name: &CStr) -> Vec<u8> {
     path.push(b'/');
     path.extend_from_slice(name.to_bytes());
     path
-}
-
-/// Fails with ENOTEMPTY if a target has entries of the share. No rmdir of the engine detects them in
-/// a kept target.
-fn check_empty(calls: &Syscalls, directory: BorrowedFd<'_>, filters: &Filters) -> Result<()> {
-    let mut buffer = [MaybeUninit::uninit(); CHECK_BUFFER_BYTES];
-    let mut has_names = false;
-    calls.seek(directory, 0)?;
-    while !has_names {
-        let read = calls.read_names(directory, &mut buffer, |name, _, _| {
-            has_names |= filters.share_contains(name);
-        })?;
-        if read.is_none() {
-            break;
-        }
-    }
-    if has_names {
-        Err(Errno::NOTEMPTY)
-    } else {
-        Ok(())
-    }
 }

@@ -61,8 +61,8 @@ def _finding(place: Place, command: _Command) -> Finding:
         {},
         command.fact,
         f"{command.caveats} tui-fs does not run this command: {shown}",
-        note="a command that tui-fs does not run deletes this in one step; its caveats are among "
-        f"the findings of tui-fs survey: {shown}",
+        note="its server or file system can delete this in one step; tui-fs does not run the "
+        f"command, and tui-fs survey lists its caveats: {shown}",
     )
 
 
