@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Json
+from tests.conftest import Cli, Json, wait_until
 from tests.trees import flat
+from tui_fs.job.lock import is_occupied
 from tui_fs.job.retention import RetentionRule, prune
+from tui_fs.job.store import all_jobs
 
 FILES = 3_000
 _LIMIT_BYTES = 8 << 10
@@ -75,6 +77,8 @@ def test_the_folder_of_a_real_job_can_be_removed(cli: Cli, tmp_path: Path) -> No
     cli.delete(tmp_path / "whole", "rm").expect(0)
     flat(tmp_path / "cut", FILES)
     delete_slowly_with_limit(cli, "rm", tmp_path / "cut")
+    # a supervisor is alive for a moment after its report
+    wait_until(lambda: not any(is_occupied(job.lock) for job in all_jobs()), "both supervisors end")
     pruned = prune(RetentionRule(max_jobs=0))
     assert (len(pruned.removed), pruned.kept) == (2, [])
     assert list(cli.jobs_directory.iterdir()) == []

@@ -152,6 +152,23 @@ fn large_directory_is_shared_among_walkers() {
     }
 }
 
+#[test]
+fn subdirectories_are_shared_while_links_in_one_are_examined() {
+    let (_scratch, root) = scratch_root();
+    let linked = root.join("linked");
+    fs::write(&linked, b"x").unwrap();
+    for number in 0..40 {
+        let directory = root.join(format!("directory-{number}"));
+        fs::create_dir(&directory).unwrap();
+        for name in 0..60 {
+            fs::hard_link(&linked, directory.join(format!("link-{name}"))).unwrap();
+        }
+    }
+    for _ in 0..100 {
+        assert_naive(&survey_root(&root, 3, small_limits(3, 1_000)), &root);
+    }
+}
+
 /// Creates a chain in which every directory has two siblings.
 fn create_comb(root: &Path, levels: usize) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;

@@ -292,9 +292,14 @@ impl<'a> Walker<'a> {
         dirents: &mut DirentBatch,
         examined: usize,
     ) {
+        if let Some((parent, names)) = self.stack.share(self.root) {
+            // The unsent batch may refer to the directory that is being read.
+            self.emitter.emit_record(dir.number, progress, false);
+            return self.queue_subdirs(parent, names);
+        }
         let left = dirents.len() - examined;
         let is_worth_sharing = left >= 2 * self.context.limits.names_per_check.unwrap_or(left);
-        if self.share_subdirs() || self.context.names_only || !is_worth_sharing {
+        if self.context.names_only || !is_worth_sharing {
             return;
         }
         let shared = dirents.split_off((examined + dirents.len()) / 2);
@@ -417,14 +422,16 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Shares pending subdirectories with an idle walker; returns whether there were any.
-    fn share_subdirs(&mut self) -> bool {
-        let Some((dir, names)) = self.stack.share(self.root) else {
-            return false;
-        };
+    /// Shares pending subdirectories with an idle walker.
+    fn share_subdirs(&mut self) {
+        if let Some((dir, names)) = self.stack.share(self.root) {
+            self.queue_subdirs(dir, names);
+        }
+    }
+
+    fn queue_subdirs(&mut self, dir: OpenDir, names: Vec<u8>) {
         self.emitter.send(); // before another walker emits their entries
         self.context.queue.push(Job::Subdirs { dir, names });
-        true
     }
 }
 
