@@ -14,6 +14,7 @@ from tests.contracts.test_policy import plan_of
 from tests.filesystems import mount_bind, unmount_below
 from tests.needs import needs_root
 from tests.trees import flat, many_directories
+from tui_fs.job.lock import is_occupied
 from tui_fs.job.process import GO, READY
 from tui_fs.job.store import JobFolder, create
 from tui_fs.model.strategy import StrategyName
@@ -141,6 +142,8 @@ def test_after_a_job_has_ended_another_may_run(cli: Cli, tree: Path, end: str) -
         cli.run("rate", job, "off").expect(0)
     cli.run("attach", job)
     assert cli.state_of(job) == end
+    lock = str(cli.jobs_directory / job / "lock")
+    wait_until(lambda: not is_occupied(lock), "the end of its tools, which the kernel kills")
     tree.mkdir(exist_ok=True)
     assert cli.delete(tree, "rm").expect(0).report()["outcome"] == "done"
     assert not tree.exists()
