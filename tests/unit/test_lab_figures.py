@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.lab.figures import bars_axis, points_axis, safe, shown, shown_span, shown_tick
+from tui_fs.lab.figures import bars_axis, points_axis, shown, shown_span, shown_tick
 from tui_fs.lab.results import Measure
 
 
@@ -45,12 +45,6 @@ def test_ticks_are_plain_numbers() -> None:
     assert shown_tick("files", 1e6) == "1 M"
     assert shown_tick("seconds", 0.005) == "5 ms"
     assert shown_tick("peak memory", 1e7) == "10 MB"
-
-
-@given(st.text())
-def test_safe_text_is_printable_and_stays_so(text: str) -> None:
-    assert safe(text).isprintable()
-    assert safe(safe(text)) == safe(text)
 
 
 @given(values=st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=8), is_log=st.booleans())

@@ -37,7 +37,6 @@ from tui_fs.lab.exhibits import (
 )
 from tui_fs.lab.experiment import Claim, Experiment, Scale, Verdict
 from tui_fs.lab.experiments import experiment, experiments
-from tui_fs.lab.figures import safe
 from tui_fs.lab.page import page
 from tui_fs.lab.plot import draw_curves
 from tui_fs.lab.process import LabRun
@@ -45,7 +44,7 @@ from tui_fs.lab.results import Ending, Measured, Progressed, Results, fold_one
 from tui_fs.lab.runs import find_run, load, stored_runs
 from tui_fs.model.codec import Json, encode
 from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.paths import displayable, harmless, shell_quoted
 from tui_fs.model.units import bytes_iec, counted, duration
 from tui_fs.screens.lab.drawing import (
     bar_lines,
@@ -193,7 +192,7 @@ def run_run(parsed: argparse.Namespace) -> int:
         again = shell_quoted(("tui-fs", "lab", "show", name, "--report", parsed.report))
         note(f"tui-fs: no page was written; to write it: {again}")
     if ended.ending is Ending.FAILED:
-        note(f"tui-fs: the run failed: {safe(ended.why)}")
+        note(f"tui-fs: the run failed: {harmless(ended.why)}")
         return SOME_FAILED
     note("tui-fs: the run was cancelled, and its files were removed.")
     return interrupts.exit_code
@@ -225,7 +224,7 @@ def run_runs(parsed: argparse.Namespace) -> int:
             begun = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at))
             ending = "none yet" if run.ending is None else run.ending.value
             rows.append(
-                (displayable(run.run_id), safe(run.experiment), run.scale.value, begun, ending)
+                (displayable(run.run_id), harmless(run.experiment), run.scale.value, begun, ending)
             )
         print_text(columns(rows, frozenset()))
     return DONE
@@ -289,7 +288,7 @@ def _followed(lab: LabRun) -> Results:
             if isinstance(event, Progressed):
                 line.show(_progress(event))
                 if event.words != words and not moves_cursor(sys.stderr):
-                    note(safe(event.words))
+                    note(harmless(event.words))
                 words = event.words
     finally:
         line.clear()
@@ -298,7 +297,7 @@ def _followed(lab: LabRun) -> Results:
 
 
 def _progress(progress: Progressed) -> str:
-    return f"{100 * progress.done:3.0f} %  {safe(progress.words)}"
+    return f"{100 * progress.done:3.0f} %  {harmless(progress.words)}"
 
 
 def _print_run(
@@ -370,8 +369,8 @@ def run_as_text(
     took = "" if ended is None else f" after {duration(ended.elapsed_s)}"
     ending = "still running, or killed" if ended is None else f"{ended.ending}{took}"
     if ended is not None and ended.ending is not Ending.DONE and ended.why:
-        ending += f": {safe(ended.why)}"
-    parts.append(f"Run {safe(run_id)}: {ending}")
+        ending += f": {harmless(ended.why)}"
+    parts.append(f"Run {harmless(run_id)}: {ending}")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -405,11 +404,11 @@ def _exhibit(exhibit: Exhibit, width: int) -> str:
 
 
 def _plain(lines: Sequence[Line]) -> str:
-    return "\n".join(safe("".join(text for _, text in line)).rstrip() for line in lines)
+    return "\n".join(harmless("".join(text for _, text in line)).rstrip() for line in lines)
 
 
 def _titled(title: str, body: str, remark: str, width: int) -> str:
-    parts = [safe(title), body, _wrapped(remark, width) if remark else ""]
+    parts = [harmless(title), body, _wrapped(remark, width) if remark else ""]
     return "\n".join(part for part in parts if part)
 
 
@@ -431,7 +430,7 @@ def _claim(claim: Judged, width: int) -> str:
 
 def _wrapped(text: str, width: int, first: str = "", others: str = "") -> str:
     return textwrap.fill(
-        safe(text),
+        harmless(text),
         max(width, _MIN_WIDTH),
         initial_indent=first,
         subsequent_indent=others,

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from tui_fs.lab.exhibits import Exhibit, Row, Table
-from tui_fs.lab.figures import safe, shown, shown_times
+from tui_fs.lab.figures import shown, shown_times
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import harmless
 from tui_fs.model.units import count
 
 _MEASURES = (Measure.SECONDS, Measure.PEAK_MEMORY_BYTES)
@@ -128,7 +129,7 @@ def _differences(first: Results, second: Results) -> list[str]:
     """Return the conditions in which the runs differ: these may explain a difference in time."""
     before, after = _facts(first), _facts(second)
     return [
-        safe(
+        harmless(
             f"{name}: {before.get(name, 'missing') or 'none'} / "
             f"{after.get(name, 'missing') or 'none'}"
         )

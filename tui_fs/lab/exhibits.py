@@ -20,9 +20,10 @@ from tui_fs.lab.experiment import (
     TableView,
     Verdict,
 )
-from tui_fs.lab.figures import safe, shown, shown_span
+from tui_fs.lab.figures import shown, shown_span
 from tui_fs.lab.results import Measure, Measured, Results
 from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.paths import harmless
 from tui_fs.model.units import count, counted
 from tui_fs.tracing.syscalls import SYSCALLS
 
@@ -219,7 +220,7 @@ def exhibits_of(experiment: Experiment, results: Results, folder: str) -> tuple[
 def why_empty(results: Results, measured: Measured) -> str:
     """Return why a step has no figures."""
     if measured.why_not:
-        return safe(measured.why_not)
+        return harmless(measured.why_not)
     return "not run" if results.ended is not None else "not yet run"
 
 
@@ -246,7 +247,7 @@ def flames(lines: Iterable[str], max_rows: int = MAX_FLAMES) -> tuple[int, tuple
     kept = {id(node) for node in by_size[:max_rows]}
     return root.total, tuple(
         Flame(
-            safe(node.function),
+            harmless(node.function),
             100.0 * node.own / root.total,
             100.0 * node.total / root.total,
             node.depth,
@@ -259,7 +260,11 @@ def flames(lines: Iterable[str], max_rows: int = MAX_FLAMES) -> tuple[int, tuple
 def _judged(claim: Claim, results: Results) -> Judged:
     judgement = claim.judged(results)
     return Judged(
-        claim.text, claim.published, judgement.verdict, safe(judgement.here), safe(judgement.why)
+        claim.text,
+        claim.published,
+        judgement.verdict,
+        harmless(judgement.here),
+        harmless(judgement.why),
     )
 
 
@@ -426,7 +431,9 @@ def _call_rows(measured: Measured, table: PublishedCalls | None) -> tuple[Row, .
         has_time = total_s > 0 and call.seconds is not None
         time = f"{100 * (call.seconds or 0.0) / total_s:.1f} %" if has_time else ""
         there = [published[name]] if name in published else []
-        rows.append(Row((safe(name), *_counts([call] if is_known else []), time, *_counts(there))))
+        rows.append(
+            Row((harmless(name), *_counts([call] if is_known else []), time, *_counts(there)))
+        )
     totals = _counts(here.values() if is_whole else ()), _counts(published.values())
     rows.append(Row(("total", *totals[0], "", *totals[1])))
     return tuple(rows)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tui_fs.lab.results import Measure
-from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, count, duration
 
 _TIMES = frozenset({Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S})
@@ -68,18 +67,6 @@ def shown_times(ratio: float) -> str:
     if ratio < 9.95:
         return f"{ratio:.2f}"
     return f"{ratio:.1f}" if ratio < 99.5 else f"{ratio:,.0f}"
-
-
-def safe(text: str) -> str:
-    """Return text with everything that a terminal or a page could interpret escaped.
-
-    Unlike those of a name, its backslashes stay single.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else displayable(character) for character in text
-    )
 
 
 def _time(value_s: float, number: Callable[[float], str]) -> str:

@@ -1,9 +1,8 @@
-"""A run as one page of HTML that needs nothing else: no script, no request, no other file."""
+"""A run as one page of HTML, without scripts."""
 
 import importlib.resources
 import time
 from collections.abc import Iterable
-from html import escape
 from typing import assert_never
 
 from tui_fs import __version__
@@ -24,8 +23,9 @@ from tui_fs.lab.exhibits import (
     why_empty,
 )
 from tui_fs.lab.experiment import Experiment, Verdict
-from tui_fs.lab.figures import Axis, bars_axis, points_axis, safe, shown_tick
+from tui_fs.lab.figures import Axis, bars_axis, points_axis, shown_tick
 from tui_fs.lab.results import Ending, Machine, Measured, Results
+from tui_fs.model.html import document, pairs, section, text
 from tui_fs.model.paths import shell_quoted
 from tui_fs.model.units import bytes_iec, count, duration
 
@@ -34,7 +34,6 @@ _VERDICT_CLASSES = {
     Verdict.DOES_NOT: ("fails", "✗"),
     Verdict.UNTESTED: ("untested", "–"),
 }
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _MARKS = "●■▲◆▼"
 _SERIES_COLOURS = 8
 _WIDTH, _HEIGHT = 640.0, 370.0
@@ -66,22 +65,7 @@ def page(
         f"<footer>Written by tui-fs {text(__version__)}; "
         f"<code>{text(_repeating(experiment, results))}</code> repeats this run.</footer>",
     ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<link rel="icon" href="data:,">\n'
-        f"<title>{text(experiment.title)} · tui-fs lab</title>\n"
-        f"<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(part for part in parts if part)
-        + "\n</main>\n</body>\n</html>\n"
-    )
-
-
-def text(value: str) -> str:
-    """Return text escaped for a page or an attribute."""
-    return escape(safe(value), quote=True)
+    return document(f"{experiment.title} · tui-fs lab", parts, style)
 
 
 def _facts(results: Results, run_id: str) -> str:
@@ -94,7 +78,7 @@ def _facts(results: Results, run_id: str) -> str:
         ("directory", began.directory),
         ("shape of", began.target),
     ]
-    return _pairs("facts", ((name, value) for name, value in facts if value))
+    return pairs("facts", ((name, value) for name, value in facts if value))
 
 
 def _ending(results: Results) -> str:
@@ -118,7 +102,7 @@ def _exhibit(exhibit: Exhibit) -> str:
     match exhibit:
         case Claims():
             claims = "".join(_claim(claim) for claim in exhibit.claims)
-            return _section("Claims", f'<ol class="claims">{claims}</ol>')
+            return section("Claims", f'<ol class="claims">{claims}</ol>')
         case Table():
             content = _table(exhibit.columns, exhibit.rows) + _remark(exhibit.remark)
         case Bars():
@@ -132,16 +116,16 @@ def _exhibit(exhibit: Exhibit) -> str:
             content = _flames(exhibit) + _remark(exhibit.remark)
         case _:
             assert_never(exhibit)
-    return _section(exhibit.title, content)
+    return section(exhibit.title, content)
 
 
 def _claim(claim: Judged) -> str:
     kind, sign = _VERDICT_CLASSES[claim.verdict]
-    pairs = [("published", claim.published), ("here", claim.here), ("why", claim.why)]
+    figures = [("published", claim.published), ("here", claim.here), ("why", claim.why)]
     return (
         f'<li class="{kind}"><p class="verdict"><span aria-hidden="true">{sign}</span> '
         f'{text(claim.verdict)}</p><p class="claim">{text(claim.text)}</p>'
-        f"{_pairs('figures', ((name, value) for name, value in pairs if value))}</li>"
+        f"{pairs('figures', ((name, value) for name, value in figures if value))}</li>"
     )
 
 
@@ -293,12 +277,12 @@ def _flames(flames: Flames) -> str:
 
 def _notes(results: Results) -> str:
     items = "".join(f"<li>{text(note)}</li>" for note in results.notes)
-    return _section("Notes", f"<ul>{items}</ul>") if items else ""
+    return section("Notes", f"<ul>{items}</ul>") if items else ""
 
 
 def _commands(results: Results) -> str:
     steps = "".join(_command(results, measured) for measured in results.measured.values())
-    return _section("Exact commands", f'<dl class="commands">{steps}</dl>')
+    return section("Exact commands", f'<dl class="commands">{steps}</dl>')
 
 
 def _command(results: Results, measured: Measured) -> str:
@@ -322,26 +306,15 @@ def _command(results: Results, measured: Measured) -> str:
 
 
 def _machine(machine: Machine) -> str:
-    pairs = [
+    facts = [
         ("kernel", machine.kernel),
         ("distribution", machine.distribution),
         ("processor", f"{machine.processor}, {machine.processors} available"),
         ("memory", bytes_iec(machine.memory_bytes)),
         *sorted(machine.tools.items()),
     ]
-    return _section("Machine and tools", _pairs("machine", pairs))
-
-
-def _pairs(kind: str, pairs: Iterable[tuple[str, str]]) -> str:
-    items = "".join(
-        f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in pairs
-    )
-    return f'<dl class="{kind}">{items}</dl>'
+    return section("Machine and tools", pairs("machine", facts))
 
 
 def _remark(remark: str) -> str:
     return f'<p class="remark">{text(remark)}</p>' if remark else ""
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{text(title)}</h2>{content}</section>"

@@ -5,7 +5,8 @@ import textwrap
 import plotext  # type: ignore[import-untyped]
 
 from tui_fs.lab.exhibits import Curves
-from tui_fs.lab.figures import points_axis, safe, shown_tick
+from tui_fs.lab.figures import points_axis, shown_tick
+from tui_fs.model.paths import harmless
 
 _MARKERS = "●▲■◆○△□◇"
 """One for each line, so that lines are distinguished without colour."""
@@ -22,7 +23,7 @@ def draw_curves(curves: Curves, width: int, height: int) -> str:
     y_axis = points_axis(point.median for point in points)
     y_title, x_title = f"{curves.y_title}, logarithmic", f"{curves.x_title}, logarithmic"
     names = [
-        f"{_MARKERS[index % len(_MARKERS)]} {safe(line.name)}"
+        f"{_MARKERS[index % len(_MARKERS)]} {harmless(line.name)}"
         for index, line in enumerate(curves.lines)
     ]
     legend = textwrap.wrap("   ".join(names), max(20, width), break_on_hyphens=False)

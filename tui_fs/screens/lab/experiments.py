@@ -20,12 +20,11 @@ from textual.widgets import Static
 from tui_fs.lab.diff import comparison_exhibits
 from tui_fs.lab.experiment import Experiment, Scale, Verdict
 from tui_fs.lab.experiments import experiment, experiments
-from tui_fs.lab.figures import safe
 from tui_fs.lab.preparing import Prepared, prepare
 from tui_fs.lab.results import Ending
 from tui_fs.lab.runs import StoredRun, load, stored_runs
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.units import counted
 from tui_fs.screens.base import BaseScreen, Failed, Settings, age
 from tui_fs.screens.lab.result import LabResultScreen, ending_words, verdict_words
@@ -287,7 +286,7 @@ class LabScreen(BaseScreen):
         try:
             prepared = prepare(chosen, scale, None, target)
         except (TuiFsError, OSError) as error:
-            self.post_message(RunPrepared(chosen.name, scale, None, safe(str(error))))
+            self.post_message(RunPrepared(chosen.name, scale, None, harmless(str(error))))
             return
         self.post_message(RunPrepared(chosen.name, scale, prepared, ""))
 

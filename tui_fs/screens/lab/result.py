@@ -31,13 +31,12 @@ from tui_fs.lab.exhibits import (
     exhibits_of,
 )
 from tui_fs.lab.experiment import Experiment, Verdict
-from tui_fs.lab.figures import safe
 from tui_fs.lab.page import page
 from tui_fs.lab.plot import draw_curves
 from tui_fs.lab.results import Ending, Results
 from tui_fs.lab.runs import load
 from tui_fs.model.errors import BadInput, TuiFsError
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.units import bytes_iec, count, duration
 from tui_fs.screens.base import (
     PAGE_BINDINGS,
@@ -111,9 +110,9 @@ def summary(experiment: Experiment, results: Results, claims: Sequence[Judged]) 
         text.append(f"\n{verdict_words(verdicts)}", "not bold")
     ended = results.ended
     if ended is not None and ended.why:
-        text.append(f"\n! {safe(ended.why)}", "bold")
+        text.append(f"\n! {harmless(ended.why)}", "bold")
     for note in results.notes:
-        text.append(f"\n! {safe(note)}", "not bold")
+        text.append(f"\n! {harmless(note)}", "not bold")
     return text
 
 
@@ -179,21 +178,21 @@ def _grid(pairs: dict[str, str]) -> Grid:
     grid = Grid.grid(padding=(0, 2))
     for label, value in pairs.items():
         if value:
-            grid.add_row(Text(f"  {label:<9}", "dim"), Text(safe(value)))
+            grid.add_row(Text(f"  {label:<9}", "dim"), Text(harmless(value)))
     return grid
 
 
 def _steps(results: Results) -> Text:
     text = Text("steps", "bold")
     for step in results.measured.values():
-        text.append(f"\n{safe(step.plan.title)}", "not bold")
-        about = ", ".join(safe(word) for word in (step.plan.tree, step.plan.place) if word)
+        text.append(f"\n{harmless(step.plan.title)}", "not bold")
+        about = ", ".join(harmless(word) for word in (step.plan.tree, step.plan.place) if word)
         text.append(f"  {about}", "dim not bold")
         for command in step.plan.commands:
             text.append("\n  $ ", "dim not bold")
-            text.append(safe(command), "not bold")
+            text.append(harmless(command), "not bold")
         if step.why_not:
-            text.append(f"\n  ! {safe(step.why_not)}", "not bold")
+            text.append(f"\n  ! {harmless(step.why_not)}", "not bold")
     return text
 
 
@@ -469,7 +468,7 @@ def write_report(
 
 def _titled(title: str, widget: Widget, remark: str = "") -> Iterator[Widget]:
     """Yield a widget between its title and a remark."""
-    yield Static(Text(safe(title), "bold"), classes="exhibit-title")
+    yield Static(Text(harmless(title), "bold"), classes="exhibit-title")
     yield widget
     if remark:
-        yield Static(muted(safe(remark)))
+        yield Static(muted(harmless(remark)))

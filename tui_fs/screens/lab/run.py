@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.lab.experiment import Experiment, Scale
-from tui_fs.lab.figures import safe, shown, shown_span
+from tui_fs.lab.figures import shown, shown_span
 from tui_fs.lab.process import LabRun
 from tui_fs.lab.results import (
     Ending,
@@ -26,6 +26,7 @@ from tui_fs.lab.results import (
     fold_one,
 )
 from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import harmless
 from tui_fs.model.units import clock, count
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.lab.result import LabResultScreen
@@ -70,7 +71,7 @@ def _step_row(step: Measured) -> BarRow:
     return BarRow(
         step.plan.key,
         (
-            safe(step.plan.title),
+            harmless(step.plan.title),
             count(len(values)) if values else "",
             median,
             span,
@@ -85,12 +86,12 @@ def step_in_full(step: Measured) -> Text:
     """Return a step's commands, or why it is impossible."""
     text = Text()
     if step.why_not:
-        text.append(safe(step.why_not))
+        text.append(harmless(step.why_not))
     else:
         text.append("$ ", "dim")
-        text.append("; ".join(safe(line) for line in step.plan.commands))
+        text.append("; ".join(harmless(line) for line in step.plan.commands))
         if step.plan.tree:
-            text.append(f"  on {safe(step.plan.tree)}, {safe(step.plan.place)}", "dim")
+            text.append(f"  on {harmless(step.plan.tree)}, {harmless(step.plan.place)}", "dim")
     return text
 
 
@@ -182,7 +183,7 @@ class LabRunScreen(BaseScreen):
         self._drawn = results
         self.query_one(ProgressLine).fraction = results.progress.done
         if not self._is_cancelled:
-            self.query_one("#doing", Static).update(Text(safe(results.progress.words)))
+            self.query_one("#doing", Static).update(Text(harmless(results.progress.words)))
         rows = self.query_one(BarTable)
         rows.set_rows(step_rows(results))
         if self._is_followed and self._latest_step:
@@ -251,4 +252,4 @@ class LabRunScreen(BaseScreen):
             message = "Cancelled. Everything the run made was removed."
             self.app.notify(message, markup=False)
         else:
-            self.app.notify(safe(over.reason), severity="warning", markup=False)
+            self.app.notify(harmless(over.reason), severity="warning", markup=False)
