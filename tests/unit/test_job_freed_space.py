@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.job.freed_space import MOST_HOLDERS, explain_freed_space
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected
-from tui_fs.model.space import Discrepancy, DiscrepancyKind, Space
+from tui_fs.model.space import Discrepancy, DiscrepancyKind, Space, metadata_bytes_max
 from tui_fs.model.survey import Totals
 
 MIB = 1 << 20

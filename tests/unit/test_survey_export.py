@@ -19,7 +19,7 @@ from tui_fs.linux.mounts import MOUNTINFO
 from tui_fs.model.errors import BadInput
 from tui_fs.survey import ncdu_export
 from tui_fs.survey.export_file import new_file
-from tui_fs.survey.ncdu_export import NcduExport, Written
+from tui_fs.survey.ncdu_export import ExportHeader, NcduExport, Written
 
 Node = Any
 """An entry as json.loads returns it: a dict, or a list that begins with one."""
@@ -27,7 +27,7 @@ Node = Any
 
 def export(path: Path, *, mountinfo: str = MOUNTINFO) -> tuple[Written, bytes]:
     output = io.BytesIO()
-    written = NcduExport(str(path), output, mountinfo=mountinfo).run("tui-fs", "0", 1)
+    written = NcduExport(str(path), output, mountinfo=mountinfo).run(ExportHeader(1))
     return written, output.getvalue()
 
 
@@ -142,7 +142,7 @@ def test_a_directory_moved_away_meanwhile_does_not_lead_elsewhere(tmp_path: Path
             half.rename(tmp_path / "elsewhere" / "d")
 
     output = io.BytesIO()
-    NcduExport(str(top), output, report=move).run("tui-fs", "0", 1)
+    NcduExport(str(top), output, report=move).run(ExportHeader(1))
     assert moved
     names = [item["name"] for item in items(loaded(output.getvalue()))]
     assert "secret" not in names
@@ -225,7 +225,7 @@ def test_a_directory_that_breaks_off_is_marked(
     monkeypatch.setattr(ncdu_export, "NAMES_AT_ONCE", 10)
     target = tmp_path.parent / "breaking.json"
     with new_file(str(target), overwrites=True) as file:
-        written = NcduExport(str(tmp_path), file, is_patchable=True).run("tui-fs", "0", 1)
+        written = NcduExport(str(tmp_path), file, is_patchable=True).run(ExportHeader(1))
     top = loaded(target.read_bytes())
     assert top[0]["read_error"] is True
     assert len(top) == 1 + first_names
@@ -235,7 +235,7 @@ def test_a_directory_that_breaks_off_is_marked(
 def test_the_export_leaves_itself_out(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with new_file(str(tmp_path / "out.json")) as file:
-        NcduExport(str(tmp_path), file, is_patchable=True).run("tui-fs", "0", 1)
+        NcduExport(str(tmp_path), file, is_patchable=True).run(ExportHeader(1))
     names = {item["name"] for item in items(loaded((tmp_path / "out.json").read_bytes()))}
     assert names == {str(tmp_path), "file"}
 

@@ -18,7 +18,7 @@ from tui_fs.model.survey import EntryKind, Totals
 from tui_fs.survey import imported
 from tui_fs.survey.imported import ImportedSurvey, root_of
 from tui_fs.survey.listing import OTHERS_LISTED
-from tui_fs.survey.ncdu_export import NcduExport
+from tui_fs.survey.ncdu_export import ExportHeader, NcduExport
 from tui_fs.survey.process import SurveyProcess
 from tui_fs.survey.records import DirectoryFlag
 from tui_fs.survey.runner import SurveyRunner
@@ -42,7 +42,7 @@ def test_export_and_import_keep_what_was_counted(tree: Tree, compressed: bool) -
         counting = SurveyRunner([top], checks_surroundings=False)
         *_, counted = counting.run()
         output = io.BytesIO()
-        NcduExport(top, output).run("tui-fs", "0", 1)
+        NcduExport(top, output).run(ExportHeader(1))
         data = gzip.compress(output.getvalue()) if compressed else output.getvalue()
         survey = ImportedSurvey(written(Path(top).parent, data))
         result = last(survey)

@@ -5,7 +5,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 SCHEMA = 1
@@ -136,7 +136,7 @@ def _is_in_foreground() -> bool:
         return True  # not the terminal of this session, so it has no foreground group
 
 
-def columns(rows: list[tuple[str, ...]], right: frozenset[int]) -> str:
+def columns(rows: Sequence[tuple[str, ...]], right: frozenset[int]) -> str:
     """Return rows as aligned columns; `right` has the indexes of the right-aligned ones."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []

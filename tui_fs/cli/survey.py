@@ -4,10 +4,9 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, cast
 
-from tui_fs import __version__
 from tui_fs.cli.arguments import (
     EXPORT_FORMATS,
     add_output_options,
@@ -18,31 +17,24 @@ from tui_fs.cli.arguments import (
 from tui_fs.cli.counting import progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.output import SCHEMA, DataOutput, StatusLine, columns, note, print_json, print_text
-from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.errors import BadInput
 from tui_fs.model.figures import FOR_SURVEY
 from tui_fs.model.paths import displayable
-from tui_fs.model.space import freed_in_words
-from tui_fs.model.survey import LargeDirectory, Ranking, Survey
+from tui_fs.model.survey import Ranking, Survey
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.aggregator import Aggregator
+from tui_fs.survey.comparison import Change, Comparison, Forecast, compare, forecasts
 from tui_fs.survey.export_file import new_file, refuse_taken
 from tui_fs.survey.findings.listed_only import LISTED_ONLY
 from tui_fs.survey.imported import BACKEND as IMPORTED
 from tui_fs.survey.imported import ImportedSurvey
-from tui_fs.survey.ncdu_export import NcduExport, Written
+from tui_fs.survey.ncdu_export import ExportHeader, NcduExport, Written, header_of
+from tui_fs.survey.report.page import circumstances, page
 from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.table_export import write_csv, write_json
-
-_TITLES = {
-    Ranking.ENTRIES: "most entries",
-    Ranking.INODES: "most inodes",
-    Ranking.ALLOCATED: "most allocated",
-    Ranking.OLDEST: "oldest entry",
-    Ranking.NEWEST: "newest entry",
-}
+from tui_fs.survey.tables import groups_table, key_figures, metadata_bytes_of, ranking_tables
 
 
 def survey_as_json(survey: Survey, collector: Aggregator, top: int) -> dict[str, object]:
@@ -61,7 +53,7 @@ def survey_as_json(survey: Survey, collector: Aggregator, top: int) -> dict[str,
         "allocated_bytes": totals.allocated_bytes,
         "freed_bytes_min": survey.freed_bytes_min,
         "freed_bytes_max": survey.freed_bytes_max,
-        "metadata_bytes_max": _metadata_bytes_max(survey),
+        "metadata_bytes_max": metadata_bytes_of(survey),
         "max_depth": survey.max_depth,
         "max_path_bytes": survey.max_path_bytes,
         "max_entries_in_directory": survey.max_entries_in_directory,
@@ -79,91 +71,17 @@ def survey_as_json(survey: Survey, collector: Aggregator, top: int) -> dict[str,
 
 def survey_as_text(survey: Survey, collector: Aggregator, top: int) -> str:
     """Return a survey as text."""
-    totals = survey.totals
-    rows: list[tuple[str, ...]] = [
-        ("entries", count(totals.entries)),
-        ("files", count(totals.files)),
-        ("directories", count(totals.directories)),
-        ("symlinks", count(totals.symlinks)),
-        ("other", count(totals.other)),
-        ("inodes", count(survey.inodes)),
-        ("apparent size", bytes_iec(totals.apparent_bytes)),
-        ("allocated", bytes_iec(totals.allocated_bytes)),
-        ("freed when deleted", _freed(survey)),
-        ("deepest level", count(survey.max_depth)),
-        ("largest directory", counted(survey.max_entries_in_directory, "entry", "entries")),
-    ]
-    lines = [displayable(survey.path), columns(rows, frozenset({1}))]
+    lines = [displayable(survey.path), columns(key_figures(survey), frozenset({1}))]
     for finding in survey.findings:
         lines += ["", f"{finding.severity}: {finding.kind}: {displayable(finding.path)}"]
         lines.append(f"  {finding.meaning} {finding.advice}")
-    shown: list[list[LargeDirectory]] = [[]]
-    for by in Ranking:
-        ranked = [directory for directory in collector.table.ranked(by, top) if directory.entries]
-        if ranked not in shown:  # most often equal to the number of entries
-            shown.append(ranked)
-            lines += ["", f"{_TITLES[by]} (in the directory itself)", _ranking(ranked)]
-    if survey.groups:
-        lines += ["", "directories of the same name", _groups(survey)]
+    for table in (*ranking_tables(collector, top), groups_table(survey)):
+        if table is not None:
+            numbers = frozenset(range(3))
+            lines += ["", table.title, columns((table.columns, *table.rows), numbers)]
     if not survey.complete:
         lines += ["", "~ incomplete: see the findings above"]
     return "\n".join(lines)
-
-
-def _ranking(ranked: list[LargeDirectory]) -> str:
-    rows: list[tuple[str, ...]] = [
-        ("entries", "inodes", "allocated", "oldest", "newest", "directory")
-    ]
-    rows += [
-        (
-            count(directory.entries),
-            count(directory.inodes),
-            bytes_iec(directory.allocated_bytes),
-            _day(directory.oldest_s),
-            _day(directory.newest_s),
-            displayable(directory.path),
-        )
-        for directory in ranked
-    ]
-    return columns(rows, frozenset({0, 1, 2}))
-
-
-def _groups(survey: Survey) -> str:
-    rows: list[tuple[str, ...]] = [("directories", "entries", "allocated", "name")]
-    rows += [
-        (
-            count(group.directories),
-            count(group.totals.entries),
-            bytes_iec(group.totals.allocated_bytes),
-            displayable(group.name),
-        )
-        for group in survey.groups
-    ]
-    return columns(rows, frozenset({0, 1, 2}))
-
-
-def _day(moment_s: int | None) -> str:
-    """Return a date in local time; the plain seconds if they are out of range."""
-    if moment_s is None:
-        return "-"
-    try:
-        return time.strftime("%Y-%m-%d", time.localtime(moment_s))
-    except (OverflowError, OSError, ValueError):
-        return f"{moment_s:,} s"
-
-
-def _freed(survey: Survey) -> str:
-    return freed_in_words(
-        survey.freed_bytes_min,
-        survey.freed_bytes_max,
-        _metadata_bytes_max(survey),
-        survey.shared_bytes,
-        is_on_overlay=survey.is_on_overlay,
-    )
-
-
-def _metadata_bytes_max(survey: Survey) -> int:
-    return metadata_bytes_max(survey.filesystem, survey.totals.entries)
 
 
 _STANDARD_OUTPUT = "-"
@@ -199,7 +117,18 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         help="format of the exported file: ncdu (every entry; default for .json), csv (a line for "
         "each directory; default for .csv) or json (the fields of --json and every directory)",
     )  # fmt: skip
-    group.add_argument("--force", action="store_true", help="let --export replace an existing file")
+    group.add_argument(
+        "--compare", action="append", default=[], metavar="OLD.json",
+        help="show what has changed since an export in ncdu's format, and when the file system is "
+        "full at that rate; repeat it for further exports, which give that a range",
+    )  # fmt: skip
+    group.add_argument(
+        "--report", metavar="FILE.html",
+        help="write the survey as a page for a browser, with a treemap of the directories",
+    )  # fmt: skip
+    group.add_argument(
+        "--force", action="store_true", help="let --export and --report replace an existing file"
+    )
     parser.set_defaults(run=run)
 
 
@@ -209,10 +138,22 @@ def run(parsed: argparse.Namespace) -> int:
         raise BadInput("PATH is missing.", "See tui-fs survey --help.")
     if parsed.path is not None and parsed.imported is not None:
         raise BadInput("PATH and --import are mutually exclusive.", "Use one of them.")
+    if parsed.export is not None and parsed.report is not None:
+        raise BadInput("--export and --report are mutually exclusive.", "Use one of them.")
+    if parsed.export is not None and parsed.compare:
+        raise BadInput("--export and --compare are mutually exclusive.", "Use one of them.")
     if parsed.export is not None:
         return _export(parsed)
-    if parsed.format is not None or parsed.force:
-        raise BadInput("--format and --force are only allowed with --export FILE.")
+    if parsed.format is not None:
+        raise BadInput("--format is only allowed with --export FILE.")
+    if parsed.report is not None:
+        if parsed.compare:
+            raise BadInput("--report and --compare are mutually exclusive.", "Use one of them.")
+        return _report(parsed)
+    if parsed.compare:
+        return _compare(parsed)
+    if parsed.force:
+        raise BadInput("--force is only allowed with --export FILE and --report FILE.html.")
     survey, collector = _counted(parsed)
     missing = missing_figures(FOR_SURVEY) if survey.backend != IMPORTED else ()
     if parsed.json:
@@ -270,6 +211,132 @@ def _export(parsed: argparse.Namespace) -> int:
     return _end(unreadable, backend)
 
 
+def _compare(parsed: argparse.Namespace) -> int:
+    earlier = [_read(file) for file in parsed.compare]
+    if parsed.imported is None:
+        survey, collector = _counted(parsed)
+        header = header_of(survey.path)
+    else:
+        survey, current = _read(parsed.imported)
+        collector, header = current.collector, current.header
+    for file, (other, _) in zip(parsed.compare, earlier, strict=True):
+        if other.path != survey.path:
+            raise BadInput(
+                f"{displayable(file)} is an export of {displayable(other.path)}, "
+                f"not of {displayable(survey.path)}.",
+                "Compare surveys of one directory.",
+            )
+    then, before = earlier[0]
+    comparison = compare(before.collector.table, collector.table, parsed.top)
+    headers = [*(imported.header for _, imported in earlier), header]
+    when_full = forecasts(headers)
+    if parsed.json:
+        fields = {
+            **path_fields("path", survey.path),
+            **path_fields("compared_with", os.path.abspath(parsed.compare[0])),
+            "counted_at_s": header.counted_at_s,
+            "compared_at_s": before.header.counted_at_s,
+            **encode(comparison),
+            "full": {name: encode(forecast) for name, forecast in when_full.items()},
+        }
+        print_json({"schema": SCHEMA, **fields})
+    else:
+        print_text(_comparison_as_text(survey, before.header, parsed.compare[0], comparison))
+        print_text(_forecasts_as_text(when_full, len(headers)))
+    for name, is_complete in (("earlier", then.complete), ("present", survey.complete)):
+        if not is_complete:
+            note(
+                f"tui-fs: the {name} survey is incomplete, so differences may be missing or wrong."
+            )
+    return _end(survey.unreadable, survey.backend)
+
+
+def _read(file: str) -> tuple[Survey, ImportedSurvey]:
+    imported = ImportedSurvey(file)
+    return watched(imported, file), imported
+
+
+def _comparison_as_text(
+    survey: Survey, earlier: ExportHeader, file: str, comparison: Comparison
+) -> str:
+    moment = "at an unknown time"
+    if earlier.counted_at_s is not None:
+        moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(earlier.counted_at_s))
+    rows = (
+        ("allocated", bytes_iec(survey.totals.allocated_bytes), _signed_bytes(comparison.bytes)),
+        ("entries", count(survey.totals.entries), f"{comparison.entries:+,}"),
+    )
+    lines = [
+        displayable(survey.path),
+        f"compared with {displayable(file)}, counted {moment}",
+        "",
+        columns(rows, frozenset({1, 2})),
+    ]
+    for title, changes in (("grown most", comparison.grown), ("shrunk most", comparison.shrunk)):
+        if changes:
+            lines += ["", title, columns(_change_rows(changes), frozenset({0, 1}))]
+    if not comparison.changed:
+        lines += ["", "No directory has changed in size or in number of entries."]
+    elif (hidden := comparison.changed - len(comparison.grown) - len(comparison.shrunk)) > 0:
+        lines += ["", f"{counted(hidden, 'directory', 'directories')} with smaller changes"]
+    return "\n".join(lines)
+
+
+def _change_rows(changes: Sequence[Change]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("allocated", "entries", "directory")]
+    for change in changes:
+        state = " (new)" if change.is_new else " (removed)" if change.is_removed else ""
+        path = displayable(change.path) + state
+        rows.append((_signed_bytes(change.bytes), f"{change.entries:+,}", path))
+    return rows
+
+
+def _forecasts_as_text(when_full: Mapping[str, Forecast], surveys: int) -> str:
+    """Return when the file system is full, one line for bytes and one for inodes."""
+    lines = [""]
+    for name, forecast in when_full.items():
+        rate = round(forecast.per_day)
+        each = _signed_bytes(rate) if name == "bytes" else f"{rate:+,} inodes"
+        lines.append(f"file system: {each} a day, {_days(forecast)}")
+    if not when_full:
+        lines.append("file system: unknown when it is full, the exports lack its use or their time")
+    elif surveys < 3:
+        lines.append("Two surveys give no range for these days; compare with more exports.")
+    return "\n".join(lines)
+
+
+def _days(forecast: Forecast) -> str:
+    if forecast.days is None:
+        return "not filling"
+    words = f"full in about {_day_count(forecast.days)}"
+    if forecast.days_low is None:
+        return words
+    most = "never" if forecast.days_high is None else _day_count(forecast.days_high)
+    return f"{words} ({_day_count(forecast.days_low)} to {most}, 4 of 5 times)"
+
+
+def _day_count(days: float) -> str:
+    return "less than a day" if days < 1 else counted(round(days), "day", "days")
+
+
+def _signed_bytes(difference: int) -> str:
+    return bytes_iec(difference) if difference < 0 else f"+{bytes_iec(difference)}"
+
+
+def _report(parsed: argparse.Namespace) -> int:
+    refuse_taken(parsed.report, overwrites=parsed.force)  # fail before minutes of counting
+    survey, collector = _counted(parsed)  # before the file exists, which may be in the tree
+    is_here = survey.backend != IMPORTED
+    content = page(survey, collector, circumstances(is_here=is_here), parsed.top)
+    with new_file(parsed.report, overwrites=parsed.force) as file:
+        file.write(content.encode())
+    if parsed.json:
+        print_json({"schema": SCHEMA, **path_fields("file", os.path.abspath(parsed.report))})
+    else:
+        note(f"tui-fs: the page {displayable(parsed.report)} is written; open it in a browser.")
+    return _end(survey.unreadable, survey.backend)
+
+
 def _format_of(parsed: argparse.Namespace) -> str:
     if parsed.format is not None:
         return str(parsed.format)
@@ -300,7 +367,7 @@ def _write(
         line = StatusLine()
         export = NcduExport(path, output, is_patchable=is_patchable, report=_now_and_then(line))
         try:
-            written = export.run("tui-fs", __version__, int(time.time()))
+            written = export.run(header_of(path))
         finally:
             line.clear()
         output.flush()

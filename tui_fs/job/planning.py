@@ -14,7 +14,6 @@ from tui_fs.estimate.estimator import (
 )
 from tui_fs.estimate.preflight import RunConditions
 from tui_fs.estimate.recommendation import recommended
-from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.job.calibration.store import load_calibration
 from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.outcome import without_roots
@@ -41,6 +40,7 @@ from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.quick_estimate import QuickEstimate
+from tui_fs.model.space import metadata_bytes_max
 from tui_fs.model.strategy import (
     Confine,
     Guarantees,

@@ -29,6 +29,7 @@ from tui_fs.model.survey import Child, EntryKind, Survey, Totals
 from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
 from tui_fs.survey.listing import OTHERS_LISTED, Names
+from tui_fs.survey.ncdu_export import HEADER_FIELDS, ExportHeader
 from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.result import survey_of
@@ -82,6 +83,9 @@ class _Directory:
 class ImportedSurvey:
     """A survey read from an export file.
 
+    Attributes:
+        header: what the file says about itself; empty until it is read.
+
     Args:
         path: of the file.
         interval_s: time between the intermediate results of `run`.
@@ -97,6 +101,7 @@ class ImportedSurvey:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.collector = Aggregator(filtered=False)
+        self.header = ExportHeader(None)
         self._file = NcduFile(path)
         self._timer = ProgressTimer(interval_s, clock)
         self._starts, self._ends = array("Q"), array("Q")
@@ -165,7 +170,7 @@ class ImportedSurvey:
         self, reader: "NcduReader", questions: tuple[int, Callable[[], None]] | None
     ) -> Iterator[Survey]:
         """Read the file to its end; yield the intermediate results."""
-        reader.read_header()
+        self.header = reader.read_header()
         opening: int | None = reader.offset - 1
         for kind, item in reader.values():
             if kind == "end_map":
@@ -608,7 +613,7 @@ class NcduReader:
     def offset(self) -> int:
         return self._base + self._position
 
-    def read_header(self) -> None:
+    def read_header(self) -> ExportHeader:
         """Read to the opening bracket of the top directory."""
         self._is_header = True
         header = list(islice(self.values(), 5))
@@ -621,6 +626,13 @@ class NcduReader:
                 "Export it again with tui-fs survey --export, ncdu 1 or ncdu 2.",
             )
         self._is_header = False
+        fields = header[3][1]
+        return ExportHeader(
+            **{
+                own: number_of(fields[name]) if name in fields else None
+                for name, own in HEADER_FIELDS.items()
+            }
+        )
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """Yield ijson event names with their values; an ``end_map`` comes with all known fields.
@@ -649,7 +661,7 @@ class NcduReader:
                     item = None
                 else:
                     nested = int(kind in _STARTS)
-                    if key in _FIELDS:
+                    if key in _FIELDS or (self._is_header and key in HEADER_FIELDS):
                         item[key] = float(value) if type(value) is Decimal else value
             if unfinished_bytes > MAX_ENTRY_BYTES:
                 self.fail()

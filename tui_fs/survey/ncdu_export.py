@@ -4,15 +4,19 @@ The format nests like the tree and names every file, unlike the records of a sur
 written as they are read, and only names of directories are kept, so memory is bounded.
 """
 
+import json
 import os
 import re
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
 
+from tui_fs import __version__
 from tui_fs.linux.directories import Directory, DirectoryStack, open_directory
+from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
 from tui_fs.survey.walker import NAMES_AT_ONCE
 
@@ -30,6 +34,53 @@ _SHORT_ESCAPES = {
     b"\t": b"\\t",
 }
 """As ncdu writes them; other control characters become \\u00XX, all other bytes are unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportHeader:
+    """What an export says about itself, besides the program that wrote it.
+
+    ncdu ignores the fields of the file system, which only tui-fs writes. A figure is None if it is
+    not known.
+
+    Attributes:
+        counted_at_s: seconds since the epoch.
+        available_bytes: without what is reserved for root (f_bavail).
+    """
+
+    counted_at_s: int | None
+    total_bytes: int | None = None
+    available_bytes: int | None = None
+    total_inodes: int | None = None
+    free_inodes: int | None = None
+
+    def fields(self) -> dict[str, object]:
+        """Return the fields of the JSON object."""
+        known = {name: getattr(self, own) for name, own in HEADER_FIELDS.items()}
+        program = {"progname": "tui-fs", "progver": __version__}
+        return program | {name: value for name, value in known.items() if value is not None}
+
+
+HEADER_FIELDS = {
+    "timestamp": "counted_at_s",
+    "fs_bytes": "total_bytes",
+    "fs_available_bytes": "available_bytes",
+    "fs_inodes": "total_inodes",
+    "fs_free_inodes": "free_inodes",
+}
+"""The names in the file, with the attributes of `ExportHeader`."""
+
+
+def header_of(path: str) -> ExportHeader:
+    """Return the header of an export of a directory that begins now."""
+    room = file_system_of(path)
+    return ExportHeader(
+        int(time.time()),
+        room.total_bytes,
+        room.available_bytes,
+        room.total_inodes,
+        room.free_inodes,
+    )
 
 
 @dataclass(slots=True)
@@ -80,7 +131,7 @@ class NcduExport:
         self._own: tuple[int, int] | None = None
         self.written = Written()
 
-    def run(self, program: str, version: str, now_s: int) -> Written:
+    def run(self, header: ExportHeader) -> Written:
         """Write the whole export.
 
         Raises:
@@ -93,8 +144,7 @@ class NcduExport:
         self._stack = DirectoryStack(root)
         try:
             self._device = os.fstat(root).st_dev
-            header = b'[1,2,{"progname":"%s","progver":"%s","timestamp":%d},\n'
-            self._write(header % (program.encode(), version.encode(), now_s))
+            self._write(b"[1,2,%s,\n" % json.dumps(header.fields(), separators=(",", ":")).encode())
             self._enter(os.fsencode(self._path), os.dup(root), -1)
             while len(self._stack):
                 self._write_next()

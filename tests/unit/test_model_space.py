@@ -2,8 +2,7 @@
 
 import pytest
 
-from tui_fs.estimate.space import metadata_bytes_max
-from tui_fs.model.space import freed_in_words
+from tui_fs.model.space import freed_in_words, metadata_bytes_max
 
 MIB = 1 << 20
 
