@@ -131,18 +131,18 @@ class MemoryReserve:
     """Address space to release when the process runs out of memory, so that it can continue."""
 
     def __init__(self) -> None:
-        self._reserve: bytearray | None = None
+        self._reserve: bytes | None = None
         self.check()
 
     def check(self) -> None:
         """Release the reserve if no memory can be allocated; else reallocate it if necessary."""
         try:
-            bytearray(_PROBE_BYTES)  # calloc(3) touches no page of it
+            bytes(_PROBE_BYTES)  # from calloc(3), which touches no page; a bytearray touches all
         except MemoryError:
             self._reserve = None
             return
         if self._reserve is None:
             try:
-                self._reserve = bytearray(_RESERVE_BYTES)
+                self._reserve = bytes(_RESERVE_BYTES)
             except MemoryError:
                 return

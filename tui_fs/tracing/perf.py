@@ -37,8 +37,8 @@ _FEWEST_PROCESSES = 5
 """`above_the_counters` reserves descriptors for the counters of at least this many processes."""
 COUNTERS_PER_PROCESS = 2 * len(SYSCALLS) + 1
 
-_PERMITTED: set[str] = set()
-"""Event directories in which `probe` has opened a counter: a job probes twice."""
+_NO_EVENT = (1 << 64) - 1
+"""An id that no tracepoint has. Asked for it, a kernel that permits counting answers EINVAL."""
 
 
 class PerfCounters:
@@ -76,21 +76,20 @@ class PerfCounters:
         return argv
 
     def probe(self) -> None:
-        """Open and close one counter on this process, once; Missing if that is not permitted."""
+        """Ask for a counter on this process that does not exist; Missing if it is not permitted.
+
+        The kernel checks the permission first. It would take 40 ms to close a counter.
+        """
         _, hard = descriptor_limits()
         needed = len(os.listdir("/proc/self/fd")) + self._descriptors_needed
         if hard != resource.RLIM_INFINITY and hard < needed:
             raise Missing(*why_not(OSError(errno.EMFILE, "")))
-        if self._events in _PERMITTED:
-            return
         try:
-            descriptor = self._open("raw_syscalls/sys_exit", os.getpid(), None)
+            self._id_of("raw_syscalls/sys_exit")
+            _perf_event_open(_attributes(_NO_EVENT), os.getpid())
         except OSError as error:
-            raise Missing(*why_not(error)) from error
-        _PERMITTED.add(self._events)
-        # Now and not in a thread: the kernel takes 40 ms, in which no job that is held to a rate
-        # could read its counters.
-        os.close(descriptor)
+            if error.errno != errno.EINVAL:
+                raise Missing(*why_not(error)) from error
 
     def prepare(self, launcher_pid: int) -> None:
         """See `CallSource.prepare`."""
@@ -181,18 +180,17 @@ class PerfCounters:
         return directories + rmdir.calls - rmdir.errors
 
     def _open(self, event: str, pid: int, event_filter: str | None) -> int:
-        with open(os.path.join(self._events, event, "id"), "rb") as file:
-            number = _ID.fullmatch(file.read(_LONGEST_ID))
-        if number is None:
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        config = int(number[1])
-        flags = _DISABLED | _INHERIT | _ENABLE_ON_EXEC
-        # struct perf_event_attr: type, size, config, sample_period, sample_type, read_format, flags
-        attr = struct.pack("=IIQQQQQ", _TYPE_TRACEPOINT, _ATTR_SIZE, config, 0, 0, 0, flags)
-        descriptor = _perf_event_open(attr.ljust(_ATTR_SIZE, b"\0"), pid)
+        descriptor = _perf_event_open(_attributes(self._id_of(event)), pid)
         if event_filter is not None:
             fcntl.ioctl(descriptor, _IOC_SET_FILTER, event_filter.encode() + b"\0")
         return descriptor
+
+    def _id_of(self, event: str) -> int:
+        with open(os.path.join(self._events, event, "id"), "rb") as file:
+            number = _ID.fullmatch(file.read(_LONGEST_ID))
+        if number is None:
+            raise OSError(errno.ENODATA, os.strerror(errno.ENODATA))
+        return int(number[1])
 
 
 def find_tracefs(places: Sequence[str] = TRACEFS) -> str:
@@ -226,6 +224,13 @@ def why_not(error: OSError) -> tuple[str, str]:
         return ("Too few file descriptors for the counters.", "Raise ulimit -n.")
     cause, advice = cause_of(error)
     return (f"The kernel refused its counters: {cause}.", advice)
+
+
+def _attributes(event: int) -> bytes:
+    flags = _DISABLED | _INHERIT | _ENABLE_ON_EXEC
+    # struct perf_event_attr: type, size, config, sample_period, sample_type, read_format, flags
+    attr = struct.pack("=IIQQQQQ", _TYPE_TRACEPOINT, _ATTR_SIZE, event, 0, 0, 0, flags)
+    return attr.ljust(_ATTR_SIZE, b"\0")
 
 
 def _perf_event_open(attr: bytes, pid: int) -> int:

@@ -1,6 +1,5 @@
 """Selection of the call source: the best that is permitted, or the one the user asked for."""
 
-import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,9 +75,8 @@ def open_source(
                 )
 
 
-@functools.cache
 def likely_source(wanted: TraceSource | None, *, speaks: bool = False) -> TraceSource:
-    """Return the kind of source `open_source` would return; cached, as a probe takes 40 ms."""
+    """Return the kind of source `open_source` would return."""
     if wanted is not None:
         return wanted
     if speaks:
