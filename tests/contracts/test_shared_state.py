@@ -35,7 +35,7 @@ def one_place(
 @pytest.mark.usefixtures("one_place")
 def test_a_job_is_listed_once_and_as_running(cli: Cli, tmpfs: Path) -> None:
     target = tmpfs / "tree"
-    many_directories(target, 3, 30_000)
+    many_directories(target, 3, 1_000)
     job = start_slowly(cli, target)
     for _ in range(2):
         assert [(row["id"], row["state"]) for row in cli.jobs()] == [(job, "running")]
@@ -96,7 +96,7 @@ def test_without_locks_nothing_is_deleted(
 
 def test_a_job_without_its_supervisor_has_died_and_its_tools_end(cli: Cli, tmpfs: Path) -> None:
     target = tmpfs / "tree"
-    many_directories(target, 3, 30_000)
+    many_directories(target, 3, 1_000)
     job = start_slowly(cli, target)
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
     wait_until(lambda: cli.state_of(job) == "died", "the job being shown as died", 10)

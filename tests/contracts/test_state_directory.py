@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli, Json, processes_with, wait_until
-from tests.contracts.test_overlap import SLOWLY, removed_by, start_slowly
+from tests.contracts.test_overlap import removed_by, start_slowly
 from tests.contracts.test_policy import plan_of
 from tests.filesystems import unmount_below
 from tests.namespaces import after_shell, in_mount_namespace
@@ -26,12 +26,13 @@ from tui_fs.model.strategy import Pace
 
 NOBODY = 65534
 FILES = 12_000
+RATE_PER_S = 300
 _TINY = "size=128k,mode=0755"
 
 
 @pytest.fixture
 def target(tmpfs: Path) -> Path:
-    """Return a tree that takes forty seconds at the rate SLOWLY."""
+    """Return a tree that takes forty seconds at RATE_PER_S."""
     target = tmpfs / "t"
     flat(target, FILES)
     return target
@@ -110,7 +111,7 @@ def test_a_job_without_room_is_kept_in_memory_and_found_there(
 ) -> None:
     useless(tiny)
     in_memory = Cli(cli.program, runtime)
-    job = start_slowly(in_memory, target)
+    job = start_slowly(in_memory, target, "rm", "--rate", str(RATE_PER_S))
     assert os.listdir(runtime / "tui-fs" / "jobs" / job) != []
     assert [listed["id"] for listed in cli.jobs()] == [job]
     cli.run("pause", job).expect(0)
@@ -275,7 +276,7 @@ def test_the_jobs_of_root_go_below_its_own_home(cli: Cli, tmp_path: Path, small:
 def test_a_job_survives_a_state_directory_that_is_full_for_seconds(
     cli: Cli, tiny: Path, target: Path
 ) -> None:
-    job = start_slowly(cli, target, "find")
+    job = start_slowly(cli, target, "find", "--rate", str(RATE_PER_S))
     filler = fill(tiny)
     full_from = _removed(target)
     for value in range(11, 17):
@@ -292,7 +293,7 @@ def test_a_job_survives_a_state_directory_that_is_full_for_seconds(
     assert times == sorted(times)
     changes = [event["pace"] for event in events if event["type"] == "PaceChanged"]
     assert [pace["nice"] for pace in changes] == [*range(11, 17), 16]
-    assert [pace["rate_per_s"] for pace in changes] == [int(SLOWLY[1])] * 6 + [0]
+    assert [pace["rate_per_s"] for pace in changes] == [RATE_PER_S] * 6 + [0]
     assert _longest_silence_s(events) < 2
     # And its log mentions it
     log = (cli.jobs_directory / job / "log").read_text()
@@ -367,7 +368,7 @@ def test_all_files_of_a_job_are_its_owners_alone_under_any_umask(
     cli: Cli, state_home: Path, target: Path
 ) -> None:
     without_umask = cli.wrapped(after_shell("umask 0"))
-    job = start_slowly(without_umask, target, "rsync")
+    job = start_slowly(without_umask, target, "rsync", "--rate", str(RATE_PER_S))
     # No other user may enter or read
     modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in state_home.rglob("*")}
     directories = {path for path in modes if path.is_dir()}
