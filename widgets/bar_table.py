@@ -207,6 +207,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.set_reactive(BarTable.empty_text, empty_text)
         self._columns: tuple[Column, ...] = ()
         self._cursor = RowCursor()
+        self._is_cursor_placed = False
         self.set_columns(columns)
 
     @property
@@ -218,6 +219,15 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     def cursor_row(self) -> BarRow | None:
         """The row under the cursor; None when there are no rows."""
         return self._cursor.row
+
+    @property
+    def is_cursor_placed(self) -> bool:
+        """Whether the user or `move_to` has put the cursor on its row.
+
+        Otherwise it is on the first row only because the rows were shown from the top. This
+        changes with the key press, before `Highlighted` arrives anywhere.
+        """
+        return self._is_cursor_placed
 
     def set_columns(self, columns: Sequence[Column]) -> None:
         """Replace the columns.
@@ -238,6 +248,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
                 gone; otherwise the cursor and the view go to the top.
         """
         # A view that was scrolled away from the cursor with the mouse stays where it is.
+        self._is_cursor_placed = self._is_cursor_placed and keep_cursor
         follow = not keep_cursor or self._cursor.is_visible(self.scroll_offset.y, self._height)
         self._cursor.replace_rows(rows, keep=keep_cursor)
         self.virtual_size = Size(0, len(rows) + HEADER_HEIGHT if rows else 0)
@@ -250,6 +261,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     def move_to(self, key: str) -> None:
         """Put the cursor on the row with this key, if there is one, and bring it into view."""
         self._cursor.go_to_key(key)
+        self._is_cursor_placed = True
         self._reveal_cursor()
         self.refresh()
 
@@ -292,7 +304,6 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     def action_toggle_mark(self) -> None:
         """Ask for the row under the cursor to be marked, and move down."""
         if (row := self.cursor_row) is not None:
-            # Move first: after `Highlighted` a screen keeps the cursor when it replaces the rows.
             self.action_move(1)
             self.post_message(self.MarkToggled(self, row))
 
@@ -322,6 +333,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     def _move_cursor(self, index: int) -> None:
         """Move the cursor for the user and post `Highlighted` if the row changes."""
         moved = self._cursor.go_to(index)
+        self._is_cursor_placed = True
         self._reveal_cursor()
         if moved and (row := self.cursor_row) is not None:
             self.refresh()

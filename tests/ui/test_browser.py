@@ -89,6 +89,20 @@ async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
             assert browser.marked[0].endswith(keys[0])
 
 
+async def test_counts_that_arrive_with_the_first_space_leave_the_cursor_below() -> None:
+    async with browsing() as browser:
+        # The counts are drawn before any message about the key press is handled.
+        rows = browser.screen.query_one(BarTable)
+        first = rows.cursor_row
+        rows.action_toggle_mark()
+        browser.screen.refresh_rows()
+        assert first is not None and rows.cursor_row is not None
+        assert rows.cursor_row.key != first.key
+        await settle(browser.pilot)
+        await browser.press("space")
+        assert len(browser.marked) == 2
+
+
 @pytest.mark.slow
 async def test_entering_and_leaving_asks_the_same_survey() -> None:
     async with browsing() as browser:

@@ -377,8 +377,7 @@ class BrowserScreen(BaseScreen):
     # Navigation
 
     def on_bar_table_highlighted(self) -> None:
-        """Keep the cursor on its entry from now on, also when the order changes."""
-        self._table.keep_cursor()
+        """Show the finding of the entry under the cursor."""
         self._show_finding()
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:

@@ -389,7 +389,6 @@ class RankingScreen(SideScreen):
     ) -> None:
         super().__init__(client, marks, jump_to, settings)
         self._by = Ranking.ENTRIES
-        self._has_moved = False
 
     def compose_body(self) -> ComposeResult:
         """Lay out the criterion and the list."""
@@ -419,7 +418,7 @@ class RankingScreen(SideScreen):
         rows.empty_text = "no directory has entries with a known date" if is_wanted else "reading…"
         rows.set_rows(
             ranking_rows(ranking, self._by, survey.path, tuple(self.marks), time.time()),
-            keep_cursor=self._has_moved,
+            keep_cursor=rows.is_cursor_placed,
         )
 
     def _about(self, number: int) -> Text:
@@ -431,13 +430,10 @@ class RankingScreen(SideScreen):
             line.append(f" · {count(number)} of {count(survey.totals.directories)}", "dim")
         return line
 
-    def on_bar_table_highlighted(self) -> None:
-        """Keep the cursor on its directory from now on, also when the order changes."""
-        self._has_moved = True
-
     def action_next(self) -> None:
         """Rank by the next criterion."""
-        self._by, self._has_moved = next_ranking(self._by), False
+        self._by = next_ranking(self._by)
+        self.query_one(BarTable).set_rows((), keep_cursor=False)
         self.client.rank(self._by)
         self.show_update()
 

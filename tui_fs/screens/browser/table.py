@@ -321,7 +321,6 @@ class EntryTable(BarTable):
         super().__init__(columns_of(View()), empty_text=READING, id="entries")
         self.arranged: Arranged | None = None
         self.sought: str | None = None
-        self._is_cursor_kept = False
 
     @property
     def highlighted(self) -> Child | None:
@@ -339,7 +338,7 @@ class EntryTable(BarTable):
         Args:
             sought: the name for the cursor, once it has a row.
         """
-        self.arranged, self.sought, self._is_cursor_kept = None, sought, False
+        self.arranged, self.sought = None, sought
         self.empty_text = empty_text
         self.set_rows((), keep_cursor=False)
 
@@ -348,11 +347,7 @@ class EntryTable(BarTable):
         self.arranged = arranged
         self.set_columns(columns_of(arranged.view))
         self.empty_text = empty_text
-        self.set_rows(arranged.rows(marked), keep_cursor=self._is_cursor_kept)
+        self.set_rows(arranged.rows(marked), keep_cursor=self.is_cursor_placed)
         if self.sought is not None and self.sought in arranged.keys:
             self.move_to(self.sought)
-            self.sought, self._is_cursor_kept = None, True
-
-    def keep_cursor(self) -> None:
-        """Leave the cursor on its entry when the order changes."""
-        self._is_cursor_kept = True
+            self.sought = None
