@@ -38,6 +38,19 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert all(survey.is_stopped for survey in TreeSurvey.begun), "a survey runs on unseen"
 
 
+@pytest.fixture
+def previewed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Collect the targets of all previews."""
+    targets: list[tuple[str, ...]] = []
+
+    def preview(paths: tuple[str, ...], settings: Settings) -> PreviewScreen:
+        targets.append(paths)
+        return PreviewScreen(paths, settings)
+
+    monkeypatch.setattr("tui_fs.screens.browser.screen.PreviewScreen", preview)
+    return targets
+
+
 class Browsing:
     """The browser, opened on the spool directory."""
 
@@ -280,6 +293,35 @@ async def test_findings_jump_and_mark_groups() -> None:
         await browser.press("g", "j", "enter")
         await browser.sees("maildrop/")
         assert "›     1,204,113" in await browser.press()
+
+
+@pytest.mark.slow
+async def test_d_previews_the_directory_of_a_finding_and_comes_back_to_the_list(
+    previewed: list[tuple[str, ...]],
+) -> None:
+    async with browsing() as browser:
+        await browser.press("tab", "j", "d")
+        assert previewed == [(MAILDROP,)]
+        await browser.press("escape")
+        assert isinstance(browser.pilot.app.screen, FindingsScreen)
+        # The finding of a group is about several directories
+        assert "Mark the directories of this name" in await browser.press("G", "d")
+        await browser.press("space")
+        await browser.sees("2 marked")
+        await browser.press("d")
+        assert previewed == [(MAILDROP,), CACHES]
+
+
+@pytest.mark.slow
+async def test_d_previews_the_directory_of_a_ranking_but_not_the_surveyed_one(
+    previewed: list[tuple[str, ...]],
+) -> None:
+    async with browsing() as browser:
+        await browser.press("t")
+        await browser.sees("sessions/one/cache/")
+        assert "the surveyed directory" in await browser.press("G", "d")
+        await browser.press("g", "d")
+        assert previewed == [(MAILDROP,)]
 
 
 @pytest.mark.slow

@@ -227,7 +227,8 @@ def test_an_age_that_nothing_has() -> None:
 
 @pytest.mark.parametrize("entry", FINDING_TYPES.values(), ids=FINDING_TYPES)
 def test_labels_of_findings_fit_their_column(entry: FindingType) -> None:
-    assert 0 < len(entry.label) <= FINDING_COLUMNS[1].width
+    for label in (entry.label, *entry.variants.values()):
+        assert 0 < len(label) <= FINDING_COLUMNS[1].width
 
 
 def test_a_path_that_is_too_long_keeps_its_end() -> None:

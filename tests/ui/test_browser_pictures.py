@@ -1,7 +1,7 @@
 """The browser, the ranking and the findings in every state, as text; see test_screens.py."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -149,19 +149,32 @@ def client(update: Update) -> SurveyClient:
     return client
 
 
-def stay(path: PathStr) -> None:
-    raise AssertionError(path)
+@dataclass
+class StubBrowser:
+    """The browser below a side screen; it stays where it is."""
+
+    client: SurveyClient
+    marks: Selection = field(default_factory=Selection)
+
+    def jump_to(self, path: PathStr) -> None:
+        raise AssertionError(path)
+
+    def preview(self, paths: Sequence[PathStr]) -> None:
+        raise AssertionError(paths)
+
+    def after_preview(self) -> None:
+        raise AssertionError
 
 
 def findings(update: Update = COMPLETE) -> FindingsScreen:
-    return FindingsScreen(client(update), Selection(), stay, Settings())
+    return FindingsScreen(StubBrowser(client(update)), Settings())
 
 
 def ranking(by: Ranking = Ranking.ENTRIES) -> RankingScreen:
     marks = Selection()
     marks.toggle(SESSIONS, Size(58_999, 3 << 20))
     update = replace(COMPLETE, ranked_by=by, ranking=RANKING)
-    return RankingScreen(client(update), marks, stay, Settings())
+    return RankingScreen(StubBrowser(client(update), marks), Settings())
 
 
 SIDE_SCREENS: dict[str, tuple[Callable[[], SideScreen], Act | None, tuple[int, int]]] = {

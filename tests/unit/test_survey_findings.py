@@ -200,6 +200,30 @@ def test_a_flat_directory_and_a_sparse_file_are_named() -> None:
     assert levels(900).max_depth == 900
 
 
+def test_a_deep_tree_is_named_where_its_chain_of_directories_begins() -> None:
+    chain = [DirRecord(n, n - 1, b"d", subdirectories=n < 999, pending=1) for n in range(2, 1000)]
+    counted = collected(
+        root(subdirectories=2, pending=2),
+        DirRecord(1, 0, b"top", subdirectories=2, pending=2),
+        DirRecord(1000, 0, b"flat", files=5, longest_name=200),
+        DirRecord(1001, 1, b"beside", files=1),
+        *chain,
+    )
+    finding = only_finding(counted)
+    assert (finding.kind, finding.path) == ("deep", "/t/top/d")
+
+
+def test_a_deep_tree_with_branches_everywhere_is_named_by_a_path_that_tools_can_take() -> None:
+    name = b"d" * 190
+    branches = [
+        DirRecord(n, n - 1, name, subdirectories=2, pending=2, longest_name=190)
+        for n in range(1, 40)
+    ]
+    finding = only_finding(collected(root(subdirectories=2, pending=2), *branches))
+    assert finding.kind == "deep"
+    assert 4096 - 200 < len(finding.path) < 4096
+
+
 def test_what_could_not_be_read_is_not_called_emptied() -> None:
     counted = collected(
         root(subdirectories=1, pending=1),
@@ -335,6 +359,21 @@ def test_weird_names(flag: int, severity: Severity, word: str) -> None:
     assert ("with escapes" in finding.advice) is (flag != DirectoryFlag.DASH_NAMES)
     assert finding.numbers == {word: 2}
     assert kinds(counted, is_finished=False) == []
+
+
+def test_each_kind_of_weird_names_has_its_own_label() -> None:
+    flags = [
+        DirectoryFlag.CONTROL_NAMES,
+        DirectoryFlag.UNDECODABLE_NAMES,
+        DirectoryFlag.SPACE_NAMES,
+        DirectoryFlag.DASH_NAMES,
+    ]
+    counted = collected(
+        root(subdirectories=1, pending=1), DirRecord(1, 0, b"a", files=4, flags=sum(flags))
+    )
+    findings = findings_of(counted)
+    labels = {FINDING_TYPES[finding.kind].label_of(finding) for finding in findings}
+    assert len(labels) == len(findings) == 4
 
 
 def test_a_group_is_named_by_its_largest_directory() -> None:

@@ -41,6 +41,8 @@ class Aggregator:
         flagged: rows of the first `ROWS_NAMED` directories with each flag.
         flag_counts: how many directories have each flag.
         max_depth: levels of non-empty directories.
+        deepest: the row of the first directory at that level.
+        longest_path: the row of the directory with the longest path of an entry.
         max_entries: entries of the largest directory.
     """
 
@@ -51,6 +53,7 @@ class Aggregator:
         self.flag_counts: Counter[int] = Counter()
         self.max_path_bytes = self.longest_name = 0
         self.max_depth = self.max_entries = 0
+        self.deepest = self.longest_path = NO_ROW
         self.non_empty = self.reads = self.parents = 0
         self.non_directory_path_bytes = self.non_directory_name_bytes = 0
         self.non_empty_levels = self.non_directory_levels = 0
@@ -148,10 +151,12 @@ class Aggregator:
             read_before = table.record_bytes[row] // _GETDENTS_BUFFER_BYTES
             table.record_bytes[row] += record_bytes
             self.reads += table.record_bytes[row] // _GETDENTS_BUFFER_BYTES - read_before
-            self.max_depth = max(self.max_depth, table.depth[row] + 1)
+            if table.depth[row] >= self.max_depth:
+                self.max_depth, self.deepest = table.depth[row] + 1, row
             self.max_entries = max(self.max_entries, had + here)
             path_bytes = table.path_bytes[row]
-            self.max_path_bytes = max(self.max_path_bytes, path_bytes + 1 + longest)
+            if path_bytes + 1 + longest > self.max_path_bytes:
+                self.max_path_bytes, self.longest_path = path_bytes + 1 + longest, row
             self.longest_name = max(self.longest_name, longest)
             self.non_directory_path_bytes += name_bytes + (path_bytes + 1) * non_directories
             self.non_directory_name_bytes += name_bytes

@@ -151,17 +151,24 @@ class BrowserScreen(BaseScreen):
 
     def on_screen_resume(self) -> None:
         """Show the marks of other screens; count again after a deletion."""
+        self.after_preview()
+        if self.client.survey is not None:
+            self.refresh_rows()
+
+    def after_preview(self) -> None:
+        """Continue counting, or count again after a deletion."""
         if self.client.survey is None:
             return
         has_acted = self._maintenance is not None and self._maintenance.has_acted
         self._maintenance = None
-        if has_acted or self._known_jobs != _known_jobs():
+        known_jobs = _known_jobs()
+        if has_acted or self._known_jobs != known_jobs:
+            self._known_jobs = known_jobs
             self._unmark_removed(tuple(self.marks))
             self.action_recount()
         elif self._is_paused_for_preview:
             self.client.toggle_pause()
         self._is_paused_for_preview = False
-        self.refresh_rows()
 
     @work(exclusive=True, group="marks")
     async def _unmark_removed(self, marks: Sequence[PathStr]) -> None:
@@ -538,7 +545,7 @@ class BrowserScreen(BaseScreen):
 
     def _open_beside(self, screen: type[SideScreen]) -> None:
         if self.client.last_update is not None:
-            self._side_screen = screen(self.client, self.marks, self.jump_to, self.settings)
+            self._side_screen = screen(self, self.settings)
             self.app.push_screen(self._side_screen)
 
     def action_maintenance(self) -> None:
@@ -555,7 +562,7 @@ class BrowserScreen(BaseScreen):
         if self.marks.refusal:
             self.notify(self.marks.refusal, markup=False)
             return
-        paths: tuple[str, ...] = tuple(self.marks)
+        paths: Sequence[PathStr] = tuple(self.marks)
         if not paths:
             child = self._highlighted_directory()
             if child is None:
@@ -566,10 +573,14 @@ class BrowserScreen(BaseScreen):
                 )
                 return
             paths = (self._path_of(child),)
+        self.preview(paths)
+
+    def preview(self, paths: Sequence[PathStr]) -> None:
+        """Preview the deletion of some directories; counting pauses meanwhile."""
         if self.client.is_counting and not self.client.is_paused:
             self.client.toggle_pause()  # two surveys would each run at half speed
             self._is_paused_for_preview = True
-        self.app.push_screen(PreviewScreen(paths, self.settings))
+        self.app.push_screen(PreviewScreen(tuple(paths), self.settings))
 
 
 def _known_jobs() -> frozenset[tuple[str, bool]] | None:

@@ -1,8 +1,8 @@
 """The screens over the browser: all findings of the survey, and all directories ranked."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Protocol
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.model.finding import Finding, Severity
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.base import BaseScreen, Settings, age, muted, shown_below
@@ -24,33 +24,50 @@ from tui_fs.survey.process import Update
 from widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 
-class SideScreen(BaseScreen):
-    """A screen over the browser, whose survey continues.
+class Browser(Protocol):
+    """The browser, as the screens over it use it.
 
-    Args:
-        client: the browser's survey, which has at least one update.
-        marks: the browser's marks.
-        jump_to: shows a path in the browser.
+    Attributes:
+        client: its survey, which has at least one update.
+        marks: the marked directories.
     """
+
+    client: SurveyClient
+    marks: Selection
+
+    def jump_to(self, path: PathStr) -> None:
+        """Show the directory of a path, with the cursor on that path."""
+
+    def preview(self, paths: Sequence[PathStr]) -> None:
+        """Preview the deletion of some directories."""
+
+    def after_preview(self) -> None:
+        """Continue counting, or count again after a deletion."""
+
+
+class SideScreen(BaseScreen):
+    """A screen over the browser, whose survey continues."""
 
     BINDINGS = [
         Binding("escape,q,left,h,backspace", "app.pop_screen", tooltip="Go back"),
         Binding("u", "unmark_all", tooltip="Remove all marks"),
+        Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
     ]
 
-    def __init__(
-        self,
-        client: SurveyClient,
-        marks: Selection,
-        jump_to: Callable[[PathStr], None],
-        settings: Settings,
-    ) -> None:
+    def __init__(self, browser: Browser, settings: Settings) -> None:
         super().__init__(settings)
-        self.client = client
-        self.marks = marks
-        self.jump_to = jump_to
-        assert client.last_update is not None
-        self.shown: Update = client.last_update
+        self.browser = browser
+        self.client, self.marks = browser.client, browser.marks
+        self._is_previewing = False
+        assert self.client.last_update is not None
+        self.shown: Update = self.client.last_update
+
+    def on_screen_resume(self) -> None:
+        """Return from a preview."""
+        if self._is_previewing:
+            self._is_previewing = False
+            self.browser.after_preview()
+            self.on_survey_update()
 
     def on_survey_update(self) -> None:
         """Show the client's last update; the browser calls this."""
@@ -62,13 +79,44 @@ class SideScreen(BaseScreen):
         """Show survey and marks; extended by every screen."""
         # A recount has no counts at first; the former ones stay.
         self.shown = self.client.last_update or self.shown
-        line = marks_line(self.marks, hint="u unmarks")
-        self.query_one("#marks", Static).update(line)
+        self.query_one("#marks", Static).update(marks_line(self.marks))
 
     def action_unmark_all(self) -> None:
         """Remove all marks."""
         self.marks.clear()
         self.show_update()
+
+    def target(self) -> PathStr | None:
+        """Return the directory under the cursor; explain why it has none that can be deleted."""
+        raise NotImplementedError
+
+    def action_delete(self) -> None:
+        """Preview the deletion of the marked directories, or of the one under the cursor."""
+        if self.marks.refusal:
+            self.notify(self.marks.refusal, markup=False)
+        elif self.marks:
+            self._preview(tuple(self.marks))
+        elif (path := self.target()) is not None:
+            self._preview((path,))
+
+    def _preview(self, paths: Sequence[PathStr]) -> None:
+        self._is_previewing = True
+        self.browser.preview(paths)
+
+    def check_target(self, path: PathStr) -> PathStr | None:
+        """Return a path below the surveyed directory; explain why any other is not deleted here."""
+        root = self.shown.survey.path
+        if path == root:
+            self.notify(
+                "This is the surveyed directory itself. To delete it, open the directory above it "
+                "in the browser.",
+                markup=False,
+            )
+        elif is_within(path, root):
+            return path
+        else:
+            self.notify(f"{displayable(path)} is outside the surveyed tree.", markup=False)
+        return None
 
 
 SEVERITY_WORDS = {
@@ -76,6 +124,8 @@ SEVERITY_WORDS = {
     Severity.WARNING: "warning",
     Severity.INFO: "for information",
 }
+
+_LONG_PATH = 256
 
 FINDING_COLUMNS = (
     Column("", 2),
@@ -102,8 +152,8 @@ def finding_in_full(finding: Finding, *, may_mark: bool) -> Text:
         may_mark: whether the user may mark directories.
     """
     severity = SEVERITY_WORDS[finding.severity]
-    text = Text(f"{displayable(finding.path)}\n", style="bold")
-    text.append(f"{_type(finding).label} · {severity}\n", "dim not bold")
+    text = Text(f"{_end_of(displayable(finding.path))}\n", style="bold")
+    text.append(f"{_type(finding).label_of(finding)} · {severity}\n", "dim not bold")
     text.append(f"{finding.meaning}\n", "not bold")
     if finding.numbers:
         numbers = (
@@ -115,6 +165,11 @@ def finding_in_full(finding: Finding, *, may_mark: bool) -> Text:
     if _type(finding).is_group and may_mark:
         text.append("\nspace marks all directories of this name", "dim not bold")
     return text
+
+
+def _end_of(shown: str) -> str:
+    """Return a path, or the end of one that would leave no room for the text below it."""
+    return shown if len(shown) <= _LONG_PATH else f"…{shown[1 - _LONG_PATH :]}"
 
 
 def group_name(finding: Finding, groups: Sequence[NamedGroup]) -> str | None:
@@ -131,7 +186,7 @@ def _finding_row(finding: Finding, root: str) -> BarRow:
     is_info = finding.severity is Severity.INFO
     cells = (
         SEVERITY_SIGNS[finding.severity],
-        _type(finding).label,
+        _type(finding).label_of(finding),
         _headline(finding),
         shown_below(finding.path, root),
     )
@@ -168,14 +223,15 @@ class FindingsScreen(SideScreen):
 
     KEYS: ClassVar = (
         ("enter", "go there"),
-        ("↑↓", "choose"),
         ("space", "mark all of a name"),
+        ("d", "delete…"),
         ("esc", "back"),
     )
     EXPLANATION = (
         "Findings of the survey: where, why it matters, and what to do. !! is critical, ! a "
         "warning, i for information. Enter shows the place in the browser. A group is many "
-        "directories with the same name; space marks all of them."
+        "directories with the same name; space marks all of them. d previews deleting the marked "
+        "directories or, if none is marked, the directory of the finding."
     )
 
     BINDINGS = [Binding("tab", "app.pop_screen", tooltip="Go back", show=False)]
@@ -231,7 +287,17 @@ class FindingsScreen(SideScreen):
         finding = self._highlighted()
         if finding is not None:
             self.app.pop_screen()
-            self.jump_to(finding.path)
+            self.browser.jump_to(finding.path)
+
+    def target(self) -> PathStr | None:
+        """Return the directory of the finding, unless the finding is about several."""
+        finding = self._highlighted()
+        if finding is None:
+            return None
+        if _type(finding).is_group:
+            self.notify("Mark the directories of this name first: press space.", markup=False)
+            return None
+        return self.check_target(finding.path)
 
     def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
         """Mark the directories of a group."""
@@ -367,6 +433,7 @@ class RankingScreen(SideScreen):
     KEYS: ClassVar = (
         ("enter", "go there"),
         ("space", "mark"),
+        ("d", "delete…"),
         ("s", "next ranking"),
         ("esc", "back"),
     )
@@ -380,14 +447,8 @@ class RankingScreen(SideScreen):
         Binding("t", "app.pop_screen", tooltip="Go back", show=False),
     ]
 
-    def __init__(
-        self,
-        client: SurveyClient,
-        marks: Selection,
-        jump_to: Callable[[PathStr], None],
-        settings: Settings,
-    ) -> None:
-        super().__init__(client, marks, jump_to, settings)
+    def __init__(self, browser: Browser, settings: Settings) -> None:
+        super().__init__(browser, settings)
         self._by = Ranking.ENTRIES
 
     def compose_body(self) -> ComposeResult:
@@ -440,7 +501,12 @@ class RankingScreen(SideScreen):
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Go there."""
         self.app.pop_screen()
-        self.jump_to(PathStr(message.row.key))
+        self.browser.jump_to(PathStr(message.row.key))
+
+    def target(self) -> PathStr | None:
+        """Return the directory under the cursor."""
+        row = self.query_one(BarTable).cursor_row
+        return None if row is None else self.check_target(PathStr(row.key))
 
     def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
         """Toggle a mark; the known size is a lower bound, as it excludes the subdirectories."""

@@ -300,7 +300,8 @@ def _flags(path: str, findings: Sequence[Finding]) -> dict[str, tuple[Severity, 
     base = path.rstrip("/")
     for finding in findings:
         finding_type = FINDING_TYPES[finding.kind]
-        label = finding_type.label if finding_type.flag is None else finding_type.flag
+        flag = finding_type.flag
+        label = finding_type.label_of(finding) if flag is None else flag
         if not label or not is_within(finding.path, base or "/"):
             continue
         name = finding.path[len(base) + 1 :].partition("/")[0]

@@ -115,6 +115,7 @@ class FindingType:
         headline: name of the number that a list shows; empty for the first one.
         unit: text after the headline number, if it is not the number's label.
         number_labels: texts for numbers whose names do not explain themselves.
+        variants: labels of findings that differ by the name of their first number.
         is_counted: the survey counts the entry at the path of the finding.
         is_group: it covers all directories of one name, which can be marked together.
     """
@@ -126,8 +127,13 @@ class FindingType:
     headline: str = ""
     unit: str = ""
     number_labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    variants: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     is_counted: bool = True
     is_group: bool = False
+
+    def label_of(self, finding: Finding) -> str:
+        """Return the label of one finding of this kind."""
+        return self.variants.get(next(iter(finding.numbers), ""), self.label)
 
 
 def flag_type(

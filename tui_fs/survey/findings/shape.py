@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from tui_fs.model.finding import Finding, FindingKind, Severity
-from tui_fs.model.paths import PATH_MAX_BYTES, displayable
+from tui_fs.model.paths import PATH_MAX_BYTES, PathStr, displayable
 from tui_fs.model.survey import NamedGroup, Ranking
 from tui_fs.model.units import bytes_iec, counted
 from tui_fs.survey.findings.base import PATHS_NAMED, Evidence, FindingType, flag_type
 from tui_fs.survey.records import DirectoryFlag
+from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 FLAT_ENTRIES = 100_000
 SUBDIRECTORIES = 50_000
@@ -62,16 +63,33 @@ def _detect_deep(evidence: Evidence) -> list[Finding]:
     meaning = f"{deep} deep, with paths of up to {path_bytes:,} bytes."
     if path_bytes >= PATH_MAX_BYTES:
         meaning += " Tools that work by path stop at 4,096 bytes."
+    is_by_levels = levels >= DEEP_LEVELS
+    row = evidence.counted.deepest if is_by_levels else evidence.counted.longest_path
+    meaning += f" The {'deepest' if is_by_levels else 'longest'} path is below this directory."
     return [
         Finding(
             FindingKind("deep"),
             Severity.WARNING,
-            evidence.root,
+            _top_of_chain(evidence.counted.table, row),
             {"max_depth": levels, "max_path_bytes": path_bytes},
             meaning,
             "Delete it with the strategy rm or find.",
         )
     ]
+
+
+def _top_of_chain(table: DirectoryTable, row: int) -> PathStr:
+    """Return the directory where the chain of directories down to a row begins.
+
+    None of them but the last has another subdirectory. If that directory has a path that no tool
+    can take, return the lowest one above it that has a shorter path. A root is never returned for
+    a directory below it.
+    """
+    while (above := table.parent[row]) != NO_ROW and table.parent[above] != NO_ROW:
+        if table.subdirectories[above] > 1 and table.path_bytes[row] < PATH_MAX_BYTES:
+            break
+        row = above
+    return table.path(row)
 
 
 DEEP = FindingType(
@@ -87,11 +105,12 @@ def _detect_long_names(evidence: Evidence) -> list[Finding]:
     if longest < LONG_NAME_BYTES and not LONG_PATH_BYTES <= path_bytes < PATH_MAX_BYTES:
         return []
     named = evidence.counted.paths_with(DirectoryFlag.LONG_NAMES, 1)
+    table, row = evidence.counted.table, evidence.counted.longest_path
     return [
         Finding(
             FindingKind("long-names"),
             Severity.INFO,
-            named[0] if named else evidence.root,
+            named[0] if named else table.path(row),
             {"longest_name_bytes": longest, "max_path_bytes": path_bytes},
             f"Names of up to {longest:,} bytes and paths of up to {path_bytes:,}: the limits "
             "are 255 and 4,096.",
@@ -186,11 +205,30 @@ FOREIGN_OWNERS = flag_type(
 )
 
 _ODD_NAMES = (
-    (DirectoryFlag.CONTROL_NAMES, Severity.WARNING, "control", "control or invisible characters"),
-    (DirectoryFlag.UNDECODABLE_NAMES, Severity.INFO, "not_utf8", "bytes that are not UTF-8"),
-    (DirectoryFlag.SPACE_NAMES, Severity.INFO, "space", "a leading or trailing space"),
-    (DirectoryFlag.DASH_NAMES, Severity.INFO, "dash", "a leading dash"),
+    (
+        DirectoryFlag.CONTROL_NAMES,
+        Severity.WARNING,
+        "control",
+        "control characters",
+        "control or invisible characters",
+    ),
+    (
+        DirectoryFlag.UNDECODABLE_NAMES,
+        Severity.INFO,
+        "not_utf8",
+        "names not in UTF-8",
+        "bytes that are not UTF-8",
+    ),
+    (
+        DirectoryFlag.SPACE_NAMES,
+        Severity.INFO,
+        "space",
+        "spaces at an end",
+        "a leading or trailing space",
+    ),
+    (DirectoryFlag.DASH_NAMES, Severity.INFO, "dash", "leading dashes", "a leading dash"),
 )
+"""Flag, severity, the key of its number, label, and what the names have."""
 
 
 _SHOWN_ESCAPED = "tui-fs shows them with escapes and deletes them like all others."
@@ -202,7 +240,7 @@ def _detect_weird_names(evidence: Evidence) -> list[Finding]:
     if not evidence.is_finished:
         return []
     findings: list[Finding] = []
-    for flag, severity, word, meaning in _ODD_NAMES:
+    for flag, severity, word, _, meaning in _ODD_NAMES:
         number = evidence.counted.flag_counts[flag]
         findings += [
             Finding(
@@ -225,7 +263,8 @@ WEIRD_NAMES = FindingType(
     "unusual names",
     _detect_weird_names,
     unit="dirs",
-    number_labels={f"directories_{word}": "directories" for _, _, word, _ in _ODD_NAMES},
+    number_labels={f"directories_{word}": "directories" for _, _, word, _, _ in _ODD_NAMES},
+    variants={f"directories_{word}": label for _, _, word, label, _ in _ODD_NAMES},
 )
 
 
