@@ -1,14 +1,15 @@
 """Samples the counters, processes and file systems of a job a few times a second."""
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.filesystem import STATVFS_TIMEOUT_S, read_space
 from tui_fs.linux.limits import is_limit, measured
 from tui_fs.linux.pressure import io_pressure_percent
-from tui_fs.linux.processes import UsageMeter
+from tui_fs.linux.processes import ProcessTimes, bytes_moved, descendants, times_of
 from tui_fs.linux.timeouts import BackgroundCall
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.events import (
@@ -31,6 +32,8 @@ LAST_PATIENCE_S = 10.0
 _RELEASE_LIMIT_S, _RELEASE_STEP_S = 0.2, 0.005
 """After a confined tool has ended, the kernel keeps the target's inode for 45 to 70 ms, because
 Landlock drops its rules after a grace period."""
+_SHORTEST_INTERVAL_S = 0.01
+"""A tick, the unit of CPU times: over a shorter interval no share of a processor is known."""
 LOOK_AT_PROCESSES_EVERY_S = 1.0
 """Listing processes takes milliseconds on a busy server, too much for each sample."""
 
@@ -48,6 +51,68 @@ class SampleSchedule:
     def recorded(self, at_s: float) -> None:
         """Note a journalled sample, whether it was due or not."""
         self._next_at_s = at_s + max(SAMPLE_EVERY_S, RECORDED_AGE_SHARE * at_s)
+
+
+class UsageMeter:
+    """Measure all descendants of a process, without the process itself.
+
+    It reads only the files of the processes, because a container may hide the rest of /proc.
+
+    The CPU times of ended descendants are in the ``children`` times of their parents, so the sums
+    never decrease. The bytes read and written by ended processes are kept as last seen.
+    """
+
+    def __init__(self, root_pid: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._root_pid = root_pid
+        self._clock = clock
+        self._io: dict[tuple[int, int], tuple[int, int]] = {}
+        self._last: tuple[float, float] | None = None
+
+    def measure(self) -> Usage | None:
+        """Return the current usage, None if all processes have ended.
+
+        Raises:
+            OSError: the processes cannot be read now.
+        """
+        try:
+            root = times_of(f"/proc/{self._root_pid}")
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        living: list[tuple[int, ProcessTimes]] = []
+        for pid in descendants(self._root_pid):
+            # A process may end between listing and reading; its times are then in its parent.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                times = times_of(f"/proc/{pid}")
+                living.append((pid, times))
+                self._note_io(pid, times)
+        busiest = max(
+            living, key=lambda process: process[1].user_s + process[1].system_s, default=None
+        )
+        system_s = root.children_system_s
+        system_s += sum(times.system_s + times.children_system_s for _, times in living)
+        user_s = root.children_user_s
+        user_s += sum(times.user_s + times.children_user_s for _, times in living)
+        return Usage(
+            cpu_s=user_s + system_s,
+            system_s=system_s,
+            cpu_percent=self._percent(user_s + system_s),
+            rss_bytes=sum(times.rss_bytes for _, times in living),
+            read_bytes=sum(read for read, _ in self._io.values()) if self._io else None,
+            written_bytes=sum(written for _, written in self._io.values()) if self._io else None,
+            processes=len(living),
+            busiest=f"{busiest[1].command} {busiest[0]}" if busiest else "",
+        )
+
+    def _note_io(self, pid: int, times: ProcessTimes) -> None:
+        with contextlib.suppress(PermissionError):  # the I/O of another user's process is hidden
+            self._io[pid, times.started_ticks] = bytes_moved(f"/proc/{pid}")
+
+    def _percent(self, cpu_s: float) -> float | None:
+        now = self._clock()
+        last, self._last = self._last, (now, cpu_s)
+        if last is None or now - last[0] < _SHORTEST_INTERVAL_S:
+            return None
+        return max(0.0, 100.0 * (cpu_s - last[1]) / (now - last[0]))
 
 
 class Sampler:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from tui_fs.model.errors import Missing
-from tui_fs.model.events import Usage
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 
 _KERNEL_THREAD = 0x0020_0000  # PF_KTHREAD (linux/sched.h)
@@ -214,68 +213,6 @@ def _is_stopped(pid: int) -> bool:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
         return all(state_of(f"{threads}/{thread}").is_still for thread in os.listdir(threads))
     return True
-
-
-class UsageMeter:
-    """Measure all descendants of a process, without the process itself.
-
-    It reads only the files of the processes, because a container may hide the rest of /proc.
-
-    The CPU times of ended descendants are in the ``children`` times of their parents, so the sums
-    never decrease. The bytes read and written by ended processes are kept as last seen.
-    """
-
-    def __init__(self, root_pid: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._root_pid = root_pid
-        self._clock = clock
-        self._io: dict[tuple[int, int], tuple[int, int]] = {}
-        self._last: tuple[float, float] | None = None
-
-    def measure(self) -> Usage | None:
-        """Return the current usage, None if all processes have ended.
-
-        Raises:
-            OSError: the processes cannot be read now.
-        """
-        try:
-            root = times_of(f"/proc/{self._root_pid}")
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        living: list[tuple[int, ProcessTimes]] = []
-        for pid in descendants(self._root_pid):
-            # A process may end between listing and reading; its times are then in its parent.
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                times = times_of(f"/proc/{pid}")
-                living.append((pid, times))
-                self._note_io(pid, times)
-        busiest = max(
-            living, key=lambda process: process[1].user_s + process[1].system_s, default=None
-        )
-        system_s = root.children_system_s
-        system_s += sum(times.system_s + times.children_system_s for _, times in living)
-        user_s = root.children_user_s
-        user_s += sum(times.user_s + times.children_user_s for _, times in living)
-        return Usage(
-            cpu_s=user_s + system_s,
-            system_s=system_s,
-            cpu_percent=self._percent(user_s + system_s),
-            rss_bytes=sum(times.rss_bytes for _, times in living),
-            read_bytes=sum(read for read, _ in self._io.values()) if self._io else None,
-            written_bytes=sum(written for _, written in self._io.values()) if self._io else None,
-            processes=len(living),
-            busiest=f"{busiest[1].command} {busiest[0]}" if busiest else "",
-        )
-
-    def _note_io(self, pid: int, times: ProcessTimes) -> None:
-        with contextlib.suppress(PermissionError):  # the I/O of another user's process is hidden
-            self._io[pid, times.started_ticks] = bytes_moved(f"/proc/{pid}")
-
-    def _percent(self, cpu_s: float) -> float | None:
-        now = self._clock()
-        last, self._last = self._last, (now, cpu_s)
-        if last is None or now - last[0] < 1 / _TICKS_PER_S:
-            return None
-        return max(0.0, 100.0 * (cpu_s - last[1]) / (now - last[0]))
 
 
 _FUSE_WAITS = (b"request_wait_answer", b"fuse_wait_answer")
