@@ -17,6 +17,7 @@ from tui_fs.screens.maintenance import DeleteRequested
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.profile import begin_profile
 from tui_fs.screens.report import ResumeRequested
+from tui_fs.screens.start import StartScreen
 
 _SLOW_LINK_INTERVAL_S = 1.0
 _THREADS = 256
@@ -26,7 +27,9 @@ class TuiFsApp(App[None]):
     """The interactive program.
 
     Args:
-        path: canonical absolute path of the directory to open.
+        path: canonical absolute path of the directory to open, or with `shows_start` of the present
+            directory.
+        shows_start: begin with the file systems instead of a directory.
         imported: a file that ncdu has exported, shown read-only instead of `path`.
         slow_link: redraw once a second instead of four times.
         read_only: deleting is switched off.
@@ -36,6 +39,7 @@ class TuiFsApp(App[None]):
     CSS_PATH = "app.tcss"
     BINDINGS = [
         Binding("ctrl+z", "suspend_process", "suspend", tooltip="Suspend; fg in the shell resumes"),
+        Binding("F", "start", "file systems", tooltip="Show which file systems are full"),
         Binding("J", "jobs", "jobs", tooltip="List all jobs"),
         Binding("L", "lab", "lab", tooltip="Repeat published experiments on this machine"),
         Binding("I", "doctor", "this machine", tooltip="What works on this machine"),
@@ -45,12 +49,14 @@ class TuiFsApp(App[None]):
         self,
         path: str,
         *,
+        shows_start: bool = False,
         imported: str | None = None,
         slow_link: bool = False,
         read_only: bool = False,
     ) -> None:
         super().__init__()
         self._path = path
+        self._shows_start = shows_start
         self._imported = imported
         self._settings = Settings(read_only=read_only)
         if slow_link:
@@ -58,7 +64,7 @@ class TuiFsApp(App[None]):
         self.animation_level = "none"
 
     def on_mount(self) -> None:
-        """Open the browser."""
+        """Open the first screen."""
         # A thread that waits for a file system which does not answer never returns.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         self.theme = "nord"
@@ -66,6 +72,8 @@ class TuiFsApp(App[None]):
 
     def first_screen(self) -> Screen[None]:
         """Return the first screen."""
+        if self._shows_start:
+            return StartScreen(self._path, self._settings)
         return BrowserScreen(self._path, self._settings, self._imported)
 
     def on_resume_requested(self, message: ResumeRequested) -> None:
@@ -82,12 +90,23 @@ class TuiFsApp(App[None]):
             for binding in screen.own_bindings():
                 run = partial(screen.run_action, binding.action)
                 yield SystemCommand(binding.tooltip, f"Key: {binding.key}", run)
+        yield SystemCommand("File systems", "Show which are full", self.action_start)
         yield SystemCommand("Jobs", "List all jobs", self.action_jobs)
         yield SystemCommand("Lab", "Repeat published experiments", self.action_lab)
         yield SystemCommand("This machine", "What works here", self.action_doctor)
         profile = partial(begin_profile, self, self._settings)
         yield SystemCommand("Profile tui-fs itself for ten seconds", "With py-spy", profile)
         yield from super().get_system_commands(screen)
+
+    def action_start(self) -> None:
+        """Return to the file systems if they are open; otherwise open them."""
+        if self._imported is not None:
+            return
+        if any(isinstance(screen, StartScreen) for screen in self.screen_stack):
+            while not isinstance(self.screen, StartScreen):
+                self.pop_screen()
+        else:
+            self.push_screen(StartScreen(self._path, self._settings))
 
     def action_jobs(self) -> None:
         """Show the jobs, once."""

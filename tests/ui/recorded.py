@@ -342,7 +342,7 @@ async def settle(pilot: Pilot[None]) -> None:
     """Wait until workers that will end have ended and all messages are drawn."""
     await pilot.pause()
     for worker in list(pilot.app.workers):
-        is_endless = worker.group in ("follow", "survey", "lab-run")
+        is_endless = worker.group in ("follow", "survey", "lab-run", "start")
         if not is_endless and "JobsScreen" not in repr(worker.node):
             await worker.wait()
     await pilot.pause()

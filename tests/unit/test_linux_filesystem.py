@@ -8,7 +8,12 @@ import pytest
 
 from tests.unit.test_linux_mounts import ROOT, table
 from tui_fs.linux import filesystem
-from tui_fs.linux.filesystem import file_system_of, one_of_each, space_of
+from tui_fs.linux.filesystem import (
+    file_system_of,
+    mounted_file_systems,
+    one_of_each,
+    space_of,
+)
 from tui_fs.linux.mounts import read_mounts
 from tui_fs.model.space import Space
 
@@ -113,3 +118,61 @@ def test_a_place_that_was_moved_away_settles_at_once(
     mounts = read_mounts(table(tmp_path, ROOT, line))
     monkeypatch.setattr(filesystem, "read_mounts", lambda: mounts)
     filesystem.settle(str(tmp_path / "gone"))
+
+
+def _mounts(tmp_path: Path, *lines: str) -> tuple[list[Path], str]:
+    """Return four existing directories and a table; a line says what is mounted on one of them."""
+    places = [tmp_path / name for name in "abcd"]
+    for place in places:
+        place.mkdir()
+    shown = [line.format(*places).encode() + b"\n" for line in lines]
+    return places, table(tmp_path, ROOT, *shown)
+
+
+def test_the_fullest_file_system_by_bytes_or_inodes_is_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places, mountinfo = _mounts(
+        tmp_path,
+        "40 22 8:1 / {0} rw - ext4 /dev/a rw",
+        "41 22 8:2 / {1} rw - xfs /dev/b rw",
+        "42 22 8:3 / {2} rw - ext4 /dev/c rw",
+    )
+    answers = {
+        str(places[0]): statvfs(100, 50, 50, 100, 90),
+        str(places[1]): statvfs(100, 90, 90, 100, 1),
+        str(places[2]): statvfs(100, 20, 10, 100, 90),
+    }
+    monkeypatch.setattr(os, "statvfs", lambda path: answers.get(path, statvfs(9, 9, 9, 9, 9)))
+    found = mounted_file_systems(mountinfo)
+    assert [each.source for each in found[:3]] == ["/dev/b", "/dev/c", "/dev/a"]
+    assert found[1].used_share == pytest.approx(80 / 90)  # 10 of 100 are for root only
+    assert found[0].used_inodes_share == pytest.approx(0.99)
+
+
+def test_only_file_systems_that_store_files_are_listed_and_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "resolv.conf"
+    file.touch()
+    _, mountinfo = _mounts(
+        tmp_path,
+        "40 22 8:1 / {0} rw - ext4 /dev/a rw",
+        "41 22 8:1 /x {1} rw - ext4 /dev/a rw",
+        "42 22 0:5 / {2} rw - proc proc rw",
+        "43 22 7:1 / {3} ro - squashfs /dev/loop1 ro",
+        f"44 22 8:9 /f {file} rw - ext4 /dev/f rw",
+        "45 42 8:7 / {2} rw - xfs /dev/over rw",
+    )
+    monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 50, 10, 5))
+    sources = [each.source for each in mounted_file_systems(mountinfo)]
+    assert sorted(sources) == sorted(["/dev/a", "/dev/over", file_system_of("/", mountinfo).source])
+
+
+def test_a_file_system_without_limits_has_no_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: statvfs(0, 0, 0, 0, 0))
+    file_system = file_system_of("/", table(tmp_path, ROOT))
+    assert (file_system.used_share, file_system.used_inodes_share) == (None, None)
+    assert mounted_file_systems(table(tmp_path, ROOT)) == []

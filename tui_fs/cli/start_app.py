@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("screens")
     group.add_argument(
         "path", nargs="?", metavar="PATH",
-        help="the directory to open (default: the current directory)",
+        help="the directory to open (default: choose from the file systems)",
     )  # fmt: skip
     group.add_argument(
         "--import", dest="imported", metavar="FILE",
@@ -58,6 +58,7 @@ def run(parsed: argparse.Namespace) -> int:
 
     app = TuiFsApp(
         path,
+        shows_start=parsed.path is None and imported is None,
         slow_link=parsed.slow_link,
         read_only=parsed.read_only or imported is not None,
         imported=imported,

@@ -42,6 +42,50 @@ class FileSystem:
     free_inodes: int | None = None
     identity: str = ""
 
+    @property
+    def used_share(self) -> float | None:
+        """The used part of what can be used without root's reserve, 0 to 1, as df counts it."""
+        if self.total_bytes is None or self.free_bytes is None or self.available_bytes is None:
+            return None
+        used = self.total_bytes - self.free_bytes
+        return used / (used + self.available_bytes) if used + self.available_bytes > 0 else None
+
+    @property
+    def used_inodes_share(self) -> float | None:
+        """The used part of the inodes, 0 to 1; None where they are not limited."""
+        if not self.total_inodes or self.free_inodes is None:
+            return None
+        return 1 - self.free_inodes / self.total_inodes
+
+
+_FULL_BY_NATURE = frozenset(("cramfs", "erofs", "iso9660", "romfs", "squashfs", "udf"))
+"""Images that are written once; their free space is none, and says nothing."""
+
+
+def mounted_file_systems(mountinfo: str = MOUNTINFO) -> list[FileSystem]:
+    """Return the file systems that store files, the fullest by bytes or inodes first.
+
+    Each appears once, at its first mount point. Those of the kernel's own objects, images, and
+    mounts of single files are left out.
+    """
+    seen: set[str] = set()
+    found: list[FileSystem] = []
+    mounts = read_mounts(mountinfo)
+    for mount in mounts:
+        if mount.is_pseudo or mount.filesystem in _FULL_BY_NATURE or mount.device in seen:
+            continue
+        is_hidden = mounts.visible_at(mount.mount_point) is not mount
+        if is_hidden or not (mount.may_not_answer or os.path.isdir(mount.mount_point)):
+            continue
+        seen.add(mount.device)
+        found.append(file_system_of(mount.mount_point, mountinfo))
+    stored = (each for each in found if each.total_bytes != 0)
+    return sorted(stored, key=lambda each: (-_fullness(each), each.mount_point))
+
+
+def _fullness(filesystem: FileSystem) -> float:
+    return max(filesystem.used_share or 0.0, filesystem.used_inodes_share or 0.0)
+
 
 def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:
     """Return the properties of the file system of the absolute `path`."""

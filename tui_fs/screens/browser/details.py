@@ -13,7 +13,7 @@ from tui_fs.screens.base import muted, shown_below
 
 SEVERITY_SIGNS = {Severity.CRITICAL: "!!", Severity.WARNING: "!", Severity.INFO: "i"}
 
-_NEARLY_FULL = 0.95
+NEARLY_FULL = 0.95
 _SHOWN_AGE_S = 60
 
 
@@ -24,22 +24,21 @@ def place_note(filesystem: FileSystem) -> Text:
     if filesystem.is_read_only:
         note.append(" · read-only !", "bold")
     available = filesystem.available_bytes
-    if available is None or not filesystem.total_bytes:
+    if available is None or filesystem.used_share is None:
         note.append(" · free space not known", "dim")
         return note
-    used = 1 - available / filesystem.total_bytes
-    _append_free(note, f"{bytes_iec(available)} free", used)
-    if filesystem.total_inodes and filesystem.free_inodes is not None:
-        used = 1 - filesystem.free_inodes / filesystem.total_inodes
+    _append_free(note, f"{bytes_iec(available)} free", filesystem.used_share)
+    if filesystem.used_inodes_share is not None and filesystem.free_inodes is not None:
         noun = "inode" if filesystem.free_inodes == 1 else "inodes"
-        _append_free(note, f"{short_count(filesystem.free_inodes)} {noun}", used)
+        words = f"{short_count(filesystem.free_inodes)} {noun}"
+        _append_free(note, words, filesystem.used_inodes_share)
     return note
 
 
 def _append_free(note: Text, words: str, used: float) -> None:
     note.append(" · ", "dim")
-    note.append(words, "bold" if used >= _NEARLY_FULL else "")
-    if used >= _NEARLY_FULL:
+    note.append(words, "bold" if used >= NEARLY_FULL else "")
+    if used >= NEARLY_FULL:
         note.append(" !", "bold")
 
 

@@ -1,0 +1,171 @@
+"""The first screen: what is full, and where; enter counts what is in it."""
+
+import os
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from textual.pilot import Pilot
+
+from tests.ui.recorded import (
+    RUNNING,
+    STARTED,
+    Host,
+    SilentSurvey,
+    record,
+    screen_text,
+    settle,
+    until,
+    wait_for,
+)
+from tui_fs.app import TuiFsApp
+from tui_fs.linux.filesystem import FileSystem
+from tui_fs.screens.base import Settings
+from tui_fs.screens.browser.screen import BrowserScreen
+from tui_fs.screens.start import StartScreen
+
+GIB = 1 << 30
+FULL = FileSystem("ext4", "/dev/vda1", "/", False, 250 * GIB, 12 * GIB, 0, 10**7, 9_100_000)
+NO_INODES = FileSystem(
+    "xfs", "/dev/vdb1", "/var/spool", False, 100 * GIB, 61 * GIB, 61 * GIB, 2_000_000, 1
+)
+EMPTY = FileSystem("btrfs", "/dev/vdc", "/backup", True, 4096 * GIB, 4000 * GIB, 4000 * GIB)
+SILENT = FileSystem("nfs4", "server:/export", "/mnt/server", False)
+ALL = [FULL, NO_INODES, EMPTY, SILENT]
+
+
+class _TextFile(SingleFileSnapshotExtension):
+    _write_mode = WriteMode.TEXT
+    _file_extension = file_extension = "txt"
+
+
+@pytest.fixture
+def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot.use_extension(_TextFile)
+
+
+@pytest.fixture(autouse=True)
+def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tui_fs.job.store.jobs_directory", lambda: "jobs")
+    monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", SilentSurvey)
+
+
+def start(here: str = "/srv/spool") -> StartScreen:
+    return StartScreen(here, Settings(), lambda: list(ALL))
+
+
+@pytest.mark.parametrize("size", [(40, 15), (60, 20), (80, 24), (120, 40)])
+async def test_start(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
+    app = Host(start())
+    async with app.run_test(size=size) as pilot:
+        await wait_for(pilot, "spool")
+        await settle(pilot)
+        await wait_for(pilot, "/dev/vda1" if size[0] > 40 else "100 %")
+        assert screen_text(app) == picture
+
+
+async def test_what_is_used_up_is_marked_and_described() -> None:
+    app = Host(start())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "! inodes")
+        lines = screen_text(app).splitlines()
+        (spool,) = (line for line in lines if line.endswith("! inodes"))
+        assert "39 %" in spool
+        assert "100 %" in spool
+        (root,) = (line for line in lines if line.endswith("! bytes"))
+        assert "100 %" in root  # as df: what is reserved for root is not free
+        assert "12.0 GiB for root only" in screen_text(app)
+        await pilot.press("j")
+        await wait_for(pilot, "xfs on /dev/vdb1")
+        await pilot.press("j")
+        await wait_for(pilot, "read-only !")
+        await pilot.press("j")
+        await wait_for(pilot, "does not answer")
+
+
+async def opened(pilot: Pilot[None]) -> str:
+    await until(pilot, lambda: isinstance(pilot.app.screen, BrowserScreen))
+    screen = pilot.app.screen
+    assert isinstance(screen, BrowserScreen)
+    return screen.path
+
+
+async def test_enter_counts_what_is_in_the_chosen_file_system() -> None:
+    app = Host(start())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/var/spool")
+        await pilot.press("j", "enter")
+        assert await opened(pilot) == "/var/spool"
+
+
+async def test_the_present_directory_is_one_key_away(tmp_path: Path) -> None:
+    app = Host(start(str(tmp_path)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/var/spool")
+        await pilot.press("full_stop")
+        assert await opened(pilot) == str(tmp_path)
+
+
+async def test_directories_of_earlier_jobs_are_listed_where_they_exist(tmp_path: Path) -> None:
+    record(RUNNING)  # in /srv/spool/maildrop, which does not exist here
+    app = Host(start(str(tmp_path)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "this directory")
+        nearest = next(path for path in ("/srv/spool", "/srv") if os.path.isdir(path))
+        await wait_for(pilot, "rm ")
+        await pilot.press("tab", "j")
+        await pilot.press("enter")
+        assert await opened(pilot) == nearest
+
+
+async def test_the_cursor_stays_where_the_user_has_put_it() -> None:
+    order = [FULL, NO_INODES]
+    screen = StartScreen("/srv", Settings(), lambda: list(order))
+    app = Host(screen)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/var/spool")
+        await pilot.press("j")
+        order.reverse()
+        await until(pilot, lambda: "/var/spool" in screen_text(app).splitlines()[3])
+        await wait_for(pilot, "xfs on /dev/vdb1")
+
+
+async def test_a_mount_table_that_cannot_be_read_is_said() -> None:
+    def refused() -> list[FileSystem]:
+        raise PermissionError(13, "Permission denied", "/proc/self/mountinfo")
+
+    app = Host(StartScreen("/srv", Settings(), refused))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "Permission denied")
+
+
+async def test_a_key_leads_to_the_file_systems_from_everywhere(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path), shows_start=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, StartScreen))
+        await wait_for(pilot, "this directory")
+        await pilot.press("full_stop")
+        await opened(pilot)
+        await pilot.press("F")
+        await until(pilot, lambda: isinstance(app.screen, StartScreen))
+        assert len(app.screen_stack) == 2  # Textual's own, and the file systems
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        await pilot.press("F")
+        await until(pilot, lambda: isinstance(app.screen, StartScreen))
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_running_jobs_are_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_running: bool
+) -> None:
+    monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: is_running)
+    record([STARTED])
+    app = Host(start(str(tmp_path)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "rm ")
+        await settle(pilot)
+        assert ("1 job is running: J" in screen_text(app)) == is_running

@@ -1,0 +1,258 @@
+"""The first screen: what is full, and where; directories of earlier jobs; running jobs."""
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import Static
+from textual.worker import get_current_worker
+
+from tui_fs.job.view import JobList, JobSummary
+from tui_fs.linux.filesystem import FileSystem, mounted_file_systems
+from tui_fs.model.errors import BadInput, TuiFsError
+from tui_fs.model.paths import displayable
+from tui_fs.model.target import common_directory
+from tui_fs.model.units import bytes_iec, counted, short_count
+from tui_fs.screens.base import BaseScreen, Settings, age, muted
+from tui_fs.screens.browser.details import NEARLY_FULL
+from tui_fs.screens.browser.screen import BrowserScreen
+from widgets.bar_table import BarRow, BarTable, Column
+from widgets.cell_drawing import eighth_blocks, fit_cells
+
+_POLL_INTERVAL_S = 2.0
+_MOST_DIRECTORIES = 5
+_BAR_CELLS = ((110, 20), (76, 10), (56, 5), (0, 0))
+"""Columns of the terminal, and the cells of a bar from there on."""
+_PERCENT_CELLS = 6
+_DIRECTORY_COLUMNS = (
+    Column("directory", 0, keep_end=True, meaning="a directory to open"),
+    Column("why", 24, meaning="it is the present directory, or a job worked there"),
+)
+
+
+class StartScreen(BaseScreen):
+    """The mounted file systems, the fullest first, above directories to return to.
+
+    Args:
+        here: the present directory.
+        read: returns the file systems in the order in which they are shown.
+    """
+
+    KEYS: ClassVar = (
+        ("enter", "count"),
+        ("tab", "directories"),
+        (".", "this directory"),
+        ("J", "jobs"),
+        ("q", "quit"),
+    )
+    EXPLANATION = (
+        "The mounted file systems, the fullest first. A file system is full when its bytes or its "
+        "inodes are used up; each file and each directory takes an inode. Enter counts what is in "
+        "it; nothing is changed. Below are this directory, and those in which jobs have deleted."
+    )
+
+    BINDINGS = [
+        Binding("tab,shift+tab", "switch", tooltip="Go to the other list"),
+        Binding("full_stop", "open_here", tooltip="Open the present directory"),
+        Binding("q", "app.quit", tooltip="Quit; running jobs continue"),
+    ]
+
+    def __init__(
+        self,
+        here: str,
+        settings: Settings,
+        read: Callable[[], list[FileSystem]] = mounted_file_systems,
+    ) -> None:
+        super().__init__(settings)
+        self._here = here
+        self._read = read
+        self._file_systems: dict[str, FileSystem] = {}
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out both lists above a line on the highlighted file system."""
+        yield BarTable(_columns(0), empty_text="reading…", id="file-systems")
+        yield BarTable(_DIRECTORY_COLUMNS, id="directories")
+        yield Static(Text(""), id="about-file-system")
+
+    def on_mount(self) -> None:
+        """Start reading."""
+        self.show_place("", "what is full")
+        directories = self.query_one("#directories", BarTable)
+        directories.set_rows([_present(self._here)])
+        self.query_one("#file-systems", BarTable).focus()
+        self._poll()
+
+    @work(thread=True, exclusive=True, group="start")
+    def _poll(self) -> None:
+        worker = get_current_worker()
+        jobs = JobList()
+        while not worker.is_cancelled:
+            if self.is_current:
+                problem, found = "", []
+                try:
+                    found = self._read()
+                except (BadInput, OSError) as error:
+                    problem = str(error)
+                try:
+                    summaries, _ = jobs.read()
+                except TuiFsError:
+                    summaries = []  # the list of jobs says why
+                running = sum(job.state.is_live for job in summaries)
+                recent = _recent_rows(summaries, self._here)
+                self.app.call_from_thread(self._show, found, problem, recent, running)
+            time.sleep(_POLL_INTERVAL_S)
+
+    def _show(
+        self,
+        found: Sequence[FileSystem],
+        problem: str,
+        recent: Sequence[BarRow],
+        running: int,
+    ) -> None:
+        if not self.is_attached:
+            return
+        self._file_systems = {each.mount_point: each for each in found}
+        self.query_one("#file-systems", BarTable).empty_text = (
+            problem or "no file system that stores files is mounted"
+        )
+        self._draw()
+        rows = [_present(self._here), *recent]
+        directories = self.query_one("#directories", BarTable)
+        directories.set_rows(rows)
+        directories.styles.height = 1 + len(rows)
+        jobs = f"{counted(running, 'job is', 'jobs are')} running: J" if running else ""
+        self.show_place("", "what is full", jobs)
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Use the new width for the bars."""
+        self._draw()
+
+    def _draw(self) -> None:
+        table = self.query_one("#file-systems", BarTable)
+        table.set_columns(_columns(self.size.width))
+        bar_cells = _bar_cells(self.size.width)
+        table.set_rows([_row(each, bar_cells) for each in self._file_systems.values()])
+        self._show_details()
+
+    def _show_details(self) -> None:
+        row = self.query_one("#file-systems", BarTable).cursor_row
+        chosen = None if row is None else self._file_systems.get(row.key)
+        text = Text("") if chosen is None else details_of(chosen)
+        self.query_one("#about-file-system", Static).update(text)
+
+    def on_bar_table_highlighted(self) -> None:
+        """Describe the file system under the cursor."""
+        self._show_details()
+
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
+        """Count what is in the chosen directory."""
+        self._open(message.row.key)
+
+    def action_switch(self) -> None:
+        """Go to the other list."""
+        tables = list(self.query(BarTable))
+        tables[0 if tables[1].has_focus else 1].focus()
+
+    def action_open_here(self) -> None:
+        """Open the present directory."""
+        self._open(self._here)
+
+    def _open(self, path: str) -> None:
+        self.app.push_screen(BrowserScreen(path, self.settings))
+
+
+def _bar_cells(width: int) -> int:
+    return next(cells for columns, cells in _BAR_CELLS if width >= columns)
+
+
+def _columns(width: int) -> tuple[Column, ...]:
+    cells = _bar_cells(width) + _PERCENT_CELLS
+    return (
+        Column("bytes", cells, meaning="the used part of its bytes, as df counts it"),
+        Column("inodes", cells, meaning="the used part of its inodes; – if they are not limited"),
+        Column("free", 10, right=True, meaning="free for users other than root"),
+        Column("file system", 0, keep_end=True, meaning="the directory where it is mounted"),
+    )
+
+
+def _row(filesystem: FileSystem, bar_cells: int) -> BarRow:
+    shares = (filesystem.used_share, filesystem.used_inodes_share)
+    names = [
+        name
+        for name, share in zip(("bytes", "inodes"), shares, strict=True)
+        if share is not None and share >= NEARLY_FULL
+    ]
+    available = filesystem.available_bytes
+    return BarRow(
+        key=filesystem.mount_point,
+        cells=(
+            *(_share_cell(share, bar_cells) for share in shares),
+            "no answer" if available is None else bytes_iec(available),
+            displayable(filesystem.mount_point),
+        ),
+        flag=f"! {' and '.join(names)}" if names else "",
+        tone="warning" if names else "normal",
+    )
+
+
+def _share_cell(share: float | None, bar_cells: int) -> str:
+    """Return a bar and a percentage, rounded up as df does, so that 100 % is not hidden."""
+    if share is None:
+        return fit_cells("", bar_cells) + fit_cells("–", _PERCENT_CELLS - 1, right=True)
+    percent = f"{math.ceil(100 * share - 1e-9)} %"
+    return fit_cells(eighth_blocks(share, bar_cells), bar_cells) + fit_cells(
+        percent, _PERCENT_CELLS, right=True
+    )
+
+
+def _present(path: str) -> BarRow:
+    return BarRow(path, (displayable(path), "this directory"), tone="directory")
+
+
+def _recent_rows(jobs: Sequence[JobSummary], here: str) -> list[BarRow]:
+    """Return the nearest existing directory of the targets of jobs, the latest first.
+
+    It may block on a file system that does not answer.
+    """
+    rows: dict[str, BarRow] = {}
+    for job in jobs:
+        path: str = common_directory(job.targets)
+        while not os.path.isdir(path) and path != "/":
+            path = os.path.dirname(path)
+        if path in (here, "/") or path in rows:
+            continue
+        why = f"{job.strategy} {age(int(job.created_at), time.time())} ago"
+        rows[path] = BarRow(path, (displayable(path), why), tone="directory")
+        if len(rows) == _MOST_DIRECTORIES:
+            break
+    return list(rows.values())
+
+
+def details_of(filesystem: FileSystem) -> Text:
+    """Return type, source and sizes of a file system."""
+    text = Text()
+    source = displayable(filesystem.source)
+    text.append(f"{filesystem.kind} on {source}" if source.startswith("/") else filesystem.kind)
+    if filesystem.is_read_only:
+        text.append(" · read-only !", "bold")
+    total, free, available = (
+        filesystem.total_bytes,
+        filesystem.free_bytes,
+        filesystem.available_bytes,
+    )
+    if total is None or free is None or available is None:
+        text.append_text(muted(" · it does not answer"))
+        return text
+    text.append(f" · {bytes_iec(total - free)} of {bytes_iec(total)} used")
+    if free > available:
+        text.append(f" · {bytes_iec(free - available)} for root only")
+    if filesystem.total_inodes and filesystem.free_inodes is not None:
+        used = filesystem.total_inodes - filesystem.free_inodes
+        text.append(f" · {short_count(used)} of {short_count(filesystem.total_inodes)} inodes")
+    return text
