@@ -35,7 +35,6 @@ TURNS: tuple[tuple[Play, ...], ...] = (
 )
 """A tool that detects a move may stop before it reaches the rest."""
 LIMIT_S = 300.0
-"""A control ends with the first loss, after 20 seconds on average and sometimes after 60."""
 
 Spans = list[tuple[float, float]]
 """When tools were running, in seconds since the epoch."""

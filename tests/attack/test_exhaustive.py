@@ -37,5 +37,8 @@ def test_no_operation_leads_a_confined_strategy_astray(scene: Scene, strategy: s
     assert tally.done > 0
 
 
-def test_an_operation_leads_xargs_astray_without_confinement(scene: Scene) -> None:
-    assert attack_everywhere(scene, "xargs", 1, ()).lost > 0
+@pytest.mark.parametrize("strategy", ("find", "xargs"))
+def test_an_operation_leads_a_strategy_astray_without_confinement(
+    scene: Scene, strategy: str
+) -> None:
+    assert attack_everywhere(scene, strategy, 1, ()).lost > 0

@@ -8,7 +8,6 @@ from typing import cast
 
 import pytest
 
-from tests.attack.arena import Play
 from tests.attack.campaign import (
     BY_PATH,
     NAIVE_TURNS,
@@ -97,11 +96,6 @@ def test_xargs_is_led_astray_without_confinement(cli: Cli, place: Path) -> None:
     unsafe = job(cli, "xargs", *UNCONFINED, "--accept-races")
     toll = campaign("xargs", place, unsafe, has_lost)
     assert toll.lost, f"{toll.jobs} jobs and {toll.swaps} exchanges did nothing"
-
-
-def test_find_is_led_into_a_mount_without_confinement(cli: Cli, place: Path) -> None:
-    toll = campaign("find", place, job(cli, "find", *UNCONFINED), has_lost, ((Play.MOUNT,),))
-    assert toll.lost, f"{toll.jobs} jobs and {toll.swaps} mounts did nothing"
 
 
 @pytest.mark.parametrize("strategy", BY_PATH)
