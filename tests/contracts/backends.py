@@ -1,5 +1,6 @@
 """Surveys by the two backends, in a form that can be compared."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from tui_fs.model.finding import Finding
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import NamedGroup, Survey
 from tui_fs.survey.runner import Backend, SurveyRunner
-from tui_fs.survey.table import DirectoryTable
+from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 FLAGS = 11
 """The index of the flags in a row."""
@@ -75,6 +76,7 @@ def assert_same(
 
 def _rows(table: DirectoryTable, *, has_links: bool) -> dict[str, tuple[int, ...]]:
     rows: dict[str, tuple[int, ...]] = {}
+    paths: list[str] = []
     for row in range(len(table)):
         columns = [
             table.depth[row],
@@ -92,9 +94,11 @@ def _rows(table: DirectoryTable, *, has_links: bool) -> dict[str, tuple[int, ...
         ]
         if not has_links:
             columns += [int(table.apparent[row]), table.allocated[row]]
-        path = table.path(row)
-        assert path not in rows
-        rows[path] = tuple(columns)
+        parent, name = table.parent[row], os.fsdecode(table.name(row))
+        # joined here: the path of a row takes time for each level
+        paths.append(name if parent == NO_ROW else f"{paths[parent]}/{name}")
+        assert paths[-1] not in rows
+        rows[paths[-1]] = tuple(columns)
     return rows
 
 

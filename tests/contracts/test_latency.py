@@ -12,6 +12,7 @@ from tests.trees import flat, hostile_names, many_directories
 from tui_fs.job.calibration.store import SERVED_FROM_ENTRIES, calibrate, needs_measuring
 
 DELAY_MS = 0.5
+DIRECTORIES = 20
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def backing(tmpfs: Path) -> Path:
     """Return the directory that the server shows, with a tree in it."""
     directory = tmpfs / "backing"
     directory.mkdir()
-    many_directories(directory / "tree", 60, 15)
+    many_directories(directory / "tree", DIRECTORIES, 15)
     flat(directory / "tree" / "flat", 700)
     hostile_names(directory / "tree" / "names")
     return directory
@@ -30,7 +31,7 @@ def test_many_walkers_count_as_one(cli: Cli, backing: Path) -> None:
     with served_late(backing, backing.parent / "mount", DELAY_MS) as mounted:
         late = cli.run("survey", "--json", mounted / "tree").expect(0).object()
         once = cli.run("survey", "--json", backing / "tree").expect(0).object()
-    assert late["entries"] == once["entries"] > 700 + 60 * 16
+    assert late["entries"] == once["entries"] > 700 + DIRECTORIES * 16
     for key in ("files", "directories", "symlinks", "other", "apparent_bytes", "max_depth"):
         assert late[key] == once[key], key
 
