@@ -85,8 +85,8 @@ def steps_of(
 ) -> tuple[Step, ...]:
     """Return the steps of one strategy as it would build them."""
     built = STRATEGIES[strategy]
-    build = built.steps_with_output if with_output else built.steps
-    return build(tuple(paths), options, dict.fromkeys(built.tools, TOOL), "/e")
+    tools = dict.fromkeys(built.tools, TOOL)
+    return built.steps(tuple(paths), options, tools, "/e", with_output=with_output)
 
 
 def race_reason(

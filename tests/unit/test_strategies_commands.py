@@ -20,8 +20,7 @@ EMPTY = "/jobs/1/empty"
 def steps(name: str, options: Options, output: bool = False) -> tuple[Step, ...]:
     """Return the steps of a strategy."""
     strategy = STRATEGIES[StrategyName(name)]
-    build = strategy.steps_with_output if output else strategy.steps
-    return build((TARGET,), options, TOOLS, EMPTY)
+    return strategy.steps((TARGET,), options, TOOLS, EMPTY, with_output=output)
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -80,8 +80,7 @@ def prepare_steps(
     share = options.filters.share
 
     def build(group: tuple[int, ...], names: tuple[str, ...], how: Options) -> tuple[Step, ...]:
-        plain = strategy.steps_with_output if with_output else strategy.steps
-        steps = plain(names, how, tools, empty_directory)
+        steps = strategy.steps(names, how, tools, empty_directory, with_output=with_output)
         if not pins or not isinstance(strategy, ComparesPins):
             return steps
         on_own_mounts = confined_by == (Mechanism.NAMESPACE,)

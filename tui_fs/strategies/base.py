@@ -69,6 +69,7 @@ class Strategy(ABC):
         gnu_tools: those of them whose GNU options it uses.
         measured_with: for each tool, how the first line of ``--version`` begins in the version
             that the call tables were measured with.
+        calls: its usual `call_table`.
         own_processes: processes that each run starts, without `child_processes`.
         memory_reason: why its largest process may need much memory.
         trade_off: its disadvantage, as the end of a sentence in the preview.
@@ -83,6 +84,7 @@ class Strategy(ABC):
     gnu_tools: tuple[str, ...] = ()
     guarantees: Guarantees
     measured_with: Mapping[str, str] = {}
+    calls: CallTable
     own_processes: int = 1
     memory_reason: str
     trade_off: str
@@ -98,6 +100,8 @@ class Strategy(ABC):
         options: Options,
         tools: Mapping[str, str],
         empty_directory: str,
+        *,
+        with_output: bool = False,
     ) -> tuple[Step, ...]:
         """Return the exact command lines that will run.
 
@@ -105,17 +109,8 @@ class Strategy(ABC):
             targets: canonical absolute paths of as many as `at_once` permits, or the one ``.``.
             tools: absolute path of each tool.
             empty_directory: an empty directory of the job's own.
+            with_output: report each removal on standard output.
         """
-
-    @abstractmethod
-    def steps_with_output(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-    ) -> tuple[Step, ...]:
-        """Return the same steps with each removal reported on standard output."""
 
     def at_once(self, options: Options) -> int | None:
         """Return how many targets one run of its tools takes; None for any number."""
@@ -130,9 +125,10 @@ class Strategy(ABC):
     def parse_error(self, line: bytes) -> Failure | None:
         """Return the failed entry that a line of standard error names, None if it names none."""
 
-    @abstractmethod
     def call_table(self, options: Options) -> CallTable:
         """Return the calls per feature of a tree, for the tools of `measured_with`."""
+        del options
+        return self.calls
 
     def features(self, work: Work) -> dict[str, float]:
         """Return the counts that its calls depend on."""

@@ -41,6 +41,7 @@ class Find(Strategy):
     memory_reason = FTS_MEMORY
     trade_off = "same names, same calls; useful with filters"
     rank = 2
+    calls = _CALLS
     cost = CostRelation(0.0015, 1.0, (0.9, 1.3), (0.9, 2.5))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=True)
 
@@ -50,22 +51,14 @@ class Find(Strategy):
         options: Options,
         tools: Mapping[str, str],
         empty_directory: str,
+        *,
+        with_output: bool = False,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
         tests = (*below_root(options), "-depth", *find_tests(options.filters))
-        return (((tools["find"], *targets, "-xdev", *tests, "-delete"),),)
-
-    def steps_with_output(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-    ) -> tuple[Step, ...]:
-        """See `Strategy.steps_with_output`; prints each removed entry's type."""
-        (((*argv,),),) = self.steps(targets, options, tools, empty_directory)
-        return (((*argv, "-printf", "%y\\n"),),)
+        output = ("-printf", "%y\\n") if with_output else ()
+        return (((tools["find"], *targets, "-xdev", *tests, "-delete", *output),),)
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.parse_output`."""
@@ -74,11 +67,6 @@ class Find(Strategy):
     def parse_error(self, line: bytes) -> Failure | None:
         """See `Strategy.parse_error`."""
         return gnu_failure(line, unquote_c)
-
-    def call_table(self, options: Options) -> CallTable:
-        """See `Strategy.call_table`."""
-        del options
-        return _CALLS
 
     def peak_memory_bytes(self, work: Work) -> int:
         """See `Strategy.peak_memory_bytes`."""

@@ -83,6 +83,7 @@ class Parallel(Strategy):
     memory_reason = "its threads keep up to 32 MiB of names in memory"
     trade_off = "the gain of several threads depends on the file system"
     rank = 3
+    calls = _CALLS
     has_threads = True
     cost = CostRelation(0.002, 1.0, (0.1, 1.0), (0.1, 1.0))
     guarantees = Guarantees(
@@ -100,21 +101,13 @@ class Parallel(Strategy):
         options: Options,
         tools: Mapping[str, str],
         empty_directory: str,
+        *,
+        with_output: bool = False,
     ) -> tuple[Step, ...]:
-        """See `Strategy.steps`."""
-        del empty_directory
+        """See `Strategy.steps`; the engine always reports its counts."""
+        del empty_directory, with_output
         flags = (*_flags(options), "--every", str(TOLD_EVERY_MS), "--")
         return (((tools[ENGINE], "delete", *flags, *targets),),)
-
-    def steps_with_output(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-    ) -> tuple[Step, ...]:
-        """See `Strategy.steps_with_output`; the engine always reports its counts."""
-        return self.steps(targets, options, tools, empty_directory)
 
     def pinned(
         self, steps: tuple[Step, ...], pins: Sequence[Pin], *, on_own_mounts: bool = False
@@ -141,11 +134,6 @@ class Parallel(Strategy):
     def parse_error(self, line: bytes) -> Failure | None:
         """See `Strategy.parse_error`."""
         return gnu_failure(line, unquote_c)
-
-    def call_table(self, options: Options) -> CallTable:
-        """See `Strategy.call_table`."""
-        del options
-        return _CALLS
 
     def features(self, work: Work) -> dict[str, float]:
         """See `Strategy.features`.

@@ -81,6 +81,7 @@ class Rm(Strategy):
     memory_reason = FTS_MEMORY
     trade_off = "it removes the same names one by one"
     rank = 1
+    calls = _CALLS
     cost = CostRelation(0.001, 1.0, (1.0, 1.0), (1.0, 1.0))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=False)
 
@@ -90,21 +91,19 @@ class Rm(Strategy):
         options: Options,
         tools: Mapping[str, str],
         empty_directory: str,
+        *,
+        with_output: bool = False,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
-        return self._steps(targets, options, tools, "-rf")
-
-    def steps_with_output(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-    ) -> tuple[Step, ...]:
-        """See `Strategy.steps_with_output`."""
-        del empty_directory
-        return self._steps(targets, options, tools, "-rfv")
+        flags = "-rfv" if with_output else "-rf"
+        rm: Argv = (tools["rm"], flags, "--one-file-system")
+        if not options.keep_root:
+            return (((*rm, "--", *targets),),)
+        # each entry is an argument here, and only this makes rm refuse one that is a mount point
+        rm = (*rm, "--preserve-root=all", "--")
+        top = (tools["find"], *targets, "-xdev", "-mindepth", "1", "-maxdepth", "1")
+        return (((*top, "-execdir", *rm, "{}", "+"),),)
 
     def at_once(self, options: Options) -> int | None:
         """See `Strategy.at_once`; started by find, rm reports paths relative to one target."""
@@ -154,15 +153,3 @@ class Rm(Strategy):
         return (
             f"rm {number} does not support --preserve-root=all; install coreutils 8.30 or later",
         )
-
-    @staticmethod
-    def _steps(
-        targets: tuple[str, ...], options: Options, tools: Mapping[str, str], flags: str
-    ) -> tuple[Step, ...]:
-        rm: Argv = (tools["rm"], flags, "--one-file-system")
-        if not options.keep_root:
-            return (((*rm, "--", *targets),),)
-        # each entry is an argument here, and only this makes rm refuse one that is a mount point
-        rm = (*rm, "--preserve-root=all", "--")
-        top = (tools["find"], *targets, "-xdev", "-mindepth", "1", "-maxdepth", "1")
-        return (((*top, "-execdir", *rm, "{}", "+"),),)

@@ -49,6 +49,7 @@ class Rmtree(Strategy):
     memory_reason = "keeps all names of a directory in memory"
     trade_off = "same calls as rm plus interpreter overhead; useful as a reference"
     rank = 4
+    calls = _CALLS
     cost = CostRelation(0.03, 1.3, (0.9, 2.5), (0.9, 2.5))
     guarantees = Guarantees(
         race_safe=True,
@@ -64,21 +65,14 @@ class Rmtree(Strategy):
         options: Options,
         tools: Mapping[str, str],
         empty_directory: str,
+        *,
+        with_output: bool = False,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
-        return self._steps(targets, options, tools, ())
-
-    def steps_with_output(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-    ) -> tuple[Step, ...]:
-        """See `Strategy.steps_with_output`."""
-        del empty_directory
-        return self._steps(targets, options, tools, ("--tell",))
+        flags = ("--tell",) if with_output else ()
+        keep = ("--keep-root",) if options.keep_root else ()
+        return (((tools["python"], "-I", "-S", _CHILD, *flags, *keep, "--", *targets),),)
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.parse_output`."""
@@ -94,11 +88,6 @@ class Rmtree(Strategy):
         path = _ESCAPE.sub(lambda code: b"\n" if code[1] == b"n" else code[1], match[3])
         return Failure(PathStr(os.fsdecode(path)), match[1].decode("ascii"), int(match[2]))
 
-    def call_table(self, options: Options) -> CallTable:
-        """See `Strategy.call_table`."""
-        del options
-        return _CALLS
-
     def peak_memory_bytes(self, work: Work) -> int:
         """See `Strategy.peak_memory_bytes`."""
         survey, totals = work.survey, work.survey.totals
@@ -108,13 +97,3 @@ class Rmtree(Strategy):
         held_bytes = files * (_FILE_BYTES + mean_name_bytes(survey))
         held_bytes += directories * _DIRECTORY_BYTES + survey.max_depth * _LEVEL_BYTES
         return int(_PYTHON_BYTES + held_bytes)
-
-    @staticmethod
-    def _steps(
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        flags: tuple[str, ...],
-    ) -> tuple[Step, ...]:
-        keep = ("--keep-root",) if options.keep_root else ()
-        return (((tools["python"], "-I", "-S", _CHILD, *flags, *keep, "--", *targets),),)

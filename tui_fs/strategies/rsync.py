@@ -86,6 +86,7 @@ class Rsync(Strategy):
         "one by one as rm does"
     )
     rank = 5
+    calls = _CALLS
     cost = CostRelation(0.01, 1.15, (1.1, 1.6), (1.1, 2.5))
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=False)
 
@@ -95,19 +96,17 @@ class Rsync(Strategy):
         options: Options,
         tools: Mapping[str, str],
         empty_directory: str,
+        *,
+        with_output: bool = False,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
-        return self._steps(targets, options, tools, empty_directory, ())
-
-    def steps_with_output(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-    ) -> tuple[Step, ...]:
-        """See `Strategy.steps_with_output`."""
-        return self._steps(targets, options, tools, empty_directory, ("--info=del",))
+        (target,) = targets
+        flags = ("--info=del",) if with_output else ()
+        sync = (tools["rsync"], "-r", "--delete", "-x", *flags)
+        first: Step = ((*sync, f"{empty_directory.rstrip('/')}/", f"{target}/"),)
+        if options.keep_root:
+            return (first,)
+        return (first, ((tools["rmdir"], "--", target),))
 
     def at_once(self, options: Options) -> int | None:
         """See `Strategy.at_once`."""
@@ -128,11 +127,6 @@ class Rsync(Strategy):
         if match is None:
             return None
         return Failure(_path(match[2]), match[1].decode("ascii"), int(match[3]))
-
-    def call_table(self, options: Options) -> CallTable:
-        """See `Strategy.call_table`."""
-        del options
-        return _CALLS
 
     def child_processes(self, work: Work) -> int:
         """See `Strategy.child_processes`: an rmdir for each target that is not kept."""
@@ -165,21 +159,6 @@ class Rsync(Strategy):
             return 0
         named_bytes = len("./") if work.is_inside else max(roots_bytes) + len("/")
         return max(survey.max_path_bytes - min(roots_bytes) - 1, named_bytes)
-
-    @staticmethod
-    def _steps(
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-        rsync_flags: tuple[str, ...],
-    ) -> tuple[Step, ...]:
-        (target,) = targets
-        sync = (tools["rsync"], "-r", "--delete", "-x", *rsync_flags)
-        first: Step = ((*sync, f"{empty_directory.rstrip('/')}/", f"{target}/"),)
-        if options.keep_root:
-            return (first,)
-        return (first, ((tools["rmdir"], "--", target),))
 
 
 def _path(escaped: bytes) -> PathStr:

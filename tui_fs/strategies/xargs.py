@@ -74,6 +74,7 @@ class Xargs(Strategy):
         "it starts an rm for every batch of names, reads each directory twice, and works by path"
     )
     rank = 6
+    calls = _CALLS
     cost = CostRelation(0.004, 1.2, (0.9, 1.8), (0.9, 2.5))
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=True)
 
@@ -83,21 +84,25 @@ class Xargs(Strategy):
         options: Options,
         tools: Mapping[str, str],
         empty_directory: str,
+        *,
+        with_output: bool = False,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
-        return self._steps(targets, options, tools, "-f", ())
-
-    def steps_with_output(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-    ) -> tuple[Step, ...]:
-        """See `Strategy.steps_with_output`."""
-        del empty_directory
-        return self._steps(targets, options, tools, "-fv", ("-printf", "%y\\n"))
+        rm_flags, directory_output = ("-fv", ("-printf", "%y\\n")) if with_output else ("-f", ())
+        filters = options.filters
+        tests = find_tests(filters) if filters.active else ("!", "-type", "d")
+        names = (tools["find"], *targets, "-xdev", *tests, "-print0")
+        batches = (
+            *(tools["xargs"], "-0", "-r"),
+            *("-n", str(options.batch_size), "-P", str(options.processes)),
+            *(tools["rm"], rm_flags, "--"),
+        )
+        if filters.active:
+            return ((names, batches),)
+        keep = below_root(options)
+        directories = (tools["find"], *targets, "-xdev", *keep, "-depth", "-type", "d", "-delete")
+        return ((names, batches), ((*directories, *directory_output),))
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.parse_output`.
@@ -110,11 +115,6 @@ class Xargs(Strategy):
     def parse_error(self, line: bytes) -> Failure | None:
         """See `Strategy.parse_error`; rm and find quote names differently."""
         return gnu_failure(line, unquote_c if tool_of(line) == b"find" else unquote_shell)
-
-    def call_table(self, options: Options) -> CallTable:
-        """See `Strategy.call_table`."""
-        del options
-        return _CALLS
 
     def child_processes(self, work: Work) -> int:
         """See `Strategy.child_processes`: an rm for each batch, by number or by length of paths.
@@ -161,25 +161,3 @@ class Xargs(Strategy):
         cut = len(survey.path.encode(errors="surrogateescape")) - 1 if work.is_inside else 0
         mean_bytes = survey.non_directory_path_bytes / survey.totals.non_directories
         return max(1.0, mean_bytes - max(0, cut))
-
-    @staticmethod
-    def _steps(
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        rm_flags: str,
-        directory_output: tuple[str, ...],
-    ) -> tuple[Step, ...]:
-        filters = options.filters
-        tests = find_tests(filters) if filters.active else ("!", "-type", "d")
-        names = (tools["find"], *targets, "-xdev", *tests, "-print0")
-        batches = (
-            *(tools["xargs"], "-0", "-r"),
-            *("-n", str(options.batch_size), "-P", str(options.processes)),
-            *(tools["rm"], rm_flags, "--"),
-        )
-        if filters.active:
-            return ((names, batches),)
-        keep = below_root(options)
-        directories = (tools["find"], *targets, "-xdev", *keep, "-depth", "-type", "d", "-delete")
-        return ((names, batches), ((*directories, *directory_output),))
