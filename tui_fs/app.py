@@ -8,6 +8,7 @@ from functools import partial
 from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.screen import Screen
+from textual.theme import BUILTIN_THEMES
 
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen
@@ -18,6 +19,9 @@ from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.profile import begin_profile
 from tui_fs.screens.report import ResumeRequested
 from tui_fs.screens.start import StartScreen
+
+TRUECOLOR_THEME, FEW_COLOURS_THEME = "nord", "ansi-dark"
+"""With fewer colours than 16 million, nord's dark blue becomes teal, and its greys the same."""
 
 _SLOW_LINK_INTERVAL_S = 1.0
 _THREADS = 256
@@ -33,6 +37,7 @@ class TuiFsApp(App[None]):
         imported: a file that ncdu has exported, shown read-only instead of `path`.
         slow_link: redraw once a second instead of four times.
         read_only: deleting is switched off.
+        theme: the name of one of Textual's themes.
     """
 
     TITLE = "tui-fs"
@@ -53,8 +58,11 @@ class TuiFsApp(App[None]):
         imported: str | None = None,
         slow_link: bool = False,
         read_only: bool = False,
+        theme: str = TRUECOLOR_THEME,
     ) -> None:
-        super().__init__()
+        # Known before `theme` is set, so that NO_COLOR keeps the terminal's own two colours.
+        super().__init__(ansi_color=BUILTIN_THEMES[theme].ansi)
+        self._first_theme = theme
         self._path = path
         self._shows_start = shows_start
         self._imported = imported
@@ -67,7 +75,7 @@ class TuiFsApp(App[None]):
         """Open the first screen."""
         # A thread that waits for a file system which does not answer never returns.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
-        self.theme = "nord"
+        self.theme = self._first_theme
         self.push_screen(self.first_screen())
 
     def first_screen(self) -> Screen[None]:

@@ -161,6 +161,8 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         & > .bar-list--warning { color: $text-warning; }
         & > .bar-list--danger { color: $text-error; text-style: bold; }
         &:focus > .bar-list--cursor { background: $primary 30%; }
+        &:ansi > .bar-list--cursor { background: transparent; text-style: bold; }
+        &:ansi:focus > .bar-list--cursor { background: transparent; text-style: reverse; }
     }
     """
 
@@ -354,8 +356,9 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         base = self.rich_style
         if is_cursor:
             base += self._style("cursor")
+        is_plain = is_cursor and bool(base.reverse)  # reversed colours would be stripes
         segments = [
-            Segment(text, base + self._style(component) if component else base)
+            Segment(text, base + self._style(component) if component and not is_plain else base)
             for component, text in row_parts(row, self._columns, width, cursor=is_cursor)
         ]
         return self._strip(segments, base)

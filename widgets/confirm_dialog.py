@@ -101,6 +101,10 @@ class ConfirmDialog(ModalScreen[bool]):
             tint: transparent;
             &:focus { text-style: bold reverse; background-tint: transparent; }
             &:disabled { text-opacity: 50%; }
+            &:ansi, &:ansi:disabled, &:ansi:hover { border: none !important; }
+            &:ansi { text-style: underline; }
+            &:ansi:focus { text-style: bold reverse; }
+            &:ansi:disabled { text-style: dim; }
         }
         #confirm-buttons #confirm-yes {
             background: $error 20%;

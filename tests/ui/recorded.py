@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 import tui_fs
-from tui_fs.app import TuiFsApp
+from tui_fs.app import TRUECOLOR_THEME, TuiFsApp
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.report import report_of
 from tui_fs.job.store import JobFolder, write_json
@@ -308,8 +308,8 @@ class Host(TuiFsApp):
 
     CSS_PATH = os.path.join(os.path.dirname(tui_fs.__file__), "app.tcss")
 
-    def __init__(self, screen: Screen[None]) -> None:
-        super().__init__("/")
+    def __init__(self, screen: Screen[None], theme: str = TRUECOLOR_THEME) -> None:
+        super().__init__("/", theme=theme)
         self._first = screen
 
     def first_screen(self) -> Screen[None]:

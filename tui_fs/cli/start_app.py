@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import os
 import sys
 
@@ -9,11 +10,14 @@ from tui_fs import __version__
 from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.command_process import use_screen
 from tui_fs.cli.exit_codes import DONE
-from tui_fs.cli.output import moves_cursor
+from tui_fs.cli.output import moves_cursor, note
+from tui_fs.job.store import state_directory
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
 from tui_fs.survey.imported import root_of
+
+_AUTO = "auto"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--slow-link", action="store_true",
         help="redraw once per second instead of up to 4 times, for slow connections",
+    )  # fmt: skip
+    group.add_argument(
+        "--theme", metavar="NAME",
+        help="colours, from now on: auto (by the colours of the terminal), nord, ansi-dark, "
+        "ansi-light or another theme of Textual",
     )  # fmt: skip
     group.add_argument(
         "--version", action="version", version=f"tui-fs {__version__}", help="print the version"
@@ -56,17 +65,52 @@ def run(parsed: argparse.Namespace) -> int:
         os.environ[READ_ONLY_VARIABLE] = "1"  # child processes inherit it
     from tui_fs.app import TuiFsApp  # importing textual is slow, and no other command needs it
 
+    theme = theme_of(parsed.theme)
     app = TuiFsApp(
         path,
         shows_start=parsed.path is None and imported is None,
         slow_link=parsed.slow_link,
         read_only=parsed.read_only or imported is not None,
         imported=imported,
+        theme=theme,
     )
     use_screen()
     # A separate loop: asyncio.run would wait for threads that are blocked in the kernel.
     app.run(loop=asyncio.new_event_loop())
     return app.return_code or DONE
+
+
+def theme_of(requested: str | None) -> str:
+    """Return the theme to use: the requested one, which is stored, the stored one, or by colours.
+
+    Raises:
+        BadInput: there is no theme of the requested name.
+    """
+    from rich.console import Console
+    from textual.theme import BUILTIN_THEMES
+
+    from tui_fs.app import FEW_COLOURS_THEME, TRUECOLOR_THEME
+
+    file = os.path.join(state_directory(), "theme")
+    if requested is not None:
+        if requested != _AUTO and requested not in BUILTIN_THEMES:
+            names = ", ".join((_AUTO, *sorted(BUILTIN_THEMES)))
+            raise BadInput(f"There is no theme {displayable(requested)}.", f"Use one of {names}.")
+        try:
+            os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+            with open(file, "w", encoding="ascii") as output:
+                output.write(requested)
+        except OSError as error:
+            note(f"tui-fs: the theme cannot be stored: {os.strerror(error.errno or 0)}.")
+    elif os.path.isfile(file):
+        with contextlib.suppress(OSError), open(file, encoding="ascii", errors="replace") as stored:
+            requested = stored.read(100)
+    if requested in BUILTIN_THEMES:
+        return str(requested)
+    is_colourful = (
+        Console(force_terminal=True).color_system == "truecolor" and "NO_COLOR" not in os.environ
+    )
+    return TRUECOLOR_THEME if is_colourful else FEW_COLOURS_THEME
 
 
 def _directory_of(path: str | None, imported: str | None) -> str:

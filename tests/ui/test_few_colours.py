@@ -1,0 +1,51 @@
+"""Terminals with few colours or none: the cursor row and the buttons are visible all the same."""
+
+import pytest
+from rich.style import Style
+
+from tests.ui.recorded import Host, screen_text, wait_for
+from tui_fs.app import FEW_COLOURS_THEME
+from tui_fs.linux.filesystem import FileSystem
+from tui_fs.screens.base import Settings
+from tui_fs.screens.start import StartScreen
+from widgets.confirm_dialog import ConfirmDialog
+
+DISKS = [
+    FileSystem("ext4", "/dev/vda1", "/", False, 100, 50, 50),
+    FileSystem("ext4", "/dev/vdb1", "/srv", False, 100, 60, 60),
+]
+
+
+def styles_of(app: Host, words: str) -> set[Style]:
+    """Return the styles of the line that has some words."""
+    (line,) = (
+        strip
+        for strip in app.screen._compositor.render_strips()
+        if words in "".join(segment.text for segment in strip)
+    )
+    return {segment.style for segment in line if segment.style is not None}
+
+
+@pytest.mark.parametrize("without_colours", [False, True])
+async def test_the_cursor_row_is_reversed(
+    monkeypatch: pytest.MonkeyPatch, without_colours: bool
+) -> None:
+    if without_colours:
+        monkeypatch.setenv("NO_COLOR", "1")
+    app = Host(StartScreen("/", Settings(), lambda: list(DISKS)), FEW_COLOURS_THEME)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/srv")
+        assert any(style.reverse for style in styles_of(app, "50 %"))
+        assert not any(style.reverse for style in styles_of(app, "40 %"))
+        if without_colours:
+            styles = styles_of(app, "40 %")
+            assert all(style.color is None or style.color.is_default for style in styles)
+
+
+async def test_buttons_of_a_dialog_have_their_words() -> None:
+    app = Host(StartScreen("/", Settings(), lambda: list(DISKS)), FEW_COLOURS_THEME)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(ConfirmDialog("Delete?", ["one"], "It cannot be undone.", "word"))
+        await wait_for(pilot, "No, go back")
+        await wait_for(pilot, "Delete  ")
+        assert "╭" in screen_text(app)
