@@ -24,6 +24,7 @@ from tests.ui.recorded import (
     PAUSED,
     REFUSED,
     RUNNING,
+    SPACE,
     STARTED,
     Host,
     SilentSurvey,
@@ -50,11 +51,12 @@ from tui_fs.job.planning import Forecast, forecast
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Refused
-from tui_fs.model.events import Event, JobFinished, PaceChanged, Sampled
+from tui_fs.model.events import CancelRequested, Event, JobFinished, PaceChanged, Sampled
 from tui_fs.model.figures import Figure, MissingFigure
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import Interval
+from tui_fs.model.space import Space
 from tui_fs.model.strategy import Filters, Mechanism, Options, Pace, Share
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import Pin, Target
@@ -67,6 +69,7 @@ from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
 from tui_fs.survey.process import Update
 from tui_fs.tracing.select_source import SourceState
+from widgets.confirm_dialog import ConfirmDialog
 
 SMALL, LARGE = (80, 24), (120, 40)
 Act = Callable[[Pilot[None]], Awaitable[None]]
@@ -515,3 +518,37 @@ async def test_the_report_waits_until_the_help_is_closed(
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, ReportScreen))
         await settle(pilot)
+
+
+@pytest.mark.usefixtures("alive")
+async def test_a_job_that_is_being_cancelled_is_not_cancelled_again() -> None:
+    events = [*RUNNING, CancelRequested(9.0, "cancelled by UID 0")]
+    app = Host(RunScreen(record(events), Settings()))
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        await wait_for(pilot, "cancelling")
+        await pilot.press("c")
+        await wait_for(pilot, "being cancelled already")
+        assert not isinstance(app.screen, ConfirmDialog)
+
+
+@pytest.mark.usefixtures("alive")
+async def test_a_job_that_ends_while_its_question_is_open_names_no_command() -> None:
+    app = Host(RunScreen(record(RUNNING), Settings()))
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        await wait_for(pilot, "649,632")
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
+        app.screen.dismiss(True)
+        await until(pilot, lambda: len(app._notifications) > 0)
+        (notice,) = app._notifications
+        assert notice.message == "Job 7f3a01 does not answer: it is not running."
+
+
+@pytest.mark.usefixtures("alive")
+async def test_space_that_others_use_up_is_no_negative_gain() -> None:
+    less = Space(SPACE.free_bytes - (2 << 20), 1_000_000)
+    events = [
+        replace(event, space=less) if isinstance(event, Sampled) else event for event in RUNNING
+    ]
+    shown = await look(RunScreen(record(events), Settings()), shows("649,632"))
+    assert "free space no gain yet" in shown

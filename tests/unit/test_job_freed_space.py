@@ -44,6 +44,7 @@ def causes(
     old: tuple[HeldFile, ...] = (),
     kept: tuple[HeldFile, ...] = (),
     inodes: int = 1000,
+    repeated_names: int = 0,
     **others: Any,
 ) -> tuple[Discrepancy, ...]:
     """Ask for the causes after a deletion of 1,000 entries in /srv/t."""
@@ -56,6 +57,7 @@ def causes(
             most,
             complete=True,
             metadata_bytes_max=metadata_bytes_max(kind, 1000),
+            repeated_names=repeated_names,
         ),
         "finished": True,
         "deleted_entries": 1000,
@@ -291,6 +293,13 @@ def test_missing_inodes(kind: str, deleted: int | None, inodes: int, missing: in
     assert [(discrepancy.kind, discrepancy.inodes) for discrepancy in discrepancies] == (
         [] if missing is None else [(DiscrepancyKind.INODES, missing)]
     )
+
+
+@pytest.mark.parametrize("repeated_names", [0, 500])
+def test_hard_links_are_a_cause_only_where_there_are_some(repeated_names: int) -> None:
+    (cause,) = causes(GIB, GIB, inodes=500, repeated_names=repeated_names)
+    assert ("hard links" in cause.sentence) == (repeated_names > 0)
+    assert "other processes created files" in cause.sentence
 
 
 def test_held_empty_files_keep_inodes() -> None:

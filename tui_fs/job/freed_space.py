@@ -107,7 +107,7 @@ def explain_freed_space(
         entries = expected.totals.entries
     if expected.is_on_overlay:
         return tuple(causes)  # how many of these inodes are in the upper layer is unknown
-    return (*causes, *_inodes(before, after, entries, len(kept), file_system.kind))
+    return (*causes, *_inodes(before, after, entries, expected, len(kept), file_system.kind))
 
 
 @dataclass(slots=True)
@@ -325,7 +325,12 @@ def _unexplained(account: _Account, kind: str, scan: OpenFileScan) -> list[Discr
 
 
 def _inodes(
-    before: Space | None, after: Space | None, entries: int | None, held_files: int, kind: str
+    before: Space | None,
+    after: Space | None,
+    entries: int | None,
+    expected: Expected,
+    held_files: int,
+    kind: str,
 ) -> list[Discrepancy]:
     if before is None or after is None or entries is None or kind in _INODES_AS_NEEDED:
         return []
@@ -335,10 +340,10 @@ def _inodes(
     # Deleted entries account for at most `entries` missing inodes; others created the rest.
     if min(missing, entries) <= max(TOLERANCE_INODES, entries * TOLERANCE_SHARE):
         return []
-    sentence = (
-        f"{count(missing)} fewer inodes were freed than entries were deleted: several names of one "
-        "file (hard links) share an inode, or other processes created files meanwhile."
-    )
+    others = "other processes created files meanwhile"
+    if expected.repeated_names:
+        others = f"several names of one file (hard links) share an inode, or {others}"
+    sentence = f"{count(missing)} fewer inodes were freed than entries were deleted: {others}."
     advice = "'df -i' shows how many are free now."
     return [Discrepancy(DiscrepancyKind.INODES, sentence, advice, None, missing)]
 

@@ -121,8 +121,9 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
         figures.append(Figure("pace", pace, label_first=True))
     freed = _freed(snapshot)
     if freed is not None:
-        sign = "+" if freed > 0 else ""
-        figures.append(Figure("free space", f"{sign}{bytes_iec(freed)}", label_first=True))
+        # Other processes write at the same time.
+        gain = f"+{bytes_iec(freed)}" if freed > 0 else "no gain yet" if freed else "0 B"
+        figures.append(Figure("free space", gain, label_first=True))
     return tuple(figures)
 
 
@@ -374,6 +375,9 @@ class RunScreen(BaseScreen):
 
     def action_cancel(self) -> None:
         """Ask, then cancel."""
+        if self._snapshot.cancel is not None:
+            self.notify("The job is being cancelled already.", markup=False)
+            return
         dialog = ConfirmDialog(
             "Cancel this job?",
             ["Entries already deleted stay deleted; the others remain."],
@@ -405,5 +409,7 @@ class RunScreen(BaseScreen):
             for command in commands:
                 check_command(command, by_option=self.settings.read_only)
                 send(self._folder, command)
+        except JobFailed as error:  # its advice is a command, and this screen shows the same
+            self.post_message(Failed(JobFailed(error.sentence)))
         except TuiFsError as error:
             self.post_message(Failed(error))
