@@ -19,6 +19,9 @@ from widgets.path_input import TYPABLE
 # A held Enter repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
 IGNORED_ENTER_S = 0.3
 
+DIALOG_TEXT_CELLS = 66
+"""Cells of a line of text, without frame and padding, if the terminal is wide enough."""
+
 _OPEN_BOX = "␣"
 
 

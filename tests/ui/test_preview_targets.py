@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.ui.recorded import Host, settle
 from tests.ui.test_screens import SMALL
 from tui_fs.job.planning import Forecast, expected_of
@@ -63,12 +65,12 @@ def test_a_quick_estimate_does_not_promise_them_either() -> None:
     assert "frees 0 B to 4.0 MiB (files in a lower layer free no space)" in shown
 
 
-def _question(path: str) -> list[str]:
+def _question(*paths: str, lines_for_paths: int = 5) -> list[str]:
     rm = StrategyName("rm")
     predicted = Estimate(
         rm, 1, 2, 3, {}, None, 1, 1 << 20, True, True, True, (), (), "guesses", "guesses", "take it"
     )
-    lines, _ = confirmation([path], SURVEY, predicted, Options(), "a reason")
+    lines, _ = confirmation(paths, SURVEY, predicted, Options(), "a reason", lines_for_paths)
     return [str(line) for line in lines]
 
 
@@ -80,3 +82,26 @@ def test_the_confirmation_of_a_deep_directory_begins_with_its_name() -> None:
     assert lines[-1] == f"The directory is in {above}"
     # And of a short path everything is in the first line
     assert _question("/srv/trail ")[0] == "/srv/trail\\x20"
+
+
+@pytest.mark.parametrize(
+    ("lines_for_paths", "number", "named"), [(5, 5, 5), (5, 6, 4), (5, 300, 4), (20, 20, 20)]
+)
+def test_the_confirmation_names_the_targets_that_have_room_and_counts_the_others(
+    lines_for_paths: int, number: int, named: int
+) -> None:
+    paths = [f"/srv/{n:03}" for n in range(number)]
+    lines = _question(*paths, lines_for_paths=lines_for_paths)
+    rest = [] if named == number else [f"  … and {number - named} more"]
+    names = [f"  {n:03}" for n in range(named)]
+    assert lines[: named + len(rest) + 1] == [
+        f"delete {number} directories in /srv",
+        *names,
+        *rest,
+    ]
+
+
+def test_long_names_of_targets_leave_room_for_fewer() -> None:
+    paths = [f"/srv/{n}{'x' * 150}" for n in range(4)]
+    lines = _question(*paths, lines_for_paths=7)
+    assert lines[3] == "  … and 2 more"

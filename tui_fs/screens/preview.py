@@ -1,13 +1,15 @@
 """A preview of a deletion: the cost of each strategy, and the confirmation."""
 
 import os
+from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult
@@ -56,7 +58,7 @@ from tui_fs.survey.process import Update
 from tui_fs.survey.quick_estimate import estimates
 from widgets.bar_table import BarRow, BarTable, Column
 from widgets.call_table import CallRow, CallTable
-from widgets.confirm_dialog import ConfirmDialog
+from widgets.confirm_dialog import DIALOG_TEXT_CELLS, ConfirmDialog
 from widgets.daemon_thread import in_daemon_thread
 
 COLUMNS = (
@@ -78,7 +80,8 @@ COLUMNS = (
 )
 _LARGEST_SHOWN = 3
 _LINES_SHOWN = 6
-_CONFIRMED_SHOWN = 3
+_LINES_BESIDE_PATHS = 17
+"""The most lines of the confirmation, with its frame, besides the names of several targets."""
 _LONG_PATH = 256
 """A longer path fills the confirmation on a small screen, and its end scrolls out of view."""
 
@@ -226,14 +229,24 @@ def listed(paths: Sequence[str]) -> Text:
 
 
 def confirmation(
-    paths: Sequence[str], survey: Survey, estimate: Estimate, options: Options, reason: str | None
+    paths: Sequence[str],
+    survey: Survey,
+    estimate: Estimate,
+    options: Options,
+    reason: str | None,
+    lines_for_paths: int,
 ) -> tuple[Sequence[str | Text], str]:
-    """Return the lines and the consequence of the confirmation."""
+    """Return the lines and the consequence of the confirmation.
+
+    Args:
+        reason: why the name must be typed; None if it need not.
+        lines_for_paths: the lines on the screen for the names of several targets.
+    """
     totals = survey.totals
     at_least = "" if survey.finished else "at least "
     directories = totals.directories - len(paths) * options.keep_root
     lines: list[str | Text] = [
-        *_confirmed(paths),
+        *_confirmed(paths, lines_for_paths),
         Text(
             f"{at_least}{counted(totals.non_directories, 'file', 'files')}, "
             f"{counted(directories, 'directory', 'directories')}, "
@@ -260,16 +273,19 @@ def _is_long(paths: Sequence[str]) -> bool:
     return len(paths) == 1 and len(displayable(paths[0])) > _LONG_PATH
 
 
-def _confirmed(paths: Sequence[str]) -> list[Text]:
+def _confirmed(paths: Sequence[str], lines_for_paths: int) -> list[Text]:
     if len(paths) == 1:
         shown = os.path.basename(paths[0]) if _is_long(paths) else paths[0]
         return [Text(displayable(shown), style="bold")]
     lines = [Text(f"delete {in_words(paths)}", style="bold")]
     above = common_directory(paths)
-    for path in paths[:_CONFIRMED_SHOWN]:
-        lines.append(Text(f"  {displayable(os.path.relpath(path, above))}", style="bold"))
-    if len(paths) > _CONFIRMED_SHOWN:
-        lines.append(Text(f"  … and {count(len(paths) - _CONFIRMED_SHOWN)} more"))
+    names = [f"  {displayable(os.path.relpath(path, above))}" for path in paths]
+    ends = list(accumulate(-(-cell_len(name) // DIALOG_TEXT_CELLS) for name in names))
+    if ends[-1] > lines_for_paths:  # one line for the number of the others
+        names = names[: max(1, bisect_right(ends, lines_for_paths - 1))]
+    lines += [Text(name, style="bold") for name in names]
+    if len(names) < len(paths):
+        lines.append(Text(f"  … and {count(len(paths) - len(names))} more"))
     return lines
 
 
@@ -575,7 +591,10 @@ class PreviewScreen(BaseScreen):
             return  # the user has moved on
         if not survey.finished:
             reason = "counting is not complete"
-        lines, consequence = confirmation(self._paths, survey, estimate, options, reason)
+        lines_for_paths = max(3, self.app.size.height - _LINES_BESIDE_PATHS)
+        lines, consequence = confirmation(
+            self._paths, survey, estimate, options, reason, lines_for_paths
+        )
         word = word_to_type(self._paths) if reason is not None else None
         label = "Empty it" if options.keep_root else "Delete"
         dialog = ConfirmDialog("Delete permanently?", lines, consequence, word, yes_label=label)
