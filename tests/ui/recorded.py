@@ -37,7 +37,7 @@ from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import Options, Pace, StrategyName
-from tui_fs.model.survey import LargeDirectory, Ranking, Survey, Totals
+from tui_fs.model.survey import LargeDirectory, Order, Ranking, Survey, Totals
 from tui_fs.model.target import Pin, Target
 from tui_fs.survey.process import Update
 
@@ -282,7 +282,10 @@ class SilentSurvey:
         """Post nothing; the tests post the updates."""
         return iter(())
 
-    def show(self, path: str) -> None:
+    def show(self, path: str, order: Order, required: str = "") -> None:
+        """Never answer."""
+
+    def measure(self, paths: Sequence[str]) -> None:
         """Never answer."""
 
     def rank(self, by: Ranking) -> None:

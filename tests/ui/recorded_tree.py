@@ -14,6 +14,7 @@ from tui_fs.model.survey import (
     LargeDirectory,
     Listing,
     NamedGroup,
+    Order,
     Ranking,
     Survey,
     Totals,
@@ -123,6 +124,7 @@ class TreeSurvey:
     Attributes:
         begun: all surveys that were begun.
         asked: the questions, in order.
+        orders: of the listings, likewise.
     """
 
     begun: "list[TreeSurvey]" = []
@@ -130,6 +132,7 @@ class TreeSurvey:
     def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
         self.paths, self.imported = tuple(paths), imported
         self.asked: list[str] = []
+        self.orders: list[Order] = []
         self.is_paused = self.is_stopped = False
         self.survey = found_survey()
         if paths and paths[0] != SPOOL:
@@ -153,15 +156,16 @@ class TreeSurvey:
         self._last = replace(self._last, survey=self.survey)
         self._post_last()
 
-    def show(self, path: str) -> None:
+    def show(self, path: str, order: Order, _: str = "") -> None:
         """Answer with a listing."""
         self.asked.append(f"show {path}")
+        self.orders.append(order)
         known = {SPOOL: spool_listing(), SESSIONS: SESSIONS_LISTING}
         parent = Listing(
             PathStr(path), Totals(5, 3), (directory("spool", Totals(3, 2)),), complete=True
         )
         other = parent if SPOOL.startswith(path) else Listing(PathStr(path), Totals(0, 1))
-        listing = replace(known.get(PathStr(path), other), complete=True)
+        listing = replace(known.get(PathStr(path), other), complete=True, order=order)
         self._last = replace(self._last, listing=listing)
         self._post_last()
 
@@ -175,6 +179,13 @@ class TreeSurvey:
         """Answer with two directories for any name."""
         self.asked.append(f"name {name}")
         self._last = replace(self._last, named=PathStr(name), paths_named=CACHES)
+        self._post_last()
+
+    def measure(self, paths: Sequence[str]) -> None:
+        """Answer with the sizes of the caches."""
+        self.asked.append("measure")
+        sizes = tuple((path, Totals(200, 10, 0, 0, 0, 1 << 20), True) for path in CACHES)
+        self._last = replace(self._last, measured=tuple(map(PathStr, paths)), sizes=sizes)
         self._post_last()
 
     def pause(self) -> None:

@@ -12,16 +12,31 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.ui.recorded import MAILDROP, SPOOL, Host, screen_text, settle, wait_for
-from tests.ui.recorded_tree import CACHES, SESSIONS, TreeSurvey
+from tests.ui.recorded import (
+    MAILDROP,
+    RUNNING,
+    SPOOL,
+    Host,
+    record,
+    screen_text,
+    settle,
+    until,
+    wait_for,
+)
+from tests.ui.recorded_tree import CACHES, NOW_S, SESSIONS, TreeSurvey
+from tests.ui.test_browser_parts import JOB
 from tests.ui.test_screens import a_quiet_machine
+from tui_fs.job.store import JobFolder
+from tui_fs.job.view import JobSummary
+from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Listing
+from tui_fs.model.survey import EntryKind, Listing, Match, Order, Sorting
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated, Prompts
-from tui_fs.screens.browser.side_screens import FindingsScreen, RankingScreen
+from tui_fs.screens.browser.side_screens import FindingsScreen, MarksScreen, RankingScreen
 from tui_fs.screens.preview import PreviewScreen
-from tui_fs.survey.process import Update
+from tui_fs.screens.run import RunScreen
+from tui_fs.survey.process import SearchUpdate, Update
 from widgets.bar_table import BarTable
 
 __all__ = ["a_quiet_machine"]
@@ -91,7 +106,7 @@ async def browsing(imported: str | None = None) -> AsyncIterator[Browsing]:
 @pytest.mark.slow
 async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
     async with browsing() as browser:
-        for key in (None, "t"):
+        for key in (None, "b"):
             await browser.press("u", *([key] if key else []))
             rows = browser.pilot.app.screen.query_one(BarTable)
             keys = [rows.cursor_row.key if rows.cursor_row else ""]
@@ -123,14 +138,21 @@ async def test_entering_and_leaving_asks_the_same_survey() -> None:
         await browser.sees("two/")
         await browser.press("h")
         await browser.sees("› ")
-        assert "›        61,002      3.0 MiB  ▋               sessions/" in await browser.press()
+        assert "›        61,002      3.0 MiB  ▏               sessions/" in await browser.press()
         assert len(TreeSurvey.begun) == 1
         assert browser.survey.asked == [f"show {SPOOL}", f"show {SESSIONS}", f"show {SPOOL}"]
 
 
-async def test_going_above_the_surveyed_directory_surveys_the_one_above() -> None:
+async def test_going_above_the_surveyed_directory_asks_before_it_surveys_the_one_above() -> None:
     async with browsing() as browser:
-        await browser.press("h")
+        assert "/srv is not in the tree that was counted" in await browser.press("h")
+        # What is pressed too often or in a hurry means No
+        for key in ("h", "left", "enter", "escape", "space"):
+            await browser.press(key)
+            assert isinstance(browser.pilot.app.screen, BrowserScreen)
+            assert len(TreeSurvey.begun) == 1
+            await browser.press("left")
+        await browser.press("y")
         await browser.sees("spool/")
         first, second = TreeSurvey.begun
         assert first.is_stopped
@@ -138,9 +160,11 @@ async def test_going_above_the_surveyed_directory_surveys_the_one_above() -> Non
 
 
 @pytest.mark.slow
-async def test_what_a_survey_leaves_out_is_surveyed_when_entered() -> None:
+async def test_what_a_survey_leaves_out_is_surveyed_after_a_question() -> None:
     async with browsing() as browser:
-        await browser.press("j", "j", "enter")
+        assert "Count another directory?" in await browser.press("j", "j", "enter")
+        assert len(TreeSurvey.begun) == 1
+        await browser.press("y")
         await browser.pilot.pause()
         assert TreeSurvey.begun[-1].paths == ("/srv/spool/a[",)
 
@@ -245,10 +269,10 @@ async def test_imported_survey_is_read_only() -> None:
 @pytest.mark.slow
 async def test_the_ranking_jumps_and_marks() -> None:
     async with browsing() as browser:
-        await browser.press("t")
+        await browser.press("b")
         assert isinstance(browser.pilot.app.screen, RankingScreen)
         await browser.sees("sessions/one/cache/")
-        assert browser.survey.asked[-1] == "rank entries"
+        assert browser.survey.asked[-1] == "rank allocated"
         await browser.press("j", "j", "space")
         assert browser.marked == CACHES[:1]
         await browser.press("g", "j", "j", "enter")
@@ -259,7 +283,7 @@ async def test_the_ranking_jumps_and_marks() -> None:
 
 async def test_a_ranking_that_is_being_closed_shows_no_further_update() -> None:
     async with browsing() as browser:
-        await browser.press("t")
+        await browser.press("b")
         ranking = browser.pilot.app.screen
         assert isinstance(ranking, RankingScreen)
         await ranking.remove_children()
@@ -273,7 +297,7 @@ async def test_a_ranking_that_is_being_closed_shows_no_further_update() -> None:
 @pytest.mark.slow
 async def test_the_surveyed_directory_itself_is_jumped_to() -> None:
     async with browsing() as browser:
-        await browser.press("j", "enter", "t")
+        await browser.press("j", "enter", "b")
         await browser.sees("./")
         await browser.press("G", "enter")
         await browser.sees("maildrop/")
@@ -317,7 +341,7 @@ async def test_d_previews_the_directory_of_a_ranking_but_not_the_surveyed_one(
     previewed: list[tuple[str, ...]],
 ) -> None:
     async with browsing() as browser:
-        await browser.press("t")
+        await browser.press("b")
         await browser.sees("sessions/one/cache/")
         assert "the surveyed directory" in await browser.press("G", "d")
         await browser.press("g", "d")
@@ -365,17 +389,110 @@ async def test_the_path_to_type_begins_with_what_leads_there(path: str, begins: 
         assert browser.screen.query_one("#path-input", Input).value == begins
 
 
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Collect the searches; each finds two directories, a file, and more than it lists."""
+    searches: list[tuple[str, str]] = []
+
+    class Search:
+        def __init__(self, root: str, text: str, _: str | None) -> None:
+            searches.append((root, text))
+
+        def updates(self) -> Iterator[SearchUpdate]:
+            file = Match(PathStr(f"{SPOOL}/maildrop/a.log"), EntryKind.FILE, 4096, NOW_S)
+            matches = [Match(path, EntryKind.DIRECTORY, 4096, NOW_S) for path in CACHES]
+            yield SearchUpdate((*matches, file), 1_003, 1_274_926, 0, True)
+
+        def stop(self) -> None:
+            pass
+
+    monkeypatch.setattr("tui_fs.screens.browser.search.SearchProcess", Search)
+    return searches
+
+
 @pytest.mark.slow
-async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> None:
+async def test_letters_typed_quickly_after_a_slash_belong_to_the_search(
+    searched: list[tuple[str, str]],
+) -> None:
     async with browsing() as browser:
         for key, letter in (("slash", "/"), ("d", "d"), ("r", "r"), ("o", "o")):
             browser.pilot.app.post_message(events.Key(key, letter))
         await browser.press("enter")
-        shown = screen_text(browser.pilot.app)
-        assert "only names with “dro”" in shown
-        assert "sessions/" not in shown
-        await browser.press("o", "slash", "o")
+        await browser.sees("1,003 matches")
+        assert searched == [(SPOOL, "dro")]
+        await browser.press("escape", "colon", "slash", "o")
         assert browser.screen.query_one("#path-input").value.endswith("/o")  # type: ignore
+
+
+@pytest.mark.slow
+async def test_a_search_lists_paths_and_says_how_many_it_does_not_list(
+    searched: list[tuple[str, str]], previewed: list[tuple[str, ...]]
+) -> None:
+    async with browsing() as browser:
+        await browser.press("slash", "asterisk", "c", "enter")
+        await browser.sees("1,003 matches · only 3 of them listed !")
+        shown = await browser.press()
+        assert "sessions/one/cache/" in shown
+        assert "maildrop/a.log" in shown
+        assert searched == [(SPOOL, "*c")]
+        # Directories are marked, and the rest is named
+        await browser.press("A")
+        assert list(browser.marked) == list(CACHES)
+        await browser.sees("2 directories are marked.")
+        await browser.press("d")
+        assert previewed == [CACHES]
+        await browser.press("escape", "u", "G", "space", "d")
+        assert list(browser.marked) == []
+        assert previewed == [CACHES]
+        await browser.press("g", "enter")
+        await browser.sees("/srv/spool/sessions/one ")
+        assert browser.screen.path == "/srv/spool/sessions/one"
+
+
+@pytest.mark.slow
+async def test_marked_directories_are_listed_with_their_sum_and_unmarked_there(
+    previewed: list[tuple[str, ...]],
+) -> None:
+    async with browsing() as browser:
+        assert "Nothing is marked" in await browser.press("M")
+        await browser.press("N")
+        await browser.sees("2 marked")
+        await browser.press("M")
+        assert isinstance(browser.pilot.app.screen, MarksScreen)
+        await browser.sees("2 marked · 420 entries · 2.0 MiB")
+        shown = await browser.press()
+        assert "1.0 MiB            210  /srv/spool/sessions/one/cache/" in shown
+        # A mark that was removed can be set again
+        await browser.press("space")
+        assert browser.marked == CACHES[1:]
+        await browser.press("k", "space")
+        assert set(browser.marked) == set(CACHES)
+        await browser.press("d")
+        assert set(previewed[0]) == set(CACHES)
+        await browser.press("escape", "u", "d")
+        assert list(browser.marked) == []
+        assert len(previewed) == 1
+
+
+@pytest.mark.slow
+async def test_a_digit_selects_the_order_and_again_reverses_it() -> None:
+    async with browsing() as browser:
+        assert "allocated ▼" in await browser.press()
+        assert "entries ▼" in await browser.press("2")
+        assert "entries ▲" in await browser.press("2")
+        assert "name ▲" in await browser.press("6")
+        assert "allocated ▼" in await browser.press("1")
+
+
+async def test_an_order_that_needs_other_entries_is_asked_for() -> None:
+    async with browsing() as browser:
+        await browser.press("j", "enter")
+        await browser.sees("two/")
+        before = len(browser.survey.asked)
+        shown = await browser.press("4")
+        assert browser.survey.asked[before:] == [f"show {SESSIONS}"]
+        assert browser.survey.orders[-1] == Order(Sorting.OLDEST)
+        assert "only" not in shown
 
 
 @pytest.mark.slow
@@ -391,7 +508,7 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
     monkeypatch.setattr("tui_fs.screens.browser.screen._PATIENCE_S", 0.1)
 
     async with browsing() as browser:
-        await browser.press("o")
+        await browser.press("colon")
         browser.screen.query_one("#path-input").value = "/net/dead"  # type: ignore
         await browser.pilot.press("enter")
         await browser.sees("/net/dead does not answer yet.")
@@ -417,6 +534,40 @@ async def test_counts_that_come_before_a_screen_is_composed_wait_for_it() -> Non
             await settle(browser.pilot)
             assert browser.pilot.app.screen is not browser.screen
             await browser.press("escape")
+
+
+@pytest.mark.slow
+async def test_a_running_job_has_a_line_that_leads_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [JOB]
+
+    class Jobs:
+        def read(self) -> tuple[list[JobSummary], list[str]]:
+            return list(jobs), []
+
+    monkeypatch.setattr("tui_fs.screens.browser.job_strip.JobList", Jobs)
+    monkeypatch.setattr("tui_fs.screens.browser.job_strip._POLL_INTERVAL_S", 0.05)
+    folder = record(RUNNING)
+    monkeypatch.setattr("tui_fs.screens.browser.screen.find", lambda _: folder)
+    monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: True)
+
+    def run(folder: JobFolder, _: Settings) -> RunScreen:
+        return RunScreen(folder, Settings())
+
+    monkeypatch.setattr("tui_fs.screens.browser.screen.RunScreen", run)
+    async with browsing() as browser:
+        await browser.sees("▶ rm 6 % · 12 min–13 min left · job 7f3a01 · w watches")
+        await browser.press("w")
+        assert isinstance(browser.pilot.app.screen, RunScreen)
+        await browser.press("escape")
+        known = frozenset({(folder.path, True)})
+        monkeypatch.setattr("tui_fs.screens.browser.screen._known_jobs", lambda: known)
+        jobs[0] = replace(JOB, state=JobState.PARTIAL, fraction=None, left_s=None)
+        await browser.sees("Job 7f3a01 has ended: partial")
+        # Its target is in the tree, whose counts are out of date
+        assert len(TreeSurvey.begun) == 2
+        await browser.sees("maildrop/")
+        await until(browser.pilot, lambda: "w watches" not in screen_text(browser.pilot.app))
+        assert "No job runs" in await browser.press("w")
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The parts of the browser that need no screen: marks, questions, the order of rows."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,17 +9,21 @@ from hypothesis import strategies as st
 
 from tests.ui.recorded_tree import NOW_S, RANKING, SESSIONS, directory, found_survey, spool_listing
 from tui_fs.job.permission import MOST_TARGETS
+from tui_fs.job.view import JobSummary
 from tui_fs.linux.filesystem import FileSystem
+from tui_fs.model.host import Host
+from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr, is_within
-from tui_fs.model.survey import Child, EntryKind, Listing, Ranking, Totals
+from tui_fs.model.strategy import StrategyName
+from tui_fs.model.survey import Child, EntryKind, Listing, Order, Ranking, Sorting, Totals
 from tui_fs.screens.base import BaseScreen, Settings, age
-from tui_fs.screens.browser.details import place_note
+from tui_fs.screens.browser.details import place_note, totals_line
+from tui_fs.screens.browser.job_strip import strip_of
+from tui_fs.screens.browser.search import about_search, cannot_mark_files
 from tui_fs.screens.browser.side_screens import FINDING_COLUMNS, ranking_columns, ranking_rows
 from tui_fs.screens.browser.table import (
     MORE_KEY,
     Arranged,
-    Sorting,
-    View,
     arrange,
     columns_of,
     sizes_of,
@@ -27,7 +32,7 @@ from tui_fs.screens.selection import Selection, Size
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
-from tui_fs.survey.process import Update
+from tui_fs.survey.process import SearchUpdate, Update
 from widgets.bar_table import row_parts
 
 WHOLE = Size(10, 4096, is_whole=True)
@@ -85,7 +90,7 @@ class _Process:
         self.asked: list[str] = []
         self.is_paused = False
 
-    def show(self, path: str) -> None:
+    def show(self, path: str, *_: object) -> None:
         assert not self.is_paused, "a survey that stands still answers nothing"
         self.asked.append(path)
 
@@ -123,7 +128,7 @@ def _answer(path: str, ranked_by: Ranking | None = None) -> SurveyUpdated:
 def test_what_was_left_again_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     process, client = client_of_a_process(monkeypatch)
     for path in ("/a", "/a/b", "/a/b/c", "/a"):
-        client.show(path)
+        client.show(path, Order())
     assert process.asked == ["/a"]
     client.accept(_answer("/elsewhere"))
     assert process.asked == ["/a"]
@@ -137,7 +142,7 @@ def test_a_paused_survey_is_woken_until_it_has_answered(
     process, client = client_of_a_process(monkeypatch)
     client.toggle_pause()
     seen = [process.is_paused]
-    client.show("/a")
+    client.show("/a", Order())
     client.rank(Ranking.OLDEST)
     seen.append(process.is_paused)
     client.accept(_answer("/a"))
@@ -151,20 +156,20 @@ def test_a_paused_survey_is_woken_until_it_has_answered(
     assert seen == [True, False, False, True, False]
 
 
-def _arranged(listing: Listing, view: View, kept: str | None = None) -> Arranged:
-    return arrange(listing, (), view, is_growing=True, now_s=NOW_S, required=kept)
+def _arranged(listing: Listing, order: Order, kept: str | None = None) -> Arranged:
+    return arrange(listing, (), order, is_growing=True, now_s=NOW_S, required=kept)
 
 
 @pytest.mark.parametrize("sorting", Sorting)
 def test_reversed_is_the_other_way_round_with_the_undated_still_last(sorting: Sorting) -> None:
     listing = spool_listing()
-    usual = _arranged(listing, View(sorting)).keys
-    other = _arranged(listing, View(sorting, is_reversed=True)).keys
+    usual = _arranged(listing, Order(sorting)).keys
+    other = _arranged(listing, Order(sorting, is_reversed=True)).keys
     undated = 2 if sorting in (Sorting.OLDEST, Sorting.NEWEST) else 0
     dated = len(usual) - undated
     assert list(other[:dated]) == list(reversed(usual[:dated]))
     assert other[dated:] == usual[dated:]
-    titles = [[c.title for c in columns_of(View(sorting, r))] for r in (False, True)]
+    titles = [[c.title for c in columns_of(Order(sorting, r))] for r in (False, True)]
     assert f"{sorting} ▲" in titles[0] or f"{sorting} ▼" in titles[0]
     assert titles[0] != titles[1]
 
@@ -172,25 +177,53 @@ def test_reversed_is_the_other_way_round_with_the_undated_still_last(sorting: So
 def test_what_the_cursor_is_to_go_to_is_always_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_fs.screens.browser.table.MAX_ROWS", 2)
     children = tuple(directory(f"d{n}", Totals(n, 1)) for n in range(9))
-    arranged = _arranged(Listing(PathStr("/x"), children=children), View(), kept="d0")
+    arranged = _arranged(
+        Listing(PathStr("/x"), children=children), Order(Sorting.ENTRIES), kept="d0"
+    )
     assert arranged.keys == ["d8", "d7", "d0", MORE_KEY]
     assert (arranged.more, arranged.more_directories) == (6, 6)
     assert arranged.child(MORE_KEY) is None
     assert arranged.rows(())[3].cells[-1] == "… 6 more directories"
-    arranged = _arranged(Listing(PathStr("/x"), children=children[:3]), View(), kept="d1")
+    arranged = _arranged(
+        Listing(PathStr("/x"), children=children[:3]), Order(Sorting.ENTRIES), kept="d1"
+    )
     assert arranged.rows(())[2].cells[-1] == "… 1 more directory"
 
 
-def test_the_search_matches_names_as_they_are_shown() -> None:
-    listing = spool_listing()
-    assert _arranged(listing, View(search="\\XFF")).keys == ["\udcff\udcfe"]
-    assert _arranged(listing, View(search="no such")).keys == []
+def test_a_search_that_lists_a_part_says_so() -> None:
+    assert about_search(SearchUpdate((), 3, 10, 0, True), 3).plain == (
+        "3 matches · 10 names searched · complete"
+    )
+    assert about_search(SearchUpdate((), 1_000, 10, 2, False), 3).plain == (
+        "searching  1,000 matches · only 3 of them listed ! · 2 directories unreadable ! · "
+        "10 names searched"
+    )
+
+
+def test_for_a_pattern_the_command_that_deletes_files_is_named() -> None:
+    assert "--strategy find --name '*.log'" in cannot_mark_files(2, "/srv", "*.log")
+    assert "tui-fs" not in cannot_mark_files(2, "/srv", "log")
+
+
+def test_an_order_that_covers_a_part_of_the_files_says_so() -> None:
+    listing = replace(spool_listing(), not_listed=198_000, examined=4_000)
+    survey, order = found_survey(), Order()
+
+    def line(listing: Listing, order: Order) -> str:
+        return totals_line(
+            survey, listing, order, is_paused=False, since_finished_s=0, is_imported=False
+        ).plain
+
+    assert "sorted: 4,000 of 198,002 files only !" in line(listing, order)
+    assert "sorting…" in line(listing, Order(Sorting.NAME))
+    assert "sort" not in line(replace(listing, examined=None), order)
+    assert "sort" not in line(replace(listing, not_listed=0), Order(Sorting.NAME))
 
 
 def test_what_is_not_counted_is_not_given_a_number() -> None:
     child = Child(PathStr("new"), EntryKind.DIRECTORY, Totals(directories=1), False)
     arranged = arrange(
-        Listing(PathStr("/x"), children=(child,)), (), View(), is_growing=False, now_s=0.0
+        Listing(PathStr("/x"), children=(child,)), (), Order(), is_growing=False, now_s=0.0
     )
     row = arranged.rows(("new",))[0]
     assert row.cells[0] == "?"
@@ -244,3 +277,32 @@ def test_the_free_space_of_a_place_is_what_users_can_use() -> None:
     room = FileSystem("ext4", "/dev/vdb", "/m", False, 1000 << 20, 60 << 20, 10 << 20, 9, 1)
     note = place_note(room)
     assert note.plain == "ext4 on /dev/vdb · 10.0 MiB free ! · 1 inode"
+
+
+JOB = JobSummary(
+    "7f3a01",
+    (PathStr("/srv/spool"),),
+    StrategyName("rm"),
+    JobState.RUNNING,
+    NOW_S,
+    72_000,
+    1_200_000,
+    0,
+    Host("here", "boot", "machine"),
+    False,
+    0.06,
+    (700.0, 800.0),
+)
+
+
+def test_the_strip_shows_how_far_the_newest_job_is() -> None:
+    assert strip_of([JOB]).plain == (
+        "▶ rm 6 % · 12 min–13 min left · job 7f3a01 · w watches · /srv/spool"
+    )
+    paused = replace(JOB, state=JobState.PAUSED, failed=3)
+    assert strip_of([paused, JOB, JOB]).plain.startswith(
+        "PAUSED rm 6 % · 3 failed ! · job 7f3a01 · 2 more (J) · w watches"
+    )
+    # A job that runs is never shown as complete
+    assert "99 %" in strip_of([replace(JOB, fraction=1.0)]).plain
+    assert strip_of([replace(JOB, fraction=None, left_s=None)]).plain.startswith("▶ rm · job")

@@ -1,6 +1,6 @@
 """The browser, the ranking and the findings in every state, as text; see test_screens.py."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -16,15 +16,31 @@ from tests.ui.recorded_tree import (
     found_survey,
     spool_listing,
 )
-from tests.ui.test_screens import LARGE, SMALL, Act, a_quiet_machine, keys, look, picture, then
+from tests.ui.test_screens import (
+    LARGE,
+    SMALL,
+    Act,
+    a_quiet_machine,
+    keys,
+    look,
+    picture,
+    shows,
+    then,
+)
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Listing, Ranking, Survey, Totals
+from tui_fs.model.survey import EntryKind, Listing, Match, Ranking, Survey, Totals
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated
-from tui_fs.screens.browser.side_screens import FindingsScreen, RankingScreen, SideScreen
+from tui_fs.screens.browser.search import SearchScreen
+from tui_fs.screens.browser.side_screens import (
+    FindingsScreen,
+    MarksScreen,
+    RankingScreen,
+    SideScreen,
+)
 from tui_fs.screens.selection import Selection, Size
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
-from tui_fs.survey.process import Update
+from tui_fs.survey.process import SearchUpdate, Update
 
 __all__ = ["a_quiet_machine", "picture"]
 
@@ -35,8 +51,9 @@ COUNTING = Update(found_survey(finished=False), spool_listing(is_complete=False)
 @pytest.fixture(autouse=True)
 def a_quiet_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ages are of one moment."""
-    for module in ("screen", "side_screens"):
+    for module in ("screen", "side_screens", "search"):
         monkeypatch.setattr(f"tui_fs.screens.browser.{module}.time.time", lambda: float(NOW_S))
+    monkeypatch.setattr("tui_fs.screens.browser.search.SearchProcess", RecordedSearch)
 
 
 def choose(imported: str | None = None) -> BrowserScreen:
@@ -81,7 +98,8 @@ BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
         ),
         SMALL,
     ),
-    "searching": (then(post_update(COMPLETE), keys("slash", "s", "e")), SMALL),
+    "typing a search": (then(post_update(COMPLETE), keys("slash", "s", "e")), SMALL),
+    "above the surveyed tree": (then(post_update(COMPLETE), keys("left")), SMALL),
     "marked": (then(post_update(COMPLETE), keys("j", "space", "space")), SMALL),
     "marked around": (
         then(
@@ -119,11 +137,11 @@ async def test_a_directory_that_cannot_be_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    "sorting", ["inodes", "allocated", "oldest", "newest", "name", "name reversed"]
+    "sorting", ["entries", "inodes", "oldest", "newest", "name", "name reversed"]
 )
 @pytest.mark.slow
 async def test_sorted(sorting: str, picture: SnapshotAssertion) -> None:
-    order = ["inodes", "allocated", "oldest", "newest", "name", "name reversed"]
+    order = ["entries", "inodes", "oldest", "newest", "name", "name reversed"]
     pressed = ["s"] * min(order.index(sorting) + 1, 5) + ["S"] * ("reversed" in sorting)
     assert await look(choose(), then(post_update(COMPLETE), keys(*pressed))) == picture
 
@@ -170,11 +188,46 @@ def findings(update: Update = COMPLETE) -> FindingsScreen:
     return FindingsScreen(StubBrowser(client(update)), Settings())
 
 
-def ranking(by: Ranking = Ranking.ENTRIES) -> RankingScreen:
+def ranking(by: Ranking = Ranking.ALLOCATED) -> RankingScreen:
     marks = Selection()
     marks.toggle(SESSIONS, Size(58_999, 3 << 20))
     update = replace(COMPLETE, ranked_by=by, ranking=RANKING)
     return RankingScreen(StubBrowser(client(update), marks), Settings())
+
+
+def marked() -> MarksScreen:
+    marks = Selection()
+    marks.toggle(SESSIONS, Size(61_002, 3 << 20, is_whole=True))
+    marks.toggle(PathStr("/srv/spool/new\nline"), Size(4, 4096))
+    return MarksScreen(StubBrowser(client(COMPLETE), marks), Settings())
+
+
+MATCHES = (
+    Match(PathStr("/srv/spool/sessions/old.log"), EntryKind.DIRECTORY, 4096, NOW_S - 86_400),
+    Match(PathStr("/srv/spool/[red]/new\nline.log"), EntryKind.FILE, 3 << 20, NOW_S - 300),
+    Match(PathStr("/srv/spool/now.log"), EntryKind.SYMLINK, 0, NOW_S - 60),
+)
+SEARCHES = {
+    "*.log": SearchUpdate(MATCHES, 3, 1_279_040, 0, True),
+    "*.old": SearchUpdate(MATCHES, 123_456, 1_000_000, 2, False),
+}
+
+
+class RecordedSearch:
+    """Stand-in for a search process."""
+
+    def __init__(self, _root: str, text: str, _imported: str | None) -> None:
+        self._update = SEARCHES[text]
+
+    def updates(self) -> Iterator[SearchUpdate]:
+        yield self._update
+
+    def stop(self) -> None:
+        pass
+
+
+def search(text: str = "*.log") -> SearchScreen:
+    return SearchScreen(StubBrowser(client(COMPLETE)), text, None, Settings())
 
 
 SIDE_SCREENS: dict[str, tuple[Callable[[], SideScreen], Act | None, tuple[int, int]]] = {
@@ -185,7 +238,10 @@ SIDE_SCREENS: dict[str, tuple[Callable[[], SideScreen], Act | None, tuple[int, i
     "no findings": (lambda: findings(Update(replace(found_survey(), findings=()))), None, SMALL),
     "ranking": (ranking, None, SMALL),
     "ranking on a large terminal": (ranking, None, LARGE),
-    "ranking by the oldest": (lambda: ranking(Ranking.OLDEST), keys("s", "s", "s"), SMALL),
+    "ranking by the oldest": (lambda: ranking(Ranking.OLDEST), keys("4"), SMALL),
+    "marks": (marked, None, SMALL),
+    "search": (search, shows("now.log"), SMALL),
+    "search that lists a part": (lambda: search("*.old"), shows("now.log"), SMALL),
 }
 
 

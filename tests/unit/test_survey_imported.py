@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.import_files import last, listing, tree_file, written
 from tests.unit.survey_trees import TREES, Tree, grown
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import EntryKind, Totals
+from tui_fs.model.survey import EntryKind, Order, Totals
 from tui_fs.survey import imported
 from tui_fs.survey.imported import ImportedSurvey, root_of
 from tui_fs.survey.listing import OTHERS_LISTED
@@ -180,7 +180,7 @@ def test_a_process_of_its_own_reports_an_import(tmp_path: Path) -> None:
     try:
         updates = process.updates()
         assert next(updates).survey.backend == "ncdu-import"
-        process.show("/top/d")
+        process.show("/top/d", Order())
         shown = next(update.listing for update in updates if update.listing is not None)
         assert [child.name for child in shown.children] == ["inner"]
         assert shown.totals.apparent_bytes == 9

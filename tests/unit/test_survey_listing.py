@@ -9,10 +9,10 @@ from tests.trees import hostile_names
 from tests.unit.survey_trees import deep, naive
 from tests.unit.walkers import collected, walked
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Child, EntryKind, Listing, Totals
+from tui_fs.model.survey import Child, EntryKind, Listing, Order, Sorting, Totals
 from tui_fs.survey import listing as listing_module
 from tui_fs.survey.aggregator import Aggregator
-from tui_fs.survey.listing import Names, listing_of, read_names
+from tui_fs.survey.listing import Names, first_children, listing_of, read_names
 
 __all__ = ["deep"]
 
@@ -108,6 +108,65 @@ def test_more_entries_than_are_listed_are_a_number(
     assert len(others) + listing.not_listed == 51
     assert children["directory"].totals.directories == 2
     assert children["large"].totals.apparent_bytes == 1 << 30
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize("sorting", Sorting)
+def test_the_listed_entries_are_the_first_of_all_in_the_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sorting: Sorting, is_reversed: bool
+) -> None:
+    for number in range(60):
+        path = tmp_path / f"file-{number * 37 % 60}"
+        path.write_bytes(b"x" * 4096 * (number * 17 % 60))
+        os.utime(path, (1000, 1000 + number * 7 % 60))
+    order = Order(sorting, is_reversed)
+    counted, _ = walked(tmp_path)
+
+    def first(number: int) -> list[str]:
+        monkeypatch.setattr(listing_module, "OTHERS_LISTED", number)
+        listing = listing_of(counted.table, str(tmp_path), read_names(str(tmp_path), order))
+        assert listing.is_sorted(order)
+        return [child.name for child in first_children(listing.children, order, 10)]
+
+    assert first(10) == first(100)
+
+
+def test_a_partly_read_directory_is_published_and_says_how_much_was_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing_module, "OTHERS_LISTED", 10)
+    for number in range(600):
+        (tmp_path / f"{number}").touch()
+    counted, _ = walked(tmp_path)
+    published: list[Names] = []
+    seconds = iter(range(1_000))
+
+    def publish(names: Names) -> bool:
+        published.append(names)
+        return len(published) < 2
+
+    order = Order(Sorting.NAME)
+    names = read_names(str(tmp_path), order, "", publish, lambda: float(next(seconds)))
+    # It ends when nobody needs it any more
+    assert [part.examined for part in published] == [256, 512]
+    listing = listing_of(counted.table, str(tmp_path), names)
+    assert (listing.examined, listing.not_listed, listing.is_sorted(order)) == (512, 590, False)
+    # A server that is too slow is not asked for the rest
+    hours = iter(range(0, 10_000_000, 3600))
+    names = read_names(str(tmp_path), order, clock=lambda: float(next(hours)))
+    assert names.examined == 256
+
+
+def test_a_required_entry_is_listed_in_any_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing_module, "OTHERS_LISTED", 3)
+    for number in range(9):
+        (tmp_path / f"{number}").touch()
+    names = read_names(str(tmp_path), Order(Sorting.NAME), "7")
+    assert [child.name for child in names.others] == ["0", "1", "2", "7"]
+    names = read_names(str(tmp_path), Order(Sorting.NAME), "1")
+    assert [child.name for child in names.others] == ["0", "1", "2"]
 
 
 def test_what_is_not_counted_yet_is_shown_as_not_complete(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.trees import hostile_names
 from tests.unit.survey_trees import assert_counts, children_of, naive
 from tests.waiting_process import waiting_process
 from tui_fs.model.errors import BadInput, TuiFsError
-from tui_fs.model.survey import EntryKind, Ranking
+from tui_fs.model.survey import EntryKind, Order, Ranking
 from tui_fs.survey.process import SurveyProcess, Update
 from tui_fs.survey.runner import SurveyRunner
 
@@ -78,7 +78,7 @@ def test_questions_are_answered_with_every_update_from_then_on(
     process = begin(tmp_path / "t")
     updates = process.updates()
     until(updates, is_finished)
-    process.show(str(tmp_path / "t" / "b"))
+    process.show(str(tmp_path / "t" / "b"), Order())
     shown = until(updates, lambda update: update.listing is not None)
     process.rank(Ranking.ENTRIES)
     ranked = until(updates, lambda update: update.ranked_by is not None)
@@ -99,9 +99,9 @@ def test_another_directory_is_shown_when_asked(
     (tmp_path / "b").symlink_to("a")
     process = begin(tmp_path)
     updates = process.updates()
-    process.show(str(tmp_path / "a"))
+    process.show(str(tmp_path / "a"), Order())
     until(updates, lambda update: is_finished(update) and update.listing is not None)
-    process.show(str(tmp_path))
+    process.show(str(tmp_path), Order())
     listing = until(
         updates, lambda update: update.listing is not None and update.listing.path == str(tmp_path)
     ).listing
@@ -117,7 +117,7 @@ def test_a_question_asked_before_anything_is_counted_is_answered(
 ) -> None:
     hostile_names(tmp_path / "t")
     process = begin(tmp_path / "t")
-    process.show(str(tmp_path / "t" / "files"))
+    process.show(str(tmp_path / "t" / "files"), Order())
     process.rank(Ranking.ALLOCATED)
     update = until(
         process.updates(), lambda latest: is_finished(latest) and latest.ranked_by is not None

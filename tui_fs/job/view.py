@@ -218,6 +218,8 @@ class JobSummary:
         deleted_entries: None where nothing counted them.
         host: the host that created the job.
         is_other_host: `host` is not this host.
+        fraction: the deleted share of the entries; None if unknown or if the job has ended.
+        left_s: low and high remaining seconds; None likewise.
     """
 
     job_id: str
@@ -230,6 +232,8 @@ class JobSummary:
     failed: int
     host: Host
     is_other_host: bool
+    fraction: float | None = None
+    left_s: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +289,10 @@ class JobList:
             self._views[folder.path] = view
         removed = view.snapshot.removed
         deleted = removed.entries if removed else None
-        return _summary_of(folder, view.state, deleted, view.snapshot.failed)
+        summary = _summary_of(folder, view.state, deleted, view.snapshot.failed)
+        if not summary.state.is_live:
+            return summary
+        return replace(summary, fraction=view.snapshot.fraction, left_s=view.snapshot.eta_s)
 
 
 def summaries() -> tuple[list[JobSummary], list[str]]:

@@ -42,6 +42,32 @@ class Totals:
         return self.files + self.symlinks + self.other
 
 
+class Sorting(enum.StrEnum):
+    """The criterion by which a directory's entries are sorted."""
+
+    ALLOCATED = "allocated"
+    ENTRIES = "entries"
+    INODES = "inodes"
+    OLDEST = "oldest"
+    NEWEST = "newest"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The order of a directory's entries.
+
+    Attributes:
+        is_reversed: reverse the default direction of the criterion.
+    """
+
+    sorting: Sorting = Sorting.ALLOCATED
+    is_reversed: bool = False
+
+
+DEFAULT_ORDER = Order()
+
+
 @dataclass(frozen=True, slots=True)
 class Child:
     """One entry of a listed directory, with the totals below it.
@@ -70,6 +96,8 @@ class Listing:
         totals: of the directory and everything below it.
         complete: all entries below it have been counted.
         not_listed: entries other than directories that are not among the children.
+        order: the children other than directories are the first ones in this order.
+        examined: the number of entries from which these were chosen; None for all of them.
         problem: why the directory cannot be listed, as a sentence; empty without a problem.
     """
 
@@ -79,6 +107,27 @@ class Listing:
     not_listed: int = 0
     complete: bool = False
     problem: str = ""
+    order: Order = DEFAULT_ORDER
+    examined: int | None = None
+
+    def is_sorted(self, order: Order) -> bool:
+        """Return whether the first children in an order are the first of all entries."""
+        return not self.not_listed or (self.order == order and self.examined is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An entry that a search has found.
+
+    Attributes:
+        allocated_bytes: of the entry itself, without those below a directory.
+        modified_s: in seconds since the epoch; None if unknown.
+    """
+
+    path: PathStr
+    kind: EntryKind
+    allocated_bytes: int
+    modified_s: int | None = None
 
 
 class Ranking(enum.StrEnum):

@@ -33,6 +33,7 @@ PAGE_BINDINGS = (
 _SHOWN_KEYS = {
     "question_mark": "?",
     "slash": "/",
+    "colon": ":",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "less_than_sign": "<",

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from rich.text import Text
 
 from tui_fs.job.permission import MOST_TARGETS
-from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.paths import PathStr, displayable, is_within, upwards
 from tui_fs.model.units import bytes_iec, count, counted
 
 
@@ -44,9 +45,14 @@ class Selection:
     def __contains__(self, path: object) -> bool:
         return path in self._sizes
 
+    def size(self, path: PathStr) -> Size | None:
+        """Return the known size of a marked directory; None if it is not marked."""
+        return self._sizes.get(path)
+
     def around(self, path: str) -> PathStr | None:
         """Return the marked directory that contains a path."""
-        return next((mark for mark in self if mark != path and is_within(path, mark)), None)
+        above = islice(upwards(path), 1, None)
+        return next((PathStr(parent) for parent in above if parent in self._sizes), None)
 
     def toggle(self, path: PathStr, size: Size) -> str:
         """Toggle a mark; return an explanation if that is refused or replaces other marks."""
@@ -130,18 +136,12 @@ class Selection:
         return f"{words} · at least {contents} · {bytes_iec(allocated_bytes)}"
 
 
-def marks_line(
-    marks: Selection, path: str = "", search: str = "", hint: str = "d previews · u unmarks"
-) -> Text:
-    """Return the marks and the search text; empty without either."""
+def marks_line(marks: Selection, path: str = "") -> Text:
+    """Return the marks; empty without any."""
     line = Text(no_wrap=True, overflow="ellipsis")
     if marks:
         line.append(f"* {marks.in_words()}", "bold")
         is_inside = path != "" and any(is_within(path, mark) for mark in marks)
         line.append(" · inside a marked directory" if is_inside else "", "bold")
-        line.append(f" · {hint}", "dim")
-    if search:
-        line.append("   " if marks else "")
-        line.append(f"only names with “{displayable(search)}”", "bold")
-        line.append("  esc shows all", "dim")
+        line.append(" · d previews · M lists", "dim")
     return line

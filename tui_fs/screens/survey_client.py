@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from textual.message import Message
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.survey import Listing, Ranking, Survey
+from tui_fs.model.survey import Listing, Order, Ranking, Survey
 from tui_fs.screens.base import Failed
 from tui_fs.survey.process import SurveyProcess, Update
 
@@ -27,6 +28,34 @@ class SurveyUpdated(Message):
         super().__init__()
         self.update = update
         self.survey_number = 0
+
+
+class _Questions(NamedTuple):
+    """The questions that are sent together; None for those that are not asked.
+
+    Attributes:
+        listing: path, order and the name of an entry that is listed in any case.
+        by: the ranking.
+        name: the name of directories.
+        measured: the paths of directories.
+    """
+
+    listing: tuple[str, Order, str] | None = None
+    by: Ranking | None = None
+    name: str | None = None
+    measured: tuple[str, ...] | None = None
+
+    def are_answered_by(self, update: Update) -> bool:
+        """Return whether an update has all answers."""
+        listing = None
+        if update.listing is not None:
+            listing = update.listing.path, update.listing.order
+        return (
+            (self.listing is None or listing == self.listing[:2])
+            and (self.by is None or update.ranked_by is self.by)
+            and (self.name is None or update.named == self.name)
+            and (self.measured is None or update.measured == self.measured)
+        )
 
 
 class SurveyClient:
@@ -63,10 +92,8 @@ class SurveyClient:
         self.last_update: Update | None = None
         self._finished_at_s: float | None = None
         self._listings: dict[str, Listing] = {}
-        self._path: str | None = None
-        self._by: Ranking | None = None
-        self._name: str | None = None
-        self._unanswered: tuple[str | None, Ranking | None, str | None] | None = None
+        self._next = _Questions()
+        self._unanswered: _Questions | None = None
         self._sought_name: str | None = None
         self._is_paused = False
 
@@ -155,19 +182,29 @@ class SurveyClient:
         """Return the last listing of a directory, if it is stored."""
         return self._listings.get(path)
 
-    def show(self, path: str) -> None:
-        """Ask for the listing of a directory."""
-        self._path = path
+    def show(self, path: str, order: Order, required: str | None = None) -> None:
+        """Ask for the listing of a directory.
+
+        Args:
+            required: the name of an entry that is listed in any case.
+        """
+        self._next = self._next._replace(listing=(path, order, required or ""))
         self._send_questions()
 
     def rank(self, by: Ranking) -> None:
         """Ask for the first directories of a ranking."""
-        self._by = by
+        self._next = self._next._replace(by=by)
         self._send_questions()
 
     def find_named(self, name: str) -> None:
         """Ask for all directories of a name; `take_named` returns the answer."""
-        self._name = self._sought_name = name
+        self._sought_name = name
+        self._next = self._next._replace(name=name)
+        self._send_questions()
+
+    def measure(self, paths: Sequence[str]) -> None:
+        """Ask for the sizes of some directories."""
+        self._next = self._next._replace(measured=tuple(paths))
         self._send_questions()
 
     def take_named(self) -> Update | None:
@@ -185,14 +222,7 @@ class SurveyClient:
             self._pause_or_resume()
 
     def _on_reply(self, update: Update) -> None:
-        if self._unanswered is None:
-            return
-        path, by, name = self._unanswered
-        if (
-            (path is not None and (update.listing is None or update.listing.path != path))
-            or (by is not None and update.ranked_by is not by)
-            or (name is not None and update.named != name)
-        ):
+        if self._unanswered is None or not self._unanswered.are_answered_by(update):
             return
         self._unanswered = None
         self._send_questions()
@@ -200,19 +230,21 @@ class SurveyClient:
             self._pause_or_resume()
 
     def _send_questions(self) -> None:
-        process, questions = self._process, (self._path, self._by, self._name)
-        if process is None or self._unanswered is not None or questions == (None, None, None):
+        process, questions = self._process, self._next
+        if process is None or self._unanswered is not None or questions == _Questions():
             return
         self._unanswered = questions
         if process.is_paused:
             process.resume()
-        if self._path is not None:
-            process.show(self._path)
-        if self._by is not None:
-            process.rank(self._by)
-        if self._name is not None:
-            process.name(self._name)
-        self._path = self._by = self._name = None
+        if questions.listing is not None:
+            process.show(*questions.listing)
+        if questions.by is not None:
+            process.rank(questions.by)
+        if questions.name is not None:
+            process.name(questions.name)
+        if questions.measured is not None:
+            process.measure(questions.measured)
+        self._next = _Questions()
 
     def _pause_or_resume(self) -> None:
         process = self._process
@@ -224,5 +256,6 @@ class SurveyClient:
 
 
 def _answers(update: Update) -> tuple[object, ...]:
-    path = update.listing.path if update.listing is not None else None
-    return path, update.ranked_by, update.named
+    listing = update.listing
+    shown = (listing.path, listing.order, listing.examined) if listing is not None else None
+    return shown, update.ranked_by, update.named, update.measured

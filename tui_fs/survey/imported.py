@@ -25,10 +25,17 @@ from typing import Any, NamedTuple, NoReturn
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
-from tui_fs.model.survey import Child, EntryKind, Survey, Totals
+from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Order, Survey, Totals
 from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
-from tui_fs.survey.listing import OTHERS_LISTED, Names
+from tui_fs.survey.listing import (
+    OTHERS_LISTED,
+    PUBLISH_INTERVAL_S,
+    FirstItems,
+    Names,
+    Publish,
+    key_of,
+)
 from tui_fs.survey.ncdu_export import HEADER_FIELDS, ExportHeader
 from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
@@ -134,37 +141,62 @@ class ImportedSurvey:
         self.collector.free_numbers()
         yield self._result(finished=True)
 
-    def names(self, path: str) -> Names:
-        """Return the entries of a directory other than directories, at most `OTHERS_LISTED`."""
+    def names(
+        self,
+        path: str,
+        order: Order = DEFAULT_ORDER,
+        required: str = "",
+        publish: Publish = lambda _: True,
+    ) -> Names:
+        """Return the first entries of a directory other than directories; see `read_names`."""
         table = self.collector.table
         row = table.find(path)
         if row == NO_ROW or row >= len(self._starts):
-            return Names()
+            return Names(order=order)
+        first: FirstItems[Child] = FirstItems(OTHERS_LISTED, order.is_reversed)
+        wanted: list[Child] = []
+        key, is_dated = key_of(order.sorting)
+        examined = 0
+
+        def others() -> tuple[Child, ...]:
+            return (*first.items(), *(child for child in wanted if child not in first.items()))
+
         known = [child for child in table.children(row) if child < len(self._starts)]
         ends = {self._starts[child]: self._ends[child] for child in known}
-        others: list[Child] = []
+        published_s = time.monotonic()
         try:
             with self._file.reader(self._starts[row]) as reader:
                 for kind, item in islice(
                     reader.values(), 2, None
                 ):  # skips its bracket and its own item
                     if kind == "end_map":
-                        others.append(child_of(item))
+                        child = child_of(item)
+                        examined += 1
+                        is_last = is_dated and child.newest_s is None
+                        # Those without a date come last, in both directions.
+                        first.add((is_last is not order.is_reversed, *key(child)), child)
+                        if child.name == required:
+                            wanted.append(child)
                     elif kind == "start_array" and (end := ends.get(reader.offset - 1)):
                         reader.skip_array(end)
                     else:
                         break  # at its end, or at the first unread byte
-                    if len(others) == OTHERS_LISTED:
-                        break
+                    if time.monotonic() - published_s >= PUBLISH_INTERVAL_S:
+                        so_far = Names((), others(), order=order, examined=examined)
+                        if not publish(so_far):
+                            return so_far
+                        published_s = time.monotonic()
                 else:
                     reader.fail()
         except TuiFsError:
             return Names(
                 (),
-                tuple(others),
+                others(),
                 f"{self._file.shown} has changed since it was read; import it again.",
+                order,
+                examined,
             )
-        return Names((), tuple(others))
+        return Names((), others(), order=order)
 
     def _read(
         self, reader: "NcduReader", questions: tuple[int, Callable[[], None]] | None

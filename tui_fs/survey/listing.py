@@ -1,21 +1,31 @@
 """List one directory of a surveyed tree: subdirectories from the table, the rest from readdir."""
 
+import heapq
 import os
 import stat
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 from tui_fs.linux.pins import open_path_fd
 from tui_fs.model.errors import meaning
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Child, EntryKind, Listing, Totals
+from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Listing, Order, Sorting, Totals
 from tui_fs.survey.records import BigFile
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 OTHERS_LISTED = 2_000
 """Entries other than directories in a listing; further ones are only counted."""
 
+PUBLISH_INTERVAL_S = 0.25
+READ_LIMIT_S = 30.0
+"""A server that needs longer for one directory is not asked for the rest of its entries."""
+
 _KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
+
+SortKey = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,39 +34,152 @@ class Names:
 
     Attributes:
         directories: names of subdirectories.
-        others: all other entries, at most `OTHERS_LISTED`.
+        others: the first of all other entries in `order`, at most `OTHERS_LISTED` and a required
+            one.
         problem: why the directory cannot be listed, as a sentence; empty without a problem.
+        examined: the number of entries from which `others` were chosen; None for all.
     """
 
     directories: tuple[bytes, ...] = ()
     others: tuple[Child, ...] = ()
     problem: str = ""
+    order: Order = DEFAULT_ORDER
+    examined: int | None = None
 
 
-def read_names(path: str) -> Names:
-    """Read a directory until `OTHERS_LISTED` entries other than directories are found.
+Publish = Callable[[Names], bool]
+"""Takes the names so far; returns whether to read on."""
+
+
+def key_of(sorting: Sorting) -> tuple[Callable[[Child], SortKey], bool]:
+    """Return the sort key, and whether it is a date, which some entries lack."""
+    match sorting:
+        case Sorting.ENTRIES:
+            return lambda c: (-c.totals.entries, -c.totals.allocated_bytes, c.name), False
+        case Sorting.INODES:
+            return lambda c: (-c.inodes, -c.totals.allocated_bytes, c.name), False
+        case Sorting.ALLOCATED:
+            return lambda c: (-c.totals.allocated_bytes, c.name), False
+        case Sorting.OLDEST:
+            return lambda c: (c.oldest_s or 0, c.name), True
+        case Sorting.NEWEST:
+            return lambda c: (-(c.newest_s or 0), c.name), True
+        case Sorting.NAME:
+            return lambda c: (c.name,), False
+
+
+def first_children(children: Sequence[Child], order: Order, number: int) -> list[Child]:
+    """Return the first children in an order; those without a date come last."""
+    key, is_dated = key_of(order.sorting)
+    undated: list[Child] = []
+    if is_dated:
+        undated = [child for child in children if child.newest_s is None]
+        children = [child for child in children if child.newest_s is not None]
+    select = heapq.nlargest if order.is_reversed else heapq.nsmallest
+    first = select(number, children, key=key)
+    return [*first, *undated[: number - len(first)]]
+
+
+_Item = TypeVar("_Item")
+
+
+class FirstItems(Generic[_Item]):
+    """Keeps the first items by a key, in bounded memory."""
+
+    def __init__(self, number: int, is_reversed: bool) -> None:
+        self._number = number
+        self._select = heapq.nlargest if is_reversed else heapq.nsmallest
+        self._items: list[tuple[SortKey, _Item]] = []
+
+    def add(self, key: SortKey, item: _Item) -> None:
+        """Add an item."""
+        self._items.append((key, item))
+        if len(self._items) >= 4 * self._number:
+            self._items = self._first()
+
+    def items(self) -> list[_Item]:
+        """Return the first items so far, in order."""
+        return [item for _, item in self._first()]
+
+    def _first(self) -> list[tuple[SortKey, _Item]]:
+        return self._select(self._number, self._items, key=itemgetter(0))
+
+
+def read_names(
+    path: str,
+    order: Order = DEFAULT_ORDER,
+    required: str = "",
+    publish: Publish = lambda _: True,
+    clock: Callable[[], float] = time.monotonic,
+) -> Names:
+    """Read a directory, and choose the first `OTHERS_LISTED` entries other than directories.
 
     Args:
         path: canonical and absolute, of any length. No symbolic link in it is followed.
+        required: a name that is chosen in any case.
+        publish: called every `PUBLISH_INTERVAL_S`.
     """
-    directories: list[bytes] = []
-    others: list[Child] = []
     try:
         directory = _opened(path)
         try:
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        directories.append(os.fsencode(entry.name))
-                    elif (child := _child(entry, directory)) is not None:
-                        others.append(child)
-                    if len(others) >= OTHERS_LISTED:
-                        break
+            return _read(directory, order, required, publish, clock)
         finally:
             os.close(directory)
     except OSError as error:
-        return Names(problem=f"This directory cannot be read: {meaning(error.errno or 0)}.")
-    return Names(tuple(directories), tuple(others))
+        problem = f"This directory cannot be read: {meaning(error.errno or 0)}."
+        return Names(problem=problem, order=order)
+
+
+def _read(
+    directory: int,
+    order: Order,
+    required: str,
+    publish: Publish,
+    clock: Callable[[], float],
+) -> Names:
+    directories: list[bytes] = []
+    first: FirstItems[str] = FirstItems(OTHERS_LISTED, order.is_reversed)
+    examined = 0
+    key_of_entry = _entry_key(order.sorting)
+
+    def names(*, is_complete: bool) -> Names:
+        chosen = first.items()
+        if required and required not in chosen:
+            chosen.append(required)  # also before it has been read
+        others = [child for name in chosen if (child := _child(name, directory)) is not None]
+        number = None if is_complete else examined
+        return Names(tuple(directories), tuple(others), "", order, number)
+
+    began_s = published_s = clock()
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                directories.append(os.fsencode(entry.name))
+                continue
+            examined += 1
+            try:
+                first.add(key_of_entry(entry), entry.name)
+            except OSError:
+                continue  # removed between readdir and stat
+            if examined % 256 == 0 and clock() - published_s >= PUBLISH_INTERVAL_S:
+                so_far = names(is_complete=False)
+                if not publish(so_far) or clock() - began_s >= READ_LIMIT_S:
+                    return so_far
+                published_s = clock()
+    return names(is_complete=True)
+
+
+def _entry_key(sorting: Sorting) -> Callable[[os.DirEntry[str]], SortKey]:
+    """Return the sort key of an entry other than a directory, in the order of `key_of`."""
+    match sorting:
+        case Sorting.OLDEST:
+            return lambda entry: (int(entry.stat(follow_symlinks=False).st_mtime), entry.name)
+        case Sorting.NEWEST:
+            return lambda entry: (-int(entry.stat(follow_symlinks=False).st_mtime), entry.name)
+        case Sorting.NAME:
+            return lambda entry: (entry.name,)
+        case Sorting.ENTRIES | Sorting.INODES | Sorting.ALLOCATED:
+            return lambda entry: (-entry.stat(follow_symlinks=False).st_blocks, entry.name)
 
 
 def _opened(path: str) -> int:
@@ -83,7 +206,14 @@ def listing_of(
     row = table.find(path)
     if row == NO_ROW:
         uncounted = (_uncounted(name) for name in names.directories)
-        return Listing(PathStr(path), Totals(), (*uncounted, *names.others), problem=names.problem)
+        return Listing(
+            PathStr(path),
+            Totals(),
+            (*uncounted, *names.others),
+            problem=names.problem,
+            order=names.order,
+            examined=names.examined,
+        )
     counted_rows = {table.name(child): child for child in table.children(row)}
     children = [_directory(table, name, child) for name, child in counted_rows.items()]
     children += [_uncounted(name) for name in names.directories if name not in counted_rows]
@@ -99,6 +229,8 @@ def listing_of(
         max(0, here - len(others)),
         subtree.is_complete,
         names.problem,
+        names.order,
+        names.examined,
     )
 
 
@@ -119,14 +251,17 @@ def _directory(table: DirectoryTable, name: bytes, row: int) -> Child:
     )
 
 
-def _child(entry: "os.DirEntry[str]", directory: int) -> Child | None:
+def _child(name: str, directory: int) -> Child | None:
+    """Return an entry; None for a directory or a name that was removed meanwhile."""
     try:
-        status = entry.stat(follow_symlinks=False)
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), EntryKind.OTHER)
         is_link = kind is EntryKind.SYMLINK
-        link_target = os.readlink(entry.name, dir_fd=directory) if is_link else None
+        link_target = os.readlink(name, dir_fd=directory) if is_link else None
     except OSError:
-        return None  # removed between readdir and stat
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        return None
     totals = Totals(
         files=int(kind is EntryKind.FILE),
         symlinks=int(kind is EntryKind.SYMLINK),
@@ -136,7 +271,7 @@ def _child(entry: "os.DirEntry[str]", directory: int) -> Child | None:
     )
     modified_s = int(status.st_mtime)
     return Child(
-        PathStr(entry.name),
+        PathStr(name),
         kind,
         totals,
         True,

@@ -1,4 +1,4 @@
-"""Start, query and read a survey that runs in its own process."""
+"""Start, query and read a survey or a search that runs in its own process."""
 
 import contextlib
 import json
@@ -10,10 +10,11 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, to_base64
-from tui_fs.model.survey import LargeDirectory, Listing, Ranking, Survey
+from tui_fs.model.survey import LargeDirectory, Listing, Match, Order, Ranking, Survey, Totals
 
 _ENDS_WITHIN_S = 0.2
 
@@ -28,6 +29,8 @@ class Update:
             without a request.
         named, paths_named: the directories of the name requested last; `named` is None without
             a request.
+        measured, sizes: the directories measured last; and of those that the survey has met: path,
+            totals of everything in it, and whether these are complete.
     """
 
     survey: Survey
@@ -36,9 +39,87 @@ class Update:
     ranking: tuple[LargeDirectory, ...] = ()
     named: PathStr | None = None
     paths_named: tuple[PathStr, ...] = ()
+    measured: tuple[PathStr, ...] = ()
+    sizes: tuple[tuple[PathStr, Totals, bool], ...] = ()
 
 
-class SurveyProcess:
+@dataclass(frozen=True, slots=True)
+class SearchUpdate:
+    """One message of a search.
+
+    Attributes:
+        matches: those to list since the previous message.
+        found: the number of all matches so far, listed or not.
+        entries: the number of names compared so far.
+        unreadable: the number of directories that could not be read.
+    """
+
+    matches: tuple[Match, ...] = ()
+    found: int = 0
+    entries: int = 0
+    unreadable: int = 0
+    is_finished: bool = False
+
+
+class WorkerProcess:
+    """A Python module that runs in its own process, takes requests and returns pickled messages.
+
+    Args:
+        module: its name.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._is_stopped = False
+
+    def messages(self) -> Iterator[Any]:
+        """Yield the messages until the process ends.
+
+        Raises:
+            TuiFsError: the process has sent one.
+        """
+        assert self._process.stdout is not None
+        while True:
+            try:
+                message = pickle.load(self._process.stdout)
+            except (EOFError, pickle.UnpicklingError):
+                break
+            if isinstance(message, TuiFsError):
+                raise message
+            yield message
+        self._process.wait()
+
+    def stop(self) -> None:
+        """Kill the process; has no effect if it has ended.
+
+        A process blocked on an unresponsive file system ends when the file system answers.
+        """
+        self._is_stopped = True
+        self._signal(signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ENDS_WITHIN_S)
+        with contextlib.suppress(BrokenPipeError):  # unsent requests no longer matter
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process.poll() is None:  # after that, another process may have its pid
+            os.killpg(self._process.pid, number)
+
+    def _ask(self, question: dict[str, object]) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # the end of the messages reports its end
+            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.flush()
+
+
+class SurveyProcess(WorkerProcess):
     """A running survey. It answers requests until it is stopped, also after it has finished.
 
     Args:
@@ -47,16 +128,9 @@ class SurveyProcess:
     """
 
     def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tui_fs.survey.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        super().__init__("tui_fs.survey.worker")
         self._signalling = threading.Lock()  # a SIGCONT of `updates` must not undo a pause
         self._is_paused = self._was_paused = False
-        self._is_stopped = False
         self._ask(
             {
                 "paths": [to_base64(path) for path in paths],
@@ -70,27 +144,30 @@ class SurveyProcess:
         Raises:
             TuiFsError: the directory cannot be read, or the survey process ended unexpectedly.
         """
-        assert self._process.stdout is not None
-        while True:
-            try:
-                message = pickle.load(self._process.stdout)
-            except (EOFError, pickle.UnpicklingError):
-                break
-            if isinstance(message, TuiFsError):
-                raise message
+        for message in self.messages():
             with self._signalling:
                 if self._was_paused and not self._is_paused:
                     self._signal(
                         signal.SIGCONT
                     )  # again: a fork may have left a SIGSTOP pending for a child
             yield message
-        self._process.wait()
         if not self._is_stopped:
             raise TuiFsError("The survey ended without a result.", "Try again.")
 
-    def show(self, path: str) -> None:
-        """Request the listing of a directory with every update, and one update immediately."""
-        self._ask({"show": to_base64(path)})
+    def show(self, path: str, order: Order, required: str = "") -> None:
+        """Request the listing of a directory with every update, and one update immediately.
+
+        Args:
+            required: the name of an entry that is listed in any case.
+        """
+        self._ask(
+            {
+                "show": to_base64(path),
+                "sorting": order.sorting.value,
+                "is_reversed": order.is_reversed,
+                "required": to_base64(required),
+            }
+        )
 
     def rank(self, by: Ranking) -> None:
         """Request the first directories of a ranking, likewise."""
@@ -99,6 +176,10 @@ class SurveyProcess:
     def name(self, name: str) -> None:
         """Request all directories of a name, likewise."""
         self._ask({"name": to_base64(name)})
+
+    def measure(self, paths: Sequence[str]) -> None:
+        """Request the sizes of some directories, likewise."""
+        self._ask({"measure": [to_base64(path) for path in paths]})
 
     @property
     def is_paused(self) -> bool:
@@ -117,25 +198,35 @@ class SurveyProcess:
             self._is_paused = False
             self._signal(signal.SIGCONT)
 
-    def stop(self) -> None:
-        """Kill the survey; has no effect if it has ended.
 
-        A process blocked on an unresponsive file system ends when the file system answers.
+class SearchProcess(WorkerProcess):
+    """A running search for names.
+
+    Args:
+        root: the absolute path of a directory; its tree is searched.
+        text: a pattern as of find -name, or a part of the names.
+        imported: the ncdu export file to search instead of the directory.
+    """
+
+    def __init__(self, root: str, text: str, imported: str | None = None) -> None:
+        super().__init__("tui_fs.survey.search")
+        self._ask(
+            {
+                "root": to_base64(root),
+                "text": to_base64(text),
+                "imported": None if imported is None else to_base64(imported),
+            }
+        )
+
+    def updates(self) -> Iterator[SearchUpdate]:
+        """Yield the results until the search has finished or is stopped.
+
+        Raises:
+            TuiFsError: the directory cannot be read, or the process ended unexpectedly.
         """
-        self._is_stopped = True
-        self._signal(signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_ENDS_WITHIN_S)
-        with contextlib.suppress(BrokenPipeError):  # unsent requests no longer matter
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process.poll() is None:  # after that, another process may have its pid
-            os.killpg(self._process.pid, number)
-
-    def _ask(self, question: dict[str, object]) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # `updates` reports why it has ended
-            self._process.stdin.write(json.dumps(question).encode() + b"\n")
-            self._process.stdin.flush()
+        is_finished = False
+        for update in self.messages():
+            is_finished = update.is_finished
+            yield update
+        if not is_finished and not self._is_stopped:
+            raise TuiFsError("The search ended without a result.", "Try again.")

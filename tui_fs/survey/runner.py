@@ -22,13 +22,13 @@ from tui_fs.linux.tools import find_engine
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import Root, Survey
+from tui_fs.model.survey import Order, Root, Survey
 from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.engine import EngineScan
 from tui_fs.survey.findings.activity import find_holders
 from tui_fs.survey.findings.barriers import UsesFound, find_external_uses
 from tui_fs.survey.findings.base import Evidence, Place, SystemView, locate
-from tui_fs.survey.listing import Names, read_names
+from tui_fs.survey.listing import Names, Publish, read_names
 from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.shared_extents import SharedSpace, can_share, shared_space
@@ -90,9 +90,9 @@ class SurveyRunner:
         self._uses = UsesFound()
         self._places: list[Place] = []
 
-    def names(self, path: str) -> Names:
-        """Return the present entries of a directory."""
-        return read_names(path)
+    def names(self, path: str, order: Order, required: str, publish: Publish) -> Names:
+        """Return the present entries of a directory; see `read_names`."""
+        return read_names(path, order, required, publish)
 
     def flush_progress(self) -> None:
         """Let `run` yield without waiting for the next interval."""

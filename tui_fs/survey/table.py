@@ -163,6 +163,25 @@ class DirectoryTable:
                 return row
         return NO_ROW
 
+    def find_all(self, paths: Iterable[PathStr]) -> dict[PathStr, int]:
+        """Return the rows of those paths that are in the table."""
+        rows: dict[PathStr, int] = {}
+        below: dict[str, dict[bytes, PathStr]] = {}
+        for path in paths:
+            parent, name = os.path.split(path)
+            below.setdefault(parent, {})[os.fsencode(name)] = path
+        for parent, wanted in below.items():
+            above = self.find(parent)
+            if above == NO_ROW:  # perhaps a root
+                found = ((path, self.find(path)) for path in wanted.values())
+                rows.update((path, row) for path, row in found if row != NO_ROW)
+                continue
+            for row in self.children(above):
+                child = wanted.get(self.name(row))
+                if child is not None:
+                    rows[child] = row
+        return rows
+
     def subtree(self, row: int) -> Subtree:
         """Return the sums over a directory and everything below it.
 

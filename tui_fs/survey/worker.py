@@ -14,13 +14,12 @@ import pickle
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 
 from tui_fs.linux.processes import set_pdeathsig
 from tui_fs.linux.timeouts import BackgroundCall, is_readable
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, from_base64
-from tui_fs.model.survey import LargeDirectory, Ranking, Survey
+from tui_fs.model.survey import LargeDirectory, Order, Ranking, Sorting, Survey
 from tui_fs.model.target import common_directory
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.listing import Names, listing_of
@@ -36,17 +35,56 @@ NAMED = 1_000
 """The maximum number of targets of one job (see job/permission)."""
 
 
+class Reading:
+    """A directory that is read in a thread, so that an unresponsive file system blocks only that.
+
+    Attributes:
+        names: so far.
+    """
+
+    def __init__(
+        self, survey: SurveyRunner | ImportedSurvey, path: PathStr, order: Order, required: str
+    ) -> None:
+        self.path = path
+        self.names = Names(problem=_NO_ANSWER, order=order)
+        self._is_abandoned = False
+
+        def read() -> Names:
+            return survey.names(path, order, required, self._publish)
+
+        self._call: BackgroundCall[Names] | None = None
+        try:
+            self._call = BackgroundCall(read)
+        except OSError:  # no thread can be started
+            self.names = read()
+
+    def _publish(self, names: Names) -> bool:
+        self.names = names
+        return not self._is_abandoned
+
+    def abandon(self) -> None:
+        """End the read, because its result is not needed any more."""
+        self._is_abandoned = True
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return whether the directory is read."""
+        if self._call is not None:
+            with contextlib.suppress(TimeoutError):
+                self.names, self._call = self._call.result(timeout_s), None
+        return self._call is None
+
+
 class Server:
     """Answer requests during a survey and after it."""
 
     def __init__(self, survey: SurveyRunner | ImportedSurvey) -> None:
         self._survey = survey
         self._last: Survey | None = None
-        self._shown: str | None = None
-        self._names = Names()
-        self._reading: BackgroundCall[Names] | None = None
+        self._reading: Reading | None = None
+        self._sent_names: Names | None = None
         self._ranked_by: Ranking | None = None
         self._named: str | None = None
+        self._measured: tuple[PathStr, ...] = ()
         self._answer: Update | None = None
         self._rebuild_at_s = -math.inf
 
@@ -56,10 +94,12 @@ class Server:
             self._last = survey
             self._send_update()
         while True:
-            if self._reading is None or is_readable(0, _READ_AGAIN_S):
+            reading = self._reading
+            is_read = reading is None or reading.wait(0.0)
+            if reading is None or reading.names is self._sent_names:
+                if not is_read and not is_readable(0, _READ_AGAIN_S):
+                    continue
                 self._read_request()
-            elif not self._take_names(0.0):
-                continue
             self._rebuild_at_s = -math.inf
             self._send_update()
 
@@ -70,30 +110,21 @@ class Server:
             os._exit(0)
         request = json.loads(line)
         if "show" in request:
-            self._shown = from_base64(request["show"])
-            self._read_names(self._shown)
+            if self._reading is not None:
+                self._reading.abandon()
+            order = Order(Sorting(request["sorting"]), request["is_reversed"])
+            self._reading = Reading(
+                self._survey, from_base64(request["show"]), order, from_base64(request["required"])
+            )
+            self._reading.wait(_READ_WITHIN_S)
         if "rank" in request:
             self._ranked_by = Ranking(request["rank"])
         if "name" in request:
             self._named = from_base64(request["name"])
+        if "measure" in request:
+            self._measured = tuple(map(from_base64, request["measure"]))
         self._rebuild_at_s = -math.inf
         self._survey.flush_progress()
-
-    def _read_names(self, path: str) -> None:
-        """Start a read in a thread, so that an unresponsive file system blocks only that."""
-        self._names = Names(problem=_NO_ANSWER)
-        try:
-            self._reading = BackgroundCall(partial(self._survey.names, path))
-        except OSError:  # no thread can be started
-            self._names = self._survey.names(path)
-        self._take_names(_READ_WITHIN_S)
-
-    def _take_names(self, timeout_s: float) -> bool:
-        """Store the names if the read has finished; return whether no read is in progress."""
-        if self._reading is not None:
-            with contextlib.suppress(TimeoutError):
-                self._names, self._reading = self._reading.result(timeout_s), None
-        return self._reading is None
 
     def _send_update(self) -> None:
         assert self._last is not None
@@ -106,20 +137,26 @@ class Server:
         sys.stdout.buffer.flush()
 
     def _build_update(self, survey: Survey) -> Update:
-        self._take_names(0.0)
         counted = self._survey.collector
         table, listing = counted.table, None
         ranking: tuple[LargeDirectory, ...] = ()
         named: tuple[PathStr, ...] = ()
-        if self._shown is not None:
-            big = counted.big_files_in(table.find(self._shown))
-            listing = listing_of(table, self._shown, self._names, big)
+        if (reading := self._reading) is not None:
+            reading.wait(0.0)
+            self._sent_names = names = reading.names
+            big = counted.big_files_in(table.find(reading.path))
+            listing = listing_of(table, reading.path, names, big)
         if self._ranked_by is not None:
             ranking = counted.table.ranked(self._ranked_by, RANKED)
         if self._named is not None:
             named = paths_named(table, os.fsencode(self._named), NAMED)
         name = None if self._named is None else PathStr(self._named)
-        return Update(survey, listing, self._ranked_by, ranking, name, named)
+        sizes = tuple(
+            (path, subtree.totals, subtree.is_complete)
+            for path, row in table.find_all(self._measured).items()
+            for subtree in (table.subtree(row),)
+        )
+        return Update(survey, listing, self._ranked_by, ranking, name, named, self._measured, sizes)
 
 
 def _read_line() -> bytes:

@@ -7,7 +7,7 @@ from rich.text import Text
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import displayable, is_within
-from tui_fs.model.survey import Listing, Survey
+from tui_fs.model.survey import EntryKind, Listing, Order, Survey
 from tui_fs.model.units import bytes_iec, count, counted, short_count
 from tui_fs.screens.base import muted, shown_below
 
@@ -45,12 +45,13 @@ def _append_free(note: Text, words: str, used: float) -> None:
 def totals_line(
     survey: Survey,
     listing: Listing,
+    order: Order,
     *,
     is_paused: bool,
     since_finished_s: float,
     is_imported: bool,
 ) -> Text:
-    """Return the totals of the shown directory, and the progress of counting."""
+    """Return the totals of the shown directory, and the progress of counting and sorting."""
     totals = listing.totals
     line = Text(no_wrap=True, overflow="ellipsis")
     state = "paused" if is_paused else "reading" if is_imported else "counting"
@@ -59,7 +60,12 @@ def totals_line(
     growing = "" if listing.complete or survey.finished else "~"
     line.append(growing + count(totals.entries), "bold")
     noun = "entry" if totals.entries == 1 else "entries"
-    line.append(f" {noun} in {counted(totals.directories, 'directory', 'directories')} · ")
+    line.append(f" {noun}")
+    if not listing.is_sorted(order):
+        line.append(f" · {bytes_iec(totals.allocated_bytes)}")
+        line.append(f" · {_sorted_part(listing, order)} !", "bold")
+        return line
+    line.append(f" in {counted(totals.directories, 'directory', 'directories')} · ")
     line.append(bytes_iec(totals.allocated_bytes), "bold")
     if survey.finished:
         line.append_text(_completeness(survey, listing, since_finished_s))
@@ -72,6 +78,15 @@ def totals_line(
     elif survey.elapsed_s > 0:
         line.append(f" · {count(round(survey.totals.entries / survey.elapsed_s))} /s", "dim")
     return line
+
+
+def _sorted_part(listing: Listing, order: Order) -> str:
+    """Return which part of the entries the order of the list covers."""
+    if listing.order != order or listing.examined is None:
+        return "sorting…"
+    listed = sum(child.kind is not EntryKind.DIRECTORY for child in listing.children)
+    files = count(max(listing.examined, listed + listing.not_listed))
+    return f"sorted: {count(listing.examined)} of {files} files only"
 
 
 def _completeness(survey: Survey, listing: Listing, since_finished_s: float) -> Text:

@@ -15,26 +15,33 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
-from tui_fs.job.store import all_jobs
+from tui_fs.job.store import all_jobs, find
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, is_shown_as_it_is, is_within, upwards
-from tui_fs.model.survey import Child, EntryKind, Listing, Survey
+from tui_fs.model.survey import Child, EntryKind, Listing, Order, Sorting, Survey
 from tui_fs.screens.base import BaseScreen, Failed, Settings
 from tui_fs.screens.browser.details import finding_line, place_note, totals_line
-from tui_fs.screens.browser.side_screens import FindingsScreen, RankingScreen, SideScreen
+from tui_fs.screens.browser.job_strip import JobStrip
+from tui_fs.screens.browser.search import SearchScreen
+from tui_fs.screens.browser.side_screens import (
+    FindingsScreen,
+    MarksScreen,
+    RankingScreen,
+    SideScreen,
+)
 from tui_fs.screens.browser.table import (
     READING,
     Arranged,
     EntryTable,
-    View,
     arrange,
     size_of,
     sizes_of,
 )
 from tui_fs.screens.maintenance import MaintenanceScreen
 from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.run import RunScreen
 from tui_fs.screens.selection import Selection, Size, marks_line
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.registry import FINDING_TYPES
@@ -42,6 +49,7 @@ from tui_fs.survey.process import Update
 from widgets.bar_table import BarTable
 from widgets.daemon_thread import in_daemon_thread
 from widgets.footer import Footer
+from widgets.key_question import KeyQuestion
 from widgets.ordered_input import OrderedInput
 from widgets.path_input import PathInput
 
@@ -69,7 +77,7 @@ class RowsArranged(Message):
 class BrowserScreen(BaseScreen):
     """A table of one directory, with the counts of everything below each of its entries.
 
-    Opening a directory outside the surveyed one starts a new survey.
+    Opening a directory outside the surveyed one starts a new survey, after a question.
 
     Args:
         path: the first directory; ignored for an imported survey, which has its own.
@@ -92,24 +100,31 @@ class BrowserScreen(BaseScreen):
 
     BINDINGS = [
         Binding("u", "unmark_all", tooltip="Remove all marks"),
+        Binding("M", "marks", tooltip="List the marked directories"),
         Binding(
             "N", "mark_named", tooltip="Mark all directories with the name of the highlighted one"
         ),
         Binding("left,h,backspace", "up", tooltip="Open the parent directory"),
         Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
         Binding("a", "maintenance", tooltip="Set a directory aside, or recreate an emptied one"),
-        Binding("s", "sort", tooltip="Sort: entries, inodes, allocated, oldest, newest, name"),
+        Binding("s", "sort", tooltip="Sort by the next of: allocated, entries, inodes, …"),
         Binding("S", "reverse", tooltip="Reverse the order"),
-        # With priority, so that the characters typed right after it reach the field.
-        Binding(
-            "slash", "search", tooltip="Show only names that contain the typed text", priority=True
+        *(
+            Binding(
+                str(number),
+                f"sort_by('{sorting}')",
+                tooltip=f"Sort by {sorting}; again: reverse the order",
+            )
+            for number, sorting in enumerate(Sorting, 1)
         ),
-        Binding("t", "ranking", tooltip="Rank all directories of the tree"),
+        # With priority, so that the characters typed right after it reach the field.
+        Binding("slash", "search", tooltip="Search the whole tree for names", priority=True),
+        Binding("b", "ranking", tooltip="List the biggest directories of the tree"),
         Binding("tab", "findings", tooltip="List all findings"),
+        Binding("w", "watch", tooltip="Watch the job that runs"),
         Binding("p", "pause", tooltip="Pause or resume counting"),
         Binding("r", "recount", tooltip="Count again"),
-        Binding("o", "path", tooltip="Type a path (tab completes)", priority=True),
-        Binding("escape", "clear_search", tooltip="End the search", show=False),
+        Binding("colon", "path", tooltip="Type a path (tab completes)", priority=True),
         Binding("q", "app.quit", tooltip="Quit; running jobs continue"),
     ]
 
@@ -121,18 +136,19 @@ class BrowserScreen(BaseScreen):
         self.client = SurveyClient(self, settings.interval_s, self._arrange_listing)
         self.marks = Selection("" if imported is None else _IMPORTED)
         self._table = EntryTable()
-        self._view = View()
+        self._order = Order()
         self._side_screen: SideScreen | None = None
         self._maintenance: MaintenanceScreen | None = None
         self._is_paused_for_preview = False
         self._known_jobs: frozenset[tuple[str, bool]] | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Lay out totals, table, marks and findings."""
+        """Lay out totals, table, marks, findings and running jobs."""
         yield Static(Text(""), id="totals")
         yield self._table
         yield Static(Text(""), id="marks")
         yield Static(Text(""), id="finding")
+        yield JobStrip()
         yield Prompts()
 
     def on_mount(self) -> None:
@@ -181,9 +197,8 @@ class BrowserScreen(BaseScreen):
     def open_directory(self, path: str, came_from: str | None = None) -> None:
         """Show another directory, with the cursor on the entry `came_from` if set."""
         self.path = path
-        self._view = replace(self._view, search="")
         if self._is_surveyed(path):
-            self.client.show(path)
+            self.client.show(path, self._order, came_from)
             self._show_nothing(sought=came_from)
             self._sort_rows()
         else:
@@ -204,7 +219,7 @@ class BrowserScreen(BaseScreen):
         self.client.start(() if self.imported is not None else (root,), self.imported)
         self._show_nothing(sought=sought)
         if self.path:
-            self.client.show(self.path)
+            self.client.show(self.path, self._order, sought)
 
     def _is_surveyed(self, path: str) -> bool:
         if self.imported is not None:
@@ -224,7 +239,7 @@ class BrowserScreen(BaseScreen):
         """Sort the listing in the thread that reads the survey."""
         arranged = None
         if update.listing is not None and update.listing.path == self.path:
-            arranged = self._arrange(update.listing, update.survey, self._view)
+            arranged = self._arrange(update.listing, update.survey, self._order)
         return ListingUpdated(update, arranged)
 
     def on_listing_updated(self, message: ListingUpdated) -> None:
@@ -236,7 +251,7 @@ class BrowserScreen(BaseScreen):
             self.root = update.survey.path
             self.open_directory(self.root)
         if update.listing is not None and update.listing.path == self.path:
-            if message.arranged is not None and message.arranged.view == self._view:
+            if message.arranged is not None and message.arranged.order == self._order:
                 self._show_rows(message.arranged)
             else:
                 self._sort_rows()  # the user has chosen another order meanwhile
@@ -257,20 +272,20 @@ class BrowserScreen(BaseScreen):
         """Sort the last listing of the directory in the current order."""
         listing, survey = self.client.listing(self.path), self.client.survey
         if listing is not None and survey is not None:
-            self._sort_in_thread(listing, survey, self._view)
+            self._sort_in_thread(listing, survey, self._order)
 
     @work(thread=True, exclusive=True, group="rows")
-    def _sort_in_thread(self, listing: Listing, survey: Survey, view: View) -> None:
+    def _sort_in_thread(self, listing: Listing, survey: Survey, order: Order) -> None:
         worker = get_current_worker()
-        arranged = self._arrange(listing, survey, view)
+        arranged = self._arrange(listing, survey, order)
         if not worker.is_cancelled:
             self.post_message(RowsArranged(arranged))
 
-    def _arrange(self, listing: Listing, survey: Survey, view: View) -> Arranged:
+    def _arrange(self, listing: Listing, survey: Survey, order: Order) -> Arranged:
         return arrange(
             listing,
             survey.findings,
-            view,
+            order,
             is_growing=not survey.finished,
             now_s=time.time(),
             required=self._table.sought,
@@ -279,7 +294,7 @@ class BrowserScreen(BaseScreen):
     def on_rows_arranged(self, message: RowsArranged) -> None:
         """Show the new order, unless the user has changed it again."""
         arranged = message.arranged
-        if arranged.view == self._view and arranged.listing is self.client.listing(self.path):
+        if arranged.order == self._order and arranged.listing is self.client.listing(self.path):
             self._show_rows(arranged)
 
     def refresh_rows(self) -> None:
@@ -302,6 +317,7 @@ class BrowserScreen(BaseScreen):
         line = totals_line(
             survey,
             listing,
+            arranged.order,
             is_paused=self.client.is_paused,
             since_finished_s=self.client.since_finished_s,
             is_imported=self.imported is not None,
@@ -313,8 +329,6 @@ class BrowserScreen(BaseScreen):
     def _reason_empty(self, listing: Listing, survey: Survey) -> str:
         if listing.problem:
             return listing.problem
-        if self._view.search:
-            return "nothing matches"
         if not (survey.finished or listing.complete):
             return READING
         if not listing.totals.entries:
@@ -354,18 +368,20 @@ class BrowserScreen(BaseScreen):
             ("enter", "open"),
             *marks,
             ("s", "sort"),
-            ("t", "rank"),
-            ("tab", f"findings ({number})"),
-            ("←", "up"),
             ("/", "search"),
+            ("tab", f"findings ({number})"),
+            ("b", "biggest"),
+            ("M", "marks"),
+            ("←", "up"),
+            ("1–6", "order"),
+            (":", "path"),
             ("p", "pause"),
             ("q", "quit"),
             ("?", "help"),
         )
 
     def _show_marks(self) -> None:
-        line = marks_line(self.marks, self.path, self._view.search)
-        self.query_one("#marks", Static).update(line)
+        self.query_one("#marks", Static).update(marks_line(self.marks, self.path))
 
     def _show_finding(self) -> None:
         if self.client.survey is not None:
@@ -392,35 +408,70 @@ class BrowserScreen(BaseScreen):
         child = self._table.child(message.row.key)
         if child is None:
             return
-        if child.kind is EntryKind.DIRECTORY:
-            self.open_directory(self._path_of(child))
+        path = self._path_of(child)
+        if child.kind is EntryKind.DIRECTORY and self._is_surveyed(path):
+            self.open_directory(path)
+        elif child.kind is EntryKind.DIRECTORY:
+            self._ask_to_survey(path, "It is on another file system, or another subvolume.")
         elif child.kind is EntryKind.SYMLINK:
             self.notify("A symbolic link; links are not followed.", markup=False)
         else:
             self.notify("Not a directory.", markup=False)
+
+    def _ask_to_survey(self, path: str, where: str, came_from: str | None = None) -> None:
+        """Ask before another survey replaces this one."""
+        lines = (
+            f"{displayable(path)} is not in the tree that was counted. {where}",
+            f"Counting it may take long, and the counts of {displayable(self.root)} are lost.",
+        )
+        question = KeyQuestion("Count another directory?", lines, "y", "counts it")
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.open_directory(path, came_from)
+
+        self.app.push_screen(question, answered)
 
     def action_up(self) -> None:
         """Open the parent directory, with the cursor on the previous one."""
         parent, name = os.path.split(self.path)
         if self.imported is not None and self.path == self.root:
             self.notify("This is the top directory of the import.", markup=False)
-        elif name:
+        elif name and self._is_surveyed(parent):
             self.open_directory(parent, came_from=name)
+        elif name:
+            self._ask_to_survey(parent, f"It is above {displayable(self.root)}.", came_from=name)
 
     def action_sort(self) -> None:
         """Sort by the next criterion."""
-        self._view = replace(self._view, sorting=self._view.sorting.following, is_reversed=False)
-        self._sort_rows()
+        sortings = list(Sorting)
+        at = sortings.index(self._order.sorting)
+        self._sort_by(Order(sortings[(at + 1) % len(sortings)]))
+
+    def action_sort_by(self, criterion: str) -> None:
+        """Sort by a criterion, or reverse the order of the present one."""
+        sorting = Sorting(criterion)
+        if sorting is self._order.sorting:
+            self.action_reverse()
+        else:
+            self._sort_by(Order(sorting))
 
     def action_reverse(self) -> None:
         """Reverse the order."""
-        self._view = replace(self._view, is_reversed=not self._view.is_reversed)
+        self._sort_by(replace(self._order, is_reversed=not self._order.is_reversed))
+
+    def _sort_by(self, order: Order) -> None:
+        self._order = order
         self._sort_rows()
+        listing = self.client.listing(self.path)
+        if listing is not None and not listing.is_sorted(order):
+            child = self._table.highlighted if self._table.is_cursor_placed else None
+            self.client.show(self.path, order, None if child is None else child.name)
 
     def action_recount(self) -> None:
         """Survey the same tree again and show the same directory."""
-        row = self._table.cursor_row
-        self._survey(self.root, sought=row.key if row is not None else None)
+        child = self._table.highlighted
+        self._survey(self.root, sought=child.name if child is not None else None)
 
     def action_pause(self) -> None:
         """Pause counting, or resume it."""
@@ -442,13 +493,7 @@ class BrowserScreen(BaseScreen):
 
     def action_search(self) -> None:
         """Open the search field."""
-        self.query_one(Prompts).ask_for_search(self._view.search)
-
-    def action_clear_search(self) -> None:
-        """Clear the search."""
-        if self._view.search:
-            self._view = replace(self._view, search="")
-            self._sort_rows()
+        self.query_one(Prompts).ask_for_search()
 
     def action_path(self) -> None:
         """Open the path field."""
@@ -463,9 +508,11 @@ class BrowserScreen(BaseScreen):
         self._table.focus()
 
     def on_prompts_searched(self, message: "Prompts.Searched") -> None:
-        """Filter the table while the user types."""
-        self._view = replace(self._view, search=message.text)
-        self._sort_rows()
+        """Search the whole tree."""
+        if self.client.last_update is not None:
+            self._push_beside(SearchScreen(self, message.text, self.imported, self.settings))
+        else:
+            self.notify("The directory has not answered yet. Search again later.", markup=False)
 
     def on_prompts_path_typed(self, message: "Prompts.PathTyped") -> None:
         """Open the typed directory, or explain why not."""
@@ -543,10 +590,44 @@ class BrowserScreen(BaseScreen):
         """Rank all directories of the tree."""
         self._open_beside(RankingScreen)
 
-    def _open_beside(self, screen: type[SideScreen]) -> None:
+    def action_marks(self) -> None:
+        """List the marked directories."""
+        if self.marks:
+            self._open_beside(MarksScreen)
+        else:
+            self.notify("Nothing is marked. space marks a directory.", markup=False)
+
+    def _open_beside(
+        self, screen: type[FindingsScreen] | type[RankingScreen] | type[MarksScreen]
+    ) -> None:
         if self.client.last_update is not None:
-            self._side_screen = screen(self, self.settings)
-            self.app.push_screen(self._side_screen)
+            self._push_beside(screen(self, self.settings))
+
+    def _push_beside(self, screen: SideScreen) -> None:
+        self._side_screen = screen
+        self.app.push_screen(screen)
+
+    def action_watch(self) -> None:
+        """Show the newest running job."""
+        job_id = self.query_one(JobStrip).job_id
+        if not job_id:
+            self.notify("No job runs. J lists the ended ones.", markup=False)
+            return
+        try:
+            self.app.push_screen(RunScreen(find(job_id), self.settings))
+        except TuiFsError as error:
+            self.notify(error.sentence, markup=False)
+
+    def on_job_strip_ended(self, message: JobStrip.Ended) -> None:
+        """Report how jobs have ended; count again if they have changed the tree."""
+        for job in message.jobs:
+            sentence = f"Job {job.job_id} has ended: {job.state}. J leads to its report."
+            self.notify(sentence, markup=False)
+        targets = [target for job in message.jobs for target in job.targets]
+        if self.imported is None and any(
+            is_within(target, self.root) or is_within(self.root, target) for target in targets
+        ):
+            self.after_preview()
 
     def action_maintenance(self) -> None:
         """Show the maintenance of the highlighted directory."""
@@ -604,12 +685,12 @@ def _size_of_named(update: Update) -> Size | None:
 
 
 class Prompts(Widget):
-    """The fields below the table, for a part of a name and for a path; hidden until used."""
+    """The fields below the table, for a search and for a path; hidden until used."""
 
-    BINDINGS = [Binding("escape", "end_search", tooltip="End the search")]
+    BINDINGS = [Binding("escape", "close", tooltip="Close the field")]
 
     class Searched(Message):
-        """The search text has changed."""
+        """The user has entered a text to search for."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -630,13 +711,17 @@ class Prompts(Widget):
         path = PathInput(id="path-input", classes="hidden")
         path.border_title = "path"
         yield path
-        search = OrderedInput(id="search-input", placeholder="part of a name", classes="hidden")
-        search.border_title = "search"
+        search = OrderedInput(
+            id="search-input",
+            placeholder="a part of a name, or a pattern for whole names: *.log",
+            classes="hidden",
+        )
+        search.border_title = "search the whole tree"
         yield search
 
-    def ask_for_search(self, text: str) -> None:
-        """Show the search field with the present search."""
-        self._open_field("#search-input", text)
+    def ask_for_search(self) -> None:
+        """Show the search field."""
+        self._open_field("#search-input", "")
 
     def ask_for_path(self, path: str) -> None:
         """Show the path field with the longest typable part of this path."""
@@ -657,22 +742,16 @@ class Prompts(Widget):
         # Immediately: the next keys must reach the field, not the list.
         self.screen.set_focus(field)
 
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Report the search while it is typed."""
-        message.stop()
-        if message.input.id == "search-input" and not message.input.has_class("hidden"):
-            self.post_message(self.Searched(message.value))
-
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Accept the search."""
+        """Report the text to search for."""
         message.stop()
         if message.input.id == "search-input":
-            self.post_message(self.Searched(message.value))
             self.close()
+            if message.value:
+                self.post_message(self.Searched(message.value))
 
-    def action_end_search(self) -> None:
-        """End the search."""
-        self.post_message(self.Searched(""))
+    def action_close(self) -> None:
+        """Close the field."""
         self.close()
 
     def on_path_input_chosen(self, message: PathInput.Chosen) -> None:

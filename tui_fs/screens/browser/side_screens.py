@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import PathStr, displayable, is_within
-from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking
+from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking, Sorting
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.base import BaseScreen, Settings, age, muted, shown_below
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
@@ -341,10 +341,8 @@ _MEANINGS = {
 _UPWARDS = Ranking.NEWEST
 
 
-def next_ranking(by: Ranking) -> Ranking:
-    """Return the next criterion; the first one follows the last."""
-    rankings = list(Ranking)
-    return rankings[(rankings.index(by) + 1) % len(rankings)]
+RANKINGS = tuple(Ranking(sorting) for sorting in Sorting if sorting is not Sorting.NAME)
+"""In the order of the browser's criteria, so that the same key selects the same one."""
 
 
 def ranking_columns(by: Ranking) -> tuple[Column, ...]:
@@ -443,13 +441,17 @@ class RankingScreen(SideScreen):
     )
 
     BINDINGS = [
-        Binding("s", "next", tooltip="Rank by entries, inodes, allocated, oldest, newest"),
-        Binding("t", "app.pop_screen", tooltip="Go back", show=False),
+        Binding("s", "next", tooltip="Rank by the next of: allocated, entries, inodes, …"),
+        *(
+            Binding(str(number), f"rank_by('{by}')", tooltip=f"Rank by {by}")
+            for number, by in enumerate(RANKINGS, 1)
+        ),
+        Binding("b", "app.pop_screen", tooltip="Go back", show=False),
     ]
 
     def __init__(self, browser: Browser, settings: Settings) -> None:
         super().__init__(browser, settings)
-        self._by = Ranking.ENTRIES
+        self._by = RANKINGS[0]
 
     def compose_body(self) -> ComposeResult:
         """Lay out the criterion and the list."""
@@ -493,7 +495,11 @@ class RankingScreen(SideScreen):
 
     def action_next(self) -> None:
         """Rank by the next criterion."""
-        self._by = next_ranking(self._by)
+        self.action_rank_by(RANKINGS[(RANKINGS.index(self._by) + 1) % len(RANKINGS)])
+
+    def action_rank_by(self, criterion: str) -> None:
+        """Rank by a criterion."""
+        self._by = Ranking(criterion)
         self.query_one(BarTable).set_rows((), keep_cursor=False)
         self.client.rank(self._by)
         self.show_update()
@@ -518,3 +524,94 @@ class RankingScreen(SideScreen):
             if explanation:
                 self.notify(explanation, markup=False)
             self.show_update()
+
+
+MARK_COLUMNS = (
+    Column("allocated", 13, right=True, meaning="the disk space of everything in it; ≥ at least"),
+    Column("entries", 13, right=True, meaning="the names in it, everywhere below it, and its own"),
+    Column("directory", 0, keep_end=True, meaning="its path"),
+)
+
+
+def mark_row(path: PathStr, size: Size, *, is_marked: bool) -> BarRow:
+    """Return the row of a directory that is or was marked."""
+    at_least = "" if size.is_whole else "≥ "
+    shown = displayable(path)
+    return BarRow(
+        key=path,
+        cells=(
+            at_least + bytes_iec(size.allocated_bytes),
+            at_least + count(size.entries),
+            shown if shown.endswith("/") else shown + "/",
+        ),
+        marked=is_marked,
+        tone="directory",
+    )
+
+
+class MarksScreen(SideScreen):
+    """The directories that were marked when the screen was opened."""
+
+    KEYS: ClassVar = (
+        ("enter", "go there"),
+        ("space", "unmark"),
+        ("d", "delete…"),
+        ("u", "unmark all"),
+        ("esc", "back"),
+    )
+    EXPLANATION = (
+        "The marked directories; the line below them adds them up. Space removes a mark, and sets "
+        "it again. Numbers after ≥ are lower bounds, because counting is not complete."
+    )
+
+    BINDINGS = [Binding("M", "app.pop_screen", tooltip="Go back", show=False)]
+
+    def __init__(self, browser: Browser, settings: Settings) -> None:
+        super().__init__(browser, settings)
+        self._sizes = {path: self.marks.size(path) or Size() for path in self.marks}
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the list above the sum."""
+        yield BarTable(MARK_COLUMNS, id="marked")
+        yield Static(Text(""), id="marks")
+
+    def on_mount(self) -> None:
+        """Ask for the sizes."""
+        self.query_one(BarTable).focus()
+        self.client.measure(tuple(self._sizes))
+        self.show_update()
+
+    def show_update(self) -> None:
+        """Show the directories with their sizes so far."""
+        sizes = [
+            (path, Size(totals.entries, totals.allocated_bytes, is_complete))
+            for path, totals, is_complete in (self.client.last_update or self.shown).sizes
+            if path in self._sizes
+        ]
+        self._sizes.update(sizes)
+        self.marks.update_sizes(sizes)
+        super().show_update()
+        number = counted(len(self.marks), "marked directory", "marked directories")
+        self.show_place("", "marks", number)
+        rows = [
+            mark_row(path, size, is_marked=path in self.marks) for path, size in self._sizes.items()
+        ]
+        self.query_one(BarTable).set_rows(rows)
+
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
+        """Go there."""
+        self.app.pop_screen()
+        self.browser.jump_to(PathStr(message.row.key))
+
+    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+        """Remove the mark, or set it again."""
+        path = PathStr(message.row.key)
+        explanation = self.marks.toggle(path, self._sizes[path])
+        if explanation:
+            self.notify(explanation, markup=False)
+        self.show_update()
+
+    def target(self) -> PathStr | None:
+        """Return nothing: without a mark, nothing is deleted from this list."""
+        self.notify("Nothing is marked. space marks the directory again.", markup=False)
+        return None

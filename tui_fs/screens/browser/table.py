@@ -1,18 +1,17 @@
 """The browser's table: a listing as rows, in the order that the user has chosen."""
 
-import enum
-import heapq
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import PathStr, displayable, is_within
-from tui_fs.model.survey import Child, EntryKind, Listing
+from tui_fs.model.survey import Child, EntryKind, Listing, Order, Sorting
 from tui_fs.model.units import bytes_iec, count
 from tui_fs.screens.base import age
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.screens.selection import Size
 from tui_fs.survey.findings.registry import FINDING_TYPES
+from tui_fs.survey.listing import first_children
 from widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 MAX_ROWS = 20_000
@@ -22,37 +21,6 @@ READING = "reading…"
 
 MORE_KEY = "/more"
 """Not the name of any entry, because it contains a slash."""
-
-
-class Sorting(enum.StrEnum):
-    """The criterion by which the list is sorted."""
-
-    ENTRIES = "entries"
-    INODES = "inodes"
-    ALLOCATED = "allocated"
-    OLDEST = "oldest"
-    NEWEST = "newest"
-    NAME = "name"
-
-    @property
-    def following(self) -> "Sorting":
-        """The next criterion; the first one follows the last."""
-        sortings = list(Sorting)
-        return sortings[(sortings.index(self) + 1) % len(sortings)]
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The user's view of a directory.
-
-    Attributes:
-        is_reversed: reverse the default direction of the criterion.
-        search: show only names that contain this, ignoring case.
-    """
-
-    sorting: Sorting = Sorting.ENTRIES
-    is_reversed: bool = False
-    search: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +36,7 @@ class Arranged:
     """
 
     listing: Listing
-    view: View
+    order: Order
     children: Sequence[Child]
     keys: Sequence[str]
     more: int
@@ -97,11 +65,11 @@ class Arranged:
         severity, flag = self.flags.get(child.name, (Severity.INFO, ""))
         flag = flag or self._state_of(child)
         is_grave = severity is not Severity.INFO
-        fields = _FIELDS[self.view.sorting]
+        fields = _FIELDS[self.order.sorting]
         return BarRow(
             key=child.name,
             cells=(*(self._cell(field, child) for field in fields), _name(child)),
-            fraction=self._share(child) if is_directory else None,
+            fraction=self._share(child),
             marked=child.name in marked,
             flag=flag,
             tone="warning" if is_grave else "directory" if is_directory else "muted",
@@ -134,7 +102,7 @@ class Arranged:
 
     def _share(self, child: Child) -> float | None:
         totals = self.listing.totals
-        by_bytes = self.view.sorting is Sorting.ALLOCATED
+        by_bytes = self.order.sorting not in _BY_ENTRIES
         whole = totals.allocated_bytes if by_bytes else totals.entries
         part = child.totals.allocated_bytes if by_bytes else child.totals.entries
         return part / whole if whole else None
@@ -173,25 +141,27 @@ _MEANINGS = {
     Sorting.OLDEST: "how long ago the oldest file below it was last modified",
     Sorting.NEWEST: "how long ago the newest file below it was last modified",
 }
-_SHARE_MEANING = "its part of the entries, or, sorted by allocated, of the disk space"
+_BY_ENTRIES = (Sorting.ENTRIES, Sorting.INODES)
+"""The orders in which the share is of the entries."""
+_SHARE_MEANING = "its part of the disk space; sorted by entries or inodes, of the entries"
 _GROWING = (Sorting.NEWEST, Sorting.NAME)
 """The criteria with ascending default: the youngest, or A, comes first."""
 
 
-def columns_of(view: View) -> tuple[Column, ...]:
+def columns_of(order: Order) -> tuple[Column, ...]:
     """Return the columns; an arrow in a title marks the criterion."""
-    upwards = (view.sorting in _GROWING) is not view.is_reversed
+    upwards = (order.sorting in _GROWING) is not order.is_reversed
     arrow = " ▲" if upwards else " ▼"
 
     def title(field: Sorting) -> str:
-        return f"{field}{arrow}" if field is view.sorting else str(field)
+        return f"{field}{arrow}" if field is order.sorting else str(field)
 
     return (
         *(
             Column("share", 14, bar=True, meaning=_SHARE_MEANING)
             if field is None
             else Column(title(field), _WIDTHS[field], right=True, meaning=_MEANINGS[field])
-            for field in _FIELDS[view.sorting]
+            for field in _FIELDS[order.sorting]
         ),
         Column(title(Sorting.NAME), 0, meaning="a directory, a file or a symbolic link"),
     )
@@ -200,7 +170,7 @@ def columns_of(view: View) -> tuple[Column, ...]:
 def arrange(
     listing: Listing,
     findings: Sequence[Finding],
-    view: View,
+    order: Order,
     *,
     is_growing: bool,
     now_s: float,
@@ -211,20 +181,17 @@ def arrange(
     Args:
         required: a name that gets a row even after `MAX_ROWS` others.
     """
-    matching = _matching(listing.children, view.search)
-    children = _sorted(matching, view)
-    if required is not None and len(children) < len(matching):
-        children += [c for c in matching if c.name == required and c not in children]
-    more = len(matching) - len(children)
-    directories = sum(child.kind is EntryKind.DIRECTORY for child in matching) if more else 0
+    children = first_children(listing.children, order, MAX_ROWS)
+    if required is not None and len(children) < len(listing.children):
+        children += [c for c in listing.children if c.name == required and c not in children]
+    more, directories = len(listing.children) - len(children), 0
     if more:
-        directories -= sum(child.kind is EntryKind.DIRECTORY for child in children)
-    if not view.search:
-        more += listing.not_listed
+        directories = _directories_in(listing.children) - _directories_in(children)
+    more += listing.not_listed
     keys: list[str] = [child.name for child in children]
     return Arranged(
         listing=listing,
-        view=view,
+        order=order,
         children=children,
         keys=[*keys, MORE_KEY] if more else keys,
         more=more,
@@ -250,39 +217,8 @@ def size_of(child: Child) -> Size:
     return Size(child.totals.entries, child.totals.allocated_bytes, child.complete)
 
 
-def _matching(children: Sequence[Child], search: str) -> Sequence[Child]:
-    if not search:
-        return children
-    pattern = search.casefold()
-    return [c for c in children if pattern in displayable(c.name).casefold()]
-
-
-def _sorted(children: Sequence[Child], view: View) -> list[Child]:
-    key, is_dated = _key(view.sorting)
-    undated: list[Child] = []
-    if is_dated:
-        undated = [child for child in children if child.newest_s is None]
-        children = [child for child in children if child.newest_s is not None]
-    select = heapq.nlargest if view.is_reversed else heapq.nsmallest
-    first = select(MAX_ROWS, children, key=key)
-    return [*first, *undated[: MAX_ROWS - len(first)]]
-
-
-def _key(sorting: Sorting) -> tuple[Callable[[Child], tuple[int | str, ...]], bool]:
-    """Return the sort key, and whether it is a date, which some entries lack."""
-    match sorting:
-        case Sorting.ENTRIES:
-            return lambda c: (-c.totals.entries, -c.totals.allocated_bytes, c.name), False
-        case Sorting.INODES:
-            return lambda c: (-c.inodes, -c.totals.allocated_bytes, c.name), False
-        case Sorting.ALLOCATED:
-            return lambda c: (-c.totals.allocated_bytes, c.name), False
-        case Sorting.OLDEST:
-            return lambda c: (c.oldest_s or 0, c.name), True
-        case Sorting.NEWEST:
-            return lambda c: (-(c.newest_s or 0), c.name), True
-        case Sorting.NAME:
-            return lambda c: (c.name,), False
+def _directories_in(children: Sequence[Child]) -> int:
+    return sum(child.kind is EntryKind.DIRECTORY for child in children)
 
 
 def _name(child: Child) -> str:
@@ -319,7 +255,7 @@ class EntryTable(BarTable):
     """
 
     def __init__(self) -> None:
-        super().__init__(columns_of(View()), empty_text=READING, id="entries")
+        super().__init__(columns_of(Order()), empty_text=READING, id="entries")
         self.arranged: Arranged | None = None
         self.sought: str | None = None
 
@@ -346,7 +282,7 @@ class EntryTable(BarTable):
     def show(self, arranged: Arranged, marked: Collection[str], empty_text: str) -> None:
         """Show a listing; the directories with a name in `marked` are marked."""
         self.arranged = arranged
-        self.set_columns(columns_of(arranged.view))
+        self.set_columns(columns_of(arranged.order))
         self.empty_text = empty_text
         self.set_rows(arranged.rows(marked), keep_cursor=self.is_cursor_placed)
         if self.sought is not None and self.sought in arranged.keys:
