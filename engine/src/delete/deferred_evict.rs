@@ -36,13 +36,9 @@ pub struct DeferredEvict {
 }
 
 /// The remover's handle of its helper. Dropping it stops the helper.
-pub struct EvictHelper(Option<Arc<DeferredEvict>>);
+pub struct EvictHelper(Arc<DeferredEvict>);
 
 impl EvictHelper {
-    pub fn none() -> Self {
-        Self(None)
-    }
-
     /// Returns the handle of a helper for the names from this index on, and its work.
     pub fn new(batch: &Arc<NameBatch>, begin: usize) -> (Self, Arc<DeferredEvict>) {
         let evict = Arc::new(DeferredEvict {
@@ -50,19 +46,17 @@ impl EvictHelper {
             progress: AtomicUsize::new(begin),
             is_finished: AtomicBool::new(false),
         });
-        (Self(Some(Arc::clone(&evict))), evict)
+        (Self(Arc::clone(&evict)), evict)
     }
 
-    pub fn progress(&self) -> Option<&AtomicUsize> {
-        self.0.as_ref().map(|evict| &evict.progress)
+    pub fn progress(&self) -> &AtomicUsize {
+        &self.0.progress
     }
 }
 
 impl Drop for EvictHelper {
     fn drop(&mut self) {
-        if let Some(evict) = &self.0 {
-            evict.is_finished.store(true, Relaxed);
-        }
+        self.0.is_finished.store(true, Relaxed);
     }
 }
 

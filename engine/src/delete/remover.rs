@@ -51,10 +51,6 @@ impl Tally {
             calls,
         }
     }
-
-    pub fn add_directory(&self) {
-        add(&self.directories);
-    }
 }
 
 fn add(counter: &AtomicU64) {
@@ -67,6 +63,8 @@ pub struct Remover<'run> {
     filters: &'run Filters,
     pub tally: &'run Tally,
     pub slot: Slot,
+    /// Failures that are not reported yet.
+    pub failures: Vec<Failure>,
     has_private_cwd: bool,
     /// Changes with every change of the current directory; invalidates older tokens.
     generation: u64,
@@ -93,6 +91,7 @@ impl<'run> Remover<'run> {
             filters,
             tally,
             slot: Slot::default(),
+            failures: Vec::new(),
             has_private_cwd: crate::sys::unshare_cwd().is_ok(),
             generation: 0,
             is_inside: false,
@@ -171,7 +170,6 @@ impl<'run> Remover<'run> {
         batch: &NameBatch,
         range: Range<usize>,
         progress: Option<&AtomicUsize>,
-        failures: &mut Vec<Failure>,
     ) -> std::result::Result<(), Cancelled> {
         let (opened, directory) = (directory, self.dirfd(directory, cwd));
         let mut unlinks = self.tally.calls.unlink_batch();
@@ -184,7 +182,7 @@ impl<'run> Remover<'run> {
             let is_unrestricted = self.is_unrestricted();
             if !is_unrestricted {
                 unlinks.flush_time();
-                if !self.wait_until_selected(directory, batch, name_ref, failures)? {
+                if !self.wait_until_selected(directory, batch, name_ref)? {
                     continue;
                 }
             }
@@ -209,16 +207,16 @@ impl<'run> Remover<'run> {
                 // parent is read again. With filters no rmdir follows, so it is a failure.
                 Err(Errno::ISDIR) if !self.filters.are_active() => (),
                 Err(error) if self.has_vanished(opened, error) => (),
-                Err(error) => {
-                    let operation = "remove";
-                    failures.push(Failure {
-                        name_ref,
-                        operation,
-                        error,
-                    });
-                }
+                Err(error) => self.add_failure(name_ref, "remove", error),
             }
         }
+        Ok(())
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_dir(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+        self.tally.calls.rmdir(parent, name)?;
+        add(&self.tally.directories);
         Ok(())
     }
 
@@ -241,26 +239,24 @@ impl<'run> Remover<'run> {
         directory: BorrowedFd<'_>,
         batch: &NameBatch,
         name_ref: NameRef,
-        failures: &mut Vec<Failure>,
     ) -> std::result::Result<bool, Cancelled> {
         self.wait()?;
         let checked_at = self.filters.need_status().then(Instant::now);
-        if !self.is_selected(directory, batch, name_ref, failures) {
+        if !self.is_selected(directory, batch, name_ref) {
             return Ok(false);
         }
         // A pause may outdate the status. A pause by SIGSTOP shows only in the clock.
         let was_delayed = self.wait_to_remove()?;
         let is_old = was_delayed || checked_at.is_some_and(|at| at.elapsed() > MAX_STAT_AGE);
-        Ok(!is_old || self.is_selected(directory, batch, name_ref, failures))
+        Ok(!is_old || self.is_selected(directory, batch, name_ref))
     }
 
     /// Returns whether the filters select a name by its status. The name itself has matched.
     fn is_selected(
-        &self,
+        &mut self,
         directory: BorrowedFd<'_>,
         batch: &NameBatch,
         name_ref: NameRef,
-        failures: &mut Vec<Failure>,
     ) -> bool {
         if !self.filters.need_status() {
             return true;
@@ -269,15 +265,18 @@ impl<'run> Remover<'run> {
             Ok(status) => self.filters.matches_stat(&status),
             Err(Errno::NOENT) => false,
             Err(error) => {
-                let operation = "stat";
-                failures.push(Failure {
-                    name_ref,
-                    operation,
-                    error,
-                });
+                self.add_failure(name_ref, "stat", error);
                 false
             }
         }
+    }
+
+    fn add_failure(&mut self, name_ref: NameRef, operation: &'static str, error: Errno) {
+        self.failures.push(Failure {
+            name_ref,
+            operation,
+            error,
+        });
     }
 
     /// Removes a name. If it was the last one of a large file that is not open, truncates the file
@@ -384,11 +383,10 @@ mod tests {
                         3 => remover.enter_dir(other_dir.as_fd()), // a token of another directory
                         _ => cwd,
                     };
-                    let (all, mut failures) = (0..1, Vec::new());
                     remover
-                        .remove_names(target.as_fd(), cwd, &batch, all, None, &mut failures)
+                        .remove_names(target.as_fd(), cwd, &batch, 0..1, None)
                         .unwrap();
-                    assert!(failures.is_empty());
+                    assert!(remover.failures.is_empty());
                 });
             });
             assert!(!scratch.path().join("target/name").exists());
@@ -443,9 +441,8 @@ mod tests {
                     let mut remover = Remover::new(&throttle, &filters, &tally);
                     throttle.acquire_slot(&mut remover.slot);
                     let cwd = remover.enter_dir(directory.as_fd());
-                    let (all, mut failures) = (0..NAMES, Vec::new());
                     remover
-                        .remove_names(directory.as_fd(), cwd, &batch, all, None, &mut failures)
+                        .remove_names(directory.as_fd(), cwd, &batch, 0..NAMES, None)
                         .unwrap();
                 });
                 while count().calls == 0 {

@@ -14,7 +14,7 @@ use rustix::io::{Errno, Result};
 use super::deferred_evict::{DeferredEvict, EvictHelper, MAX_EVICT_FDS};
 use super::dir_stack::DirStack;
 use super::names::NameBatch;
-use super::remover::{Cancelled, Failure, Remover, Tally};
+use super::remover::{Cancelled, Remover, Tally};
 use super::shared_dir::{DirLocation, SharedDir};
 use super::Context;
 use crate::identity::DevIno;
@@ -178,9 +178,9 @@ impl<'run> Worker<'run> {
             // An unreadable directory may be empty.
             _ => {
                 self.remover.wait_to_remove()?;
-                match self.calls.rmdir(stack.descriptor(), stack.names.name(at)) {
-                    Ok(()) => self.remover.tally.add_directory(),
-                    Err(Errno::NOENT) => (),
+                let (parent, name) = (stack.descriptor(), stack.names.name(at));
+                match self.remover.remove_dir(parent, name) {
+                    Ok(()) | Err(Errno::NOENT) => (),
                     Err(_) => self.report_failure(stack, at, "open", error),
                 }
             }
@@ -276,22 +276,19 @@ impl<'run> Worker<'run> {
     /// Removes the files of a batch in the current directory. Other workers may take a share.
     fn remove_all(&mut self, stack: &mut DirStack, batch: &Arc<NameBatch>) -> Outcome<()> {
         let index = stack.levels.len() - 1;
-        let mut failures = Vec::new();
         let (mut begin, mut end) = (0, batch.files.len());
-        let mut evict_helper = EvictHelper::none();
+        let mut evict_helper = None;
         let cwd = self.remover.enter_dir(stack.descriptor());
         let per_check = match stack.file_system.scaling_across_dirs.may_wait() {
             true => WAITING_REMOVALS_PER_CHECK,
             false => REMOVALS_PER_CHECK,
         };
         while begin < end {
-            let part = begin..(begin + per_check).min(end);
-            let next = part.end;
-            let remover = &mut self.remover;
-            let (dirfd, progress) = (stack.descriptor(), evict_helper.progress());
-            let outcome = remover.remove_names(dirfd, cwd, batch, part, progress, &mut failures);
-            if !failures.is_empty() {
-                self.report_failures(&mut failures, batch, &stack.path(index));
+            let next = (begin + per_check).min(end);
+            let progress = evict_helper.as_ref().map(EvictHelper::progress);
+            let dirfd = stack.descriptor();
+            let outcome = (self.remover).remove_names(dirfd, cwd, batch, begin..next, progress);
+            if self.report_failures(batch, || stack.path(index)) {
                 stack.mark_incomplete(index);
             }
             outcome?;
@@ -309,15 +306,12 @@ impl<'run> Worker<'run> {
         batch: &Arc<NameBatch>,
         range: Range<usize>,
     ) -> Outcome<()> {
-        let mut failures = Vec::new();
         let cwd = self.remover.enter_dir(descriptor.as_fd());
         for begin in range.clone().step_by(REMOVALS_PER_CHECK) {
             let part = begin..(begin + REMOVALS_PER_CHECK).min(range.end);
-            let remover = &mut self.remover;
             let dirfd = descriptor.as_fd();
-            let outcome = remover.remove_names(dirfd, cwd, batch, part, None, &mut failures);
-            if !failures.is_empty() {
-                self.report_failures(&mut failures, batch, &directory.path());
+            let outcome = self.remover.remove_names(dirfd, cwd, batch, part, None);
+            if self.report_failures(batch, || directory.path()) {
                 directory.mark_incomplete();
             }
             outcome?;
@@ -345,11 +339,8 @@ impl<'run> Worker<'run> {
         if shared == 0 || stack.depth(index) > MAX_SHARED_DEPTH {
             return;
         }
-        let Some(descriptor) = &stack.levels[index].descriptor else {
+        let Some((directory, descriptor)) = self.share_level(stack, index) else {
             return;
-        };
-        let Ok(descriptor) = self.calls.duplicate(descriptor.as_fd()) else {
-            return; // without a descriptor the directories wait for this worker
         };
         let from = stack.levels[index].first_name;
         let to = (0..shared).fold(from, |at, _| stack.names.next_after(at));
@@ -357,11 +348,19 @@ impl<'run> Worker<'run> {
         let level = &mut stack.levels[index];
         level.first_name = to;
         level.pending -= shared;
+        let task = Task::Subdirs(directory, descriptor, names, shared);
+        self.context.queue.push(task);
+    }
+
+    /// Adds a pending part to a level, for a task with this descriptor of its directory.
+    ///
+    /// Without a descriptor the work waits for this worker.
+    fn share_level(&self, stack: &mut DirStack, index: usize) -> Option<(Arc<SharedDir>, OwnedFd)> {
+        let opened = stack.levels[index].descriptor.as_ref()?;
+        let descriptor = self.calls.duplicate(opened.as_fd()).ok()?;
         let directory = Arc::clone(stack.share(index));
         directory.add_pending();
-        self.context
-            .queue
-            .push(Task::Subdirs(directory, descriptor, names, shared));
+        Some((directory, descriptor))
     }
 
     /// Shares the last names of the current directory with an idle worker if that is faster here, or
@@ -374,26 +373,30 @@ impl<'run> Worker<'run> {
         batch: &Arc<NameBatch>,
         begin: usize,
         end: usize,
-        evict_helper: &mut EvictHelper,
+        evict_helper: &mut Option<EvictHelper>,
     ) -> usize {
         if self.context.queue.is_over_limit() {
-            *evict_helper = EvictHelper::none();
+            *evict_helper = None;
         }
         let workers = self.context.queue.workers();
         let index = stack.levels.len() - 1;
         if workers < 2 || end - begin <= 2 * SHARED_NAMES || stack.depth(index) > MAX_SHARED_DEPTH {
             return end;
         }
-        let shared = stack
-            .shared
-            .get(index)
-            .map_or(0, |directory| directory.pending_parts());
+        let shared = stack.shared.get(index);
+        let shared = shared.map_or(0, |directory| directory.pending_parts());
         if shared == 0 && !self.context.queue.has_idle_worker() {
             return end;
         }
         if stack.file_system.benefits_from_deferred_evict {
-            if shared == 0 && self.remover.is_unrestricted() {
-                self.queue_evict_helper(stack, batch, begin, evict_helper);
+            if shared > 0 || !self.remover.is_unrestricted() {
+                return end;
+            }
+            if let Some((directory, descriptor)) = self.share_level(stack, index) {
+                let (helper, evict) = EvictHelper::new(batch, begin);
+                *evict_helper = Some(helper);
+                let task = Task::Evict(directory, descriptor, evict);
+                self.context.queue.push(task);
             }
             return end;
         }
@@ -404,39 +407,13 @@ impl<'run> Worker<'run> {
         {
             return end;
         }
-        let Ok(descriptor) = self.calls.duplicate(stack.descriptor()) else {
+        let Some((directory, descriptor)) = self.share_level(stack, index) else {
             return end;
         };
-        let directory = Arc::clone(stack.share(index));
-        directory.add_pending();
-        let rest = end - SHARED_NAMES;
-        self.context.queue.push(Task::Names(
-            directory,
-            descriptor,
-            Arc::clone(batch),
-            rest..end,
-        ));
+        let (names, rest) = (Arc::clone(batch), end - SHARED_NAMES);
+        let task = Task::Names(directory, descriptor, names, rest..end);
+        self.context.queue.push(task);
         rest
-    }
-
-    /// Queues a helper for the names that this worker is about to remove.
-    fn queue_evict_helper(
-        &self,
-        stack: &mut DirStack,
-        batch: &Arc<NameBatch>,
-        begin: usize,
-        evict_helper: &mut EvictHelper,
-    ) {
-        let Ok(descriptor) = self.calls.duplicate(stack.descriptor()) else {
-            return;
-        };
-        let directory = Arc::clone(stack.share(stack.levels.len() - 1));
-        directory.add_pending();
-        let (helper, evict) = EvictHelper::new(batch, begin);
-        *evict_helper = helper;
-        self.context
-            .queue
-            .push(Task::Evict(directory, descriptor, evict));
     }
 
     /// Runs as the helper of another worker.
@@ -489,19 +466,8 @@ impl<'run> Worker<'run> {
         if level.is_incomplete {
             stack.mark_incomplete(parent);
         } else if !self.context.filters.are_active() {
-            self.remover.leave_removed_dir();
-            match self.calls.rmdir(stack.descriptor(), stack.names.name(at)) {
-                Ok(()) => self.remover.tally.add_directory(),
-                Err(Errno::NOENT) if self.is_removed(&descriptor) => (),
-                Err(error)
-                    if self.remover.has_vanished(stack.descriptor(), error)
-                        && self.is_removed(&descriptor) => {}
-                Err(Errno::NOENT) => self.report_failure(stack, at, "remove", Errno::STALE),
-                Err(Errno::NOTEMPTY | Errno::EXIST)
-                    if !self.has_name(&descriptor, stack.descriptor(), stack.names.name(at)) =>
-                {
-                    self.report_failure(stack, at, "remove", Errno::STALE);
-                }
+            match self.remove_dir(stack.descriptor(), stack.names.name(at), &descriptor) {
+                Ok(()) => (),
                 Err(Errno::NOTEMPTY | Errno::EXIST)
                     if usize::from(level.rereads) < MAX_REREADS
                         && self.calls.seek(descriptor.as_fd(), 0).is_ok() =>
@@ -530,9 +496,8 @@ impl<'run> Worker<'run> {
     /// Abandons the levels whose parent cannot be opened any more, up to one with an open descriptor.
     fn abandon_path(&mut self, stack: &mut DirStack, error: Errno) -> Outcome<()> {
         let index = stack.levels.len() - 2;
-        self.context
-            .failures
-            .report("open", &stack.path(index), error);
+        let failures = &self.context.failures;
+        failures.report("open", &stack.path(index), error);
         loop {
             let (mut level, shared) = stack.pop();
             let descriptor = level.descriptor.take();
@@ -541,11 +506,7 @@ impl<'run> Worker<'run> {
                     directory.mark_incomplete();
                     self.finish_shared_dir(directory, descriptor)?;
                 }
-                None => {
-                    if let Some(descriptor) = descriptor {
-                        self.calls.close(descriptor);
-                    }
-                }
+                None => self.close(descriptor),
             }
             stack.drop_level_names(&level);
             let Some(parent) = stack.levels.len().checked_sub(1) else {
@@ -564,129 +525,130 @@ impl<'run> Worker<'run> {
         mut directory: Arc<SharedDir>,
         mut descriptor: Option<OwnedFd>,
     ) -> Outcome<()> {
-        loop {
-            if !directory.finish_pending() {
-                self.close(descriptor);
-                return Ok(());
-            }
-            let (parent, name) = match &directory.location {
-                DirLocation::Target(_) => return self.finish_target(&directory, descriptor),
-                DirLocation::Child { parent, name } => (Arc::clone(parent), name.as_c_str()),
+        while directory.finish_pending() {
+            let DirLocation::Child { parent, name } = &directory.location else {
+                return self.finish_target(directory, descriptor);
             };
-            let mut parent_descriptor = None;
-            if directory.is_incomplete() {
-                parent.mark_incomplete();
-            } else if !self.context.filters.are_active() {
+            let mut parent_fd = None;
+            if !directory.is_incomplete() && !self.context.filters.are_active() {
                 self.remover.wait_to_remove()?;
-                let opened = match &descriptor {
-                    Some(descriptor) => self.open_parent(descriptor.as_fd(), &parent),
+                let removed = match &descriptor {
+                    Some(opened) => self.open_parent(opened.as_fd(), parent).and_then(|fd| {
+                        let fd = parent_fd.insert(fd);
+                        self.remove_dir(fd.as_fd(), name, opened)
+                    }),
                     None => Err(Errno::STALE),
                 };
-                match opened {
-                    Err(error) => {
-                        self.context
-                            .failures
-                            .report("remove", &directory.path(), error);
-                        parent.mark_incomplete();
+                match (removed, descriptor) {
+                    (Err(Errno::NOTEMPTY | Errno::EXIST), Some(opened))
+                        if parent_fd.is_some() && directory.try_reread(MAX_REREADS) =>
+                    {
+                        self.close(parent_fd);
+                        return self.reread(directory, opened);
                     }
-                    Ok(opened) => {
-                        self.remover.leave_removed_dir();
-                        let result = self.calls.rmdir(opened.as_fd(), name);
-                        let is_removed = || {
-                            let removed = |directory| self.is_removed(directory);
-                            descriptor.as_ref().map_or(true, removed)
-                        };
-                        let has_name =
-                            |directory: &OwnedFd| self.has_name(directory, opened.as_fd(), name);
-                        match result {
-                            Ok(()) => self.remover.tally.add_directory(),
-                            Err(Errno::NOENT) if is_removed() => {}
-                            Err(error)
-                                if self.remover.has_vanished(opened.as_fd(), error)
-                                    && is_removed() => {}
-                            Err(Errno::NOTEMPTY | Errno::EXIST)
-                                if descriptor.as_ref().is_some_and(has_name)
-                                    && directory.try_reread(MAX_REREADS) =>
-                            {
-                                self.calls.close(opened);
-                                return self.reread(directory, descriptor);
-                            }
-                            Err(error) => {
-                                let is_moved = error == Errno::NOENT;
-                                let error = if is_moved { Errno::STALE } else { error };
-                                self.context
-                                    .failures
-                                    .report("remove", &directory.path(), error);
-                                parent.mark_incomplete();
-                            }
+                    (removed, opened) => {
+                        if let Err(error) = removed {
+                            self.report_dir(&directory, "remove", error);
                         }
-                        parent_descriptor = Some(opened);
+                        descriptor = opened;
                     }
                 }
             }
+            if directory.is_incomplete() {
+                parent.mark_incomplete();
+            }
             self.close(descriptor);
-            descriptor = parent_descriptor;
-            directory = parent;
+            (descriptor, directory) = (parent_fd, Arc::clone(parent));
+        }
+        self.close(descriptor);
+        Ok(())
+    }
+
+    /// Removes a directory that should be empty. Succeeds, too, if another process has removed it.
+    ///
+    /// Fails with ESTALE if the directory was moved: new entries in it are outside the tree. Fails with
+    /// ENOTEMPTY or EEXIST only if the name still refers to the directory.
+    fn remove_dir(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        directory: &OwnedFd,
+    ) -> Result<()> {
+        self.remover.leave_removed_dir();
+        let Err(error) = self.remover.remove_dir(parent, name) else {
+            return Ok(());
+        };
+        let is_gone = error == Errno::NOENT || self.remover.has_vanished(parent, error);
+        match error {
+            _ if is_gone && self.is_removed(directory) => Ok(()),
+            Errno::NOENT => Err(Errno::STALE),
+            Errno::NOTEMPTY | Errno::EXIST if !self.has_name(directory, parent, name) => {
+                Err(Errno::STALE)
+            }
+            _ => Err(error),
         }
     }
 
     fn finish_target(
         &mut self,
-        directory: &Arc<SharedDir>,
+        directory: Arc<SharedDir>,
         descriptor: Option<OwnedFd>,
     ) -> Outcome<()> {
         let target = directory.target();
-        let (Some(opened), false) = (&descriptor, directory.is_incomplete()) else {
-            self.close(target.take_parent_fd());
-            self.close(descriptor);
-            return Ok(()); // the failure is reported already
-        };
         let parent_fd = target.take_parent_fd();
-        let result = match &parent_fd {
+        let opened = match descriptor {
+            Some(opened) if !directory.is_incomplete() && !self.context.filters.are_active() => {
+                opened
+            }
+            // Some entries are left, and each failure is reported already.
+            descriptor => {
+                self.close(parent_fd);
+                self.close(descriptor);
+                return Ok(());
+            }
+        };
+        let (operation, result) = match &parent_fd {
             Some(parent_fd) => {
                 self.remover.wait_to_remove()?;
-                let name = target.name.as_c_str();
-                self.calls.stat(parent_fd.as_fd(), name).and_then(|status| {
-                    if DevIno::from_stat(&status) != directory.identity.dev_ino {
-                        return Err(Errno::STALE); // another directory has its name now
-                    }
-                    self.remover.leave_removed_dir();
-                    match self.calls.rmdir(parent_fd.as_fd(), name) {
-                        Ok(()) => {
-                            self.remover.tally.add_directory();
-                            Ok(())
-                        }
-                        // Confinement refuses the removal before the file system detects entries
-                        // that readdir skipped.
-                        Err(error @ (Errno::ACCESS | Errno::ROFS | Errno::BUSY)) => {
-                            self.check_empty(opened.as_fd()).and(Err(error))
-                        }
-                        Err(error) => Err(error),
-                    }
-                })
+                let result = self.remove_target(parent_fd.as_fd(), &directory, opened.as_fd());
+                ("remove", result)
             }
-            None if self.context.filters.are_active() => Ok(()),
-            None => self.check_empty(opened.as_fd()),
+            None => ("empty", self.check_empty(opened.as_fd())),
         };
         match result {
             Ok(()) => (),
             Err(Errno::NOTEMPTY | Errno::EXIST) if directory.try_reread(MAX_REREADS) => {
                 target.restore_parent_fd(parent_fd);
-                return self.reread(Arc::clone(directory), descriptor);
+                return self.reread(directory, opened);
             }
-            Err(error) => {
-                let operation = if parent_fd.is_some() {
-                    "remove"
-                } else {
-                    "empty"
-                };
-                self.context.failures.report(operation, &target.path, error);
-                directory.mark_incomplete();
-            }
+            Err(error) => self.report_dir(&directory, operation, error),
         }
         self.close(parent_fd);
-        self.close(descriptor);
+        self.calls.close(opened);
         Ok(())
+    }
+
+    /// Removes a target. Fails with ESTALE if another directory has its name now.
+    fn remove_target(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        directory: &SharedDir,
+        opened: BorrowedFd<'_>,
+    ) -> Result<()> {
+        let name = &directory.target().name;
+        let status = self.calls.stat(parent, name)?;
+        if DevIno::from_stat(&status) != directory.identity.dev_ino {
+            return Err(Errno::STALE);
+        }
+        self.remover.leave_removed_dir();
+        match self.remover.remove_dir(parent, name) {
+            // Confinement refuses the removal before the file system detects entries that readdir
+            // skipped.
+            Err(error @ (Errno::ACCESS | Errno::ROFS | Errno::BUSY)) => {
+                self.check_empty(opened).and(Err(error))
+            }
+            result => result,
+        }
     }
 
     /// Fails with ENOTEMPTY if a target has entries of the share. No rmdir of the engine detects them
@@ -696,12 +658,8 @@ impl<'run> Worker<'run> {
         let mut has_names = false;
         self.calls.seek(directory, 0)?;
         while !has_names {
-            let read = self
-                .calls
-                .read_names(directory, &mut self.buffer, |name, _, _| {
-                    has_names |= filters.share_contains(name);
-                });
-            match read {
+            let take = |name: &CStr, _, _| has_names |= filters.share_contains(name);
+            match self.calls.read_names(directory, &mut self.buffer, take) {
                 Ok(Some(_)) => (),
                 Ok(None) => break,
                 // The machine whose share was the last has removed the target.
@@ -709,33 +667,20 @@ impl<'run> Worker<'run> {
                 Err(error) => return Err(error),
             }
         }
-        if has_names {
-            Err(Errno::NOTEMPTY)
-        } else {
-            Ok(())
+        match has_names {
+            true => Err(Errno::NOTEMPTY),
+            false => Ok(()),
         }
     }
 
-    fn reread(&mut self, directory: Arc<SharedDir>, descriptor: Option<OwnedFd>) -> Outcome<()> {
+    fn reread(&mut self, directory: Arc<SharedDir>, descriptor: OwnedFd) -> Outcome<()> {
         directory.add_pending();
-        let seek = match &descriptor {
-            Some(descriptor) => self.calls.seek(descriptor.as_fd(), 0),
-            None => Err(Errno::STALE),
-        };
-        match (seek, descriptor) {
-            (Ok(()), Some(descriptor)) => {
-                self.context.queue.push(Task::Tree(directory, descriptor));
-                Ok(())
-            }
-            (result, descriptor) => {
-                let error = result.err().unwrap_or(Errno::STALE);
-                self.context
-                    .failures
-                    .report("read", &directory.path(), error);
-                directory.mark_incomplete();
-                self.finish_shared_dir(directory, descriptor)
-            }
+        if let Err(error) = self.calls.seek(descriptor.as_fd(), 0) {
+            self.report_dir(&directory, "read", error);
+            return self.finish_shared_dir(directory, Some(descriptor));
         }
+        self.context.queue.push(Task::Tree(directory, descriptor));
+        Ok(())
     }
 
     fn open_parent(&self, child: BorrowedFd<'_>, parent: &SharedDir) -> Result<OwnedFd> {
@@ -775,13 +720,25 @@ impl<'run> Worker<'run> {
         stack.mark_incomplete(index);
     }
 
-    fn report_failures(&self, failures: &mut Vec<Failure>, batch: &NameBatch, path: &[u8]) {
-        for failure in failures.drain(..) {
-            let path = join_path(path.to_vec(), batch.name(failure.name_ref));
-            self.context
-                .failures
-                .report(failure.operation, &path, failure.error);
+    /// Reports a failure on a shared directory.
+    fn report_dir(&self, directory: &SharedDir, operation: &str, error: Errno) {
+        let path = directory.path();
+        self.context.failures.report(operation, &path, error);
+        directory.mark_incomplete();
+    }
+
+    /// Reports the failures on names of a directory; returns whether there were any.
+    fn report_failures(&mut self, batch: &NameBatch, path: impl FnOnce() -> Vec<u8>) -> bool {
+        if self.remover.failures.is_empty() {
+            return false;
         }
+        let path = path();
+        for failure in self.remover.failures.drain(..) {
+            let path = join_path(path.clone(), batch.name(failure.name_ref));
+            let failures = &self.context.failures;
+            failures.report(failure.operation, &path, failure.error);
+        }
+        true
     }
 }
 
