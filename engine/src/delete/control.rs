@@ -14,15 +14,11 @@ pub fn serve(context: &Context) {
     while let Ok(Some(line)) = next_line(&mut input) {
         // The process does not exit before the answer to `cancel` is written.
         let answer_lock = context.answer_lock.lock();
-        let problem = match line
-            .as_deref()
-            .map_or(Err(UNKNOWN), |command| handle_command(context, command))
-        {
+        let problem = match handle_command(context, &line) {
             Ok(()) => "null".to_owned(),
             Err(error) => format!("\"{error}\""),
         };
         let command: String = line
-            .unwrap_or_default()
             .chars()
             .filter(|letter| letter.is_ascii_alphanumeric() || *letter == ' ')
             .take(40)
@@ -36,31 +32,22 @@ pub fn serve(context: &Context) {
     }
 }
 
-/// Returns a line, `Some(None)` for one that is too long, `None` at the end of the input.
-fn next_line(input: &mut impl BufRead) -> std::io::Result<Option<Option<String>>> {
-    let mut line = Vec::new();
-    if input
-        .by_ref()
-        .take(MAX_LINE_BYTES)
-        .read_until(b'\n', &mut line)?
-        == 0
-    {
-        return Ok(None);
-    }
-    if line.len() as u64 == MAX_LINE_BYTES && !line.ends_with(b"\n") {
-        loop {
-            let buffer = input.fill_buf()?;
-            let end = buffer.iter().position(|&byte| byte == b'\n');
-            let used = end.map_or(buffer.len(), |end| end + 1);
-            let is_over = end.is_some() || buffer.is_empty();
-            input.consume(used);
-            if is_over {
-                break;
-            }
+/// Returns a line, an empty one for one that is too long, `None` at the end of the input.
+fn next_line(input: &mut impl BufRead) -> std::io::Result<Option<String>> {
+    let mut is_too_long = false;
+    loop {
+        let mut line = Vec::new();
+        let mut part = input.by_ref().take(MAX_LINE_BYTES);
+        let length = part.read_until(b'\n', &mut line)? as u64;
+        if length == MAX_LINE_BYTES && !line.ends_with(b"\n") {
+            is_too_long = true; // its last part follows
+        } else if is_too_long {
+            return Ok(Some(String::new()));
+        } else {
+            let line = String::from_utf8_lossy(&line).trim().to_owned();
+            return Ok((length > 0).then_some(line));
         }
-        return Ok(Some(None));
     }
-    Ok(Some(Some(String::from_utf8_lossy(&line).trim().to_owned())))
 }
 
 const UNKNOWN: &str = "not a command";

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::remover::Tally;
 use crate::quoting::{quoted, reason};
-use crate::syscalls::{CallCount, ALL_CALLS};
+use crate::syscalls::ALL_CALLS;
 
 /// Reports failures and counts them.
 #[derive(Default)]
@@ -52,35 +52,20 @@ pub fn total_removed(tallies: &[Tally]) -> u64 {
 
 /// Returns the totals of all workers as a line of JSON.
 pub fn format_counts(tallies: &[Tally], threads: usize) -> String {
-    let sum = |counter: fn(&Tally) -> &AtomicU64| -> u64 {
-        tallies
-            .iter()
-            .map(|tally| counter(tally).load(Relaxed))
-            .sum()
-    };
-    let directories = sum(|tally| &tally.directories);
-    let removed = sum(|tally| &tally.files) + directories;
-    let calls: Vec<String> = ALL_CALLS
-        .iter()
-        .map(|&(call, name)| {
-            let total = tallies.iter().map(|tally| tally.calls.count(call)).fold(
-                CallCount::default(),
-                |a, b| CallCount {
-                    calls: a.calls + b.calls,
-                    errors: a.errors + b.errors,
-                    nanoseconds: a.nanoseconds + b.nanoseconds,
-                },
-            );
-            (name, total)
-        })
-        .filter(|(_, total)| total.calls > 0)
-        .map(|(name, total)| {
-            format!(
-                "\"{name}\":[{},{},{}]",
-                total.calls, total.errors, total.nanoseconds
-            )
-        })
-        .collect();
+    // Read first, so that they are never more than all removed entries.
+    let directories = tallies.iter().map(|tally| tally.directories.load(Relaxed));
+    let directories: u64 = directories.sum();
+    let removed = total_removed(tallies);
+    let mut calls = Vec::new();
+    for (call, name) in ALL_CALLS {
+        let counts = || tallies.iter().map(|tally| tally.calls.count(call));
+        let made: u64 = counts().map(|count| count.calls).sum();
+        let errors: u64 = counts().map(|count| count.errors).sum();
+        let nanoseconds: u64 = counts().map(|count| count.nanoseconds).sum();
+        if made > 0 {
+            calls.push(format!("\"{name}\":[{made},{errors},{nanoseconds}]"));
+        }
+    }
     format!(
         "{{\"type\":\"counts\",\"removed\":{removed},\"directories\":{directories},\
          \"threads\":{threads},\"calls\":{{{}}}}}",

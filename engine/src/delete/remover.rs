@@ -10,14 +10,13 @@ use rustix::fs::{FileType, Stat, CWD};
 use rustix::io::{Errno, Result};
 
 use super::names::{NameBatch, NameRef};
-use super::throttle::{Admission, Slot, Throttle};
+use super::throttle::{Cancelled, Slot, Throttle};
 use crate::file_systems::FileSystem;
 use crate::filters::Filters;
 use crate::syscalls::Syscalls;
 
-/// The job was cancelled; the worker returns.
-#[derive(Debug)]
-pub struct Cancelled;
+/// The result of work that a cancellation ends.
+pub type Outcome<T> = std::result::Result<T, Cancelled>;
 
 /// A failed operation on a name.
 pub struct Failure {
@@ -145,18 +144,13 @@ impl<'run> Remover<'run> {
     }
 
     /// Waits for admission.
-    pub fn wait(&mut self) -> std::result::Result<(), Cancelled> {
-        let is_admitted = self.throttle.admit(&mut self.slot);
-        is_admitted.then_some(()).ok_or(Cancelled)
+    pub fn wait(&mut self) -> Outcome<()> {
+        self.throttle.admit(&mut self.slot)
     }
 
     /// Waits for admission of a removal; returns whether it was delayed.
-    pub fn wait_to_remove(&mut self) -> std::result::Result<bool, Cancelled> {
-        match self.throttle.admit_removal(&mut self.slot) {
-            Admission::Immediate => Ok(false),
-            Admission::Delayed => Ok(true),
-            Admission::Cancelled => Err(Cancelled),
-        }
+    pub fn wait_to_remove(&mut self) -> Outcome<bool> {
+        self.throttle.admit_removal(&mut self.slot)
     }
 
     /// Removes a range of names of one directory.
@@ -170,7 +164,7 @@ impl<'run> Remover<'run> {
         batch: &NameBatch,
         range: Range<usize>,
         progress: Option<&AtomicUsize>,
-    ) -> std::result::Result<(), Cancelled> {
+    ) -> Outcome<()> {
         let (opened, directory) = (directory, self.dirfd(directory, cwd));
         let mut unlinks = self.tally.calls.unlink_batch();
         for at in range {
@@ -239,7 +233,7 @@ impl<'run> Remover<'run> {
         directory: BorrowedFd<'_>,
         batch: &NameBatch,
         name_ref: NameRef,
-    ) -> std::result::Result<bool, Cancelled> {
+    ) -> Outcome<bool> {
         self.wait()?;
         let checked_at = self.filters.need_status().then(Instant::now);
         if !self.is_selected(directory, batch, name_ref) {
@@ -286,12 +280,8 @@ impl<'run> Remover<'run> {
         let is_large = calls
             .stat(directory, name)
             .is_ok_and(|status| is_file(&status) && allocated_bytes(&status) > STEP_BYTES);
-        let opened = if is_large {
-            calls.open_file(directory, name).ok()
-        } else {
-            None
-        };
-        let Some(file) = opened else {
+        let opened = is_large.then(|| calls.open_file(directory, name));
+        let Some(Ok(file)) = opened else {
             return calls.unlink(directory, name);
         };
         let before = calls.fstat(file.as_fd());

@@ -29,13 +29,9 @@ pub struct Throttle {
     changed: Condvar,
 }
 
-/// The outcome of waiting for admission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    Immediate,
-    Delayed,
-    Cancelled,
-}
+/// The job was cancelled; the worker returns.
+#[derive(Debug)]
+pub struct Cancelled;
 
 /// A worker's concurrency slot. A worker releases it when it is idle or over the limit.
 #[derive(Default)]
@@ -115,42 +111,44 @@ impl Throttle {
         !self.needs_lock.load(Relaxed)
     }
 
-    /// Waits for the end of a pause and for a slot; returns `false` after a cancellation.
+    /// Waits for the end of a pause and for a slot.
     #[inline]
-    pub fn admit(&self, slot: &mut Slot) -> bool {
-        self.is_open() || self.wait(slot, false) != Admission::Cancelled
-    }
-
-    /// Waits for admission of one removal, which takes a token.
-    #[inline]
-    pub fn admit_removal(&self, slot: &mut Slot) -> Admission {
-        if self.is_open() {
-            Admission::Immediate
-        } else {
-            self.wait(slot, true)
+    pub fn admit(&self, slot: &mut Slot) -> Result<(), Cancelled> {
+        match self.is_open() {
+            true => Ok(()),
+            false => self.wait(slot, false).map(|_| ()),
         }
     }
 
-    fn wait(&self, slot: &mut Slot, is_removal: bool) -> Admission {
-        let mut admission = Admission::Immediate;
+    /// Waits for admission of one removal, which takes a token; returns whether it was delayed.
+    #[inline]
+    pub fn admit_removal(&self, slot: &mut Slot) -> Result<bool, Cancelled> {
+        match self.is_open() {
+            true => Ok(false),
+            false => self.wait(slot, true),
+        }
+    }
+
+    fn wait(&self, slot: &mut Slot, is_removal: bool) -> Result<bool, Cancelled> {
+        let mut was_delayed = false;
         let mut state = self.lock();
         loop {
             if self.is_cancelled() {
-                return Admission::Cancelled;
+                return Err(Cancelled);
             }
             if state.is_paused {
-                admission = Admission::Delayed;
+                was_delayed = true;
                 state = self.changed.wait(state).expect("no worker panics");
                 continue;
             }
             if slot.is_taken && state.active > state.max_active {
-                admission = Admission::Delayed;
+                was_delayed = true;
                 self.release_locked(&mut state, slot);
                 state = self.acquire_locked(state, slot);
                 continue;
             }
             let Some(rate_per_s) = state.rate_per_s.filter(|_| is_removal) else {
-                return admission;
+                return Ok(was_delayed);
             };
             let now = Instant::now();
             let burst = (rate_per_s * MAX_BURST_S).max(1.0);
@@ -159,16 +157,13 @@ impl Throttle {
             state.refilled_at = now;
             if state.tokens >= 1.0 {
                 state.tokens -= 1.0;
-                return admission;
+                return Ok(was_delayed);
             }
-            admission = Admission::Delayed;
+            was_delayed = true;
             let missing_s = (1.0 - state.tokens) / rate_per_s;
             let pause = Duration::from_secs_f64(missing_s.min(1.0));
-            state = self
-                .changed
-                .wait_timeout(state, pause)
-                .expect("no worker panics")
-                .0;
+            let waited = self.changed.wait_timeout(state, pause);
+            state = waited.expect("no worker panics").0;
         }
     }
 
@@ -236,7 +231,7 @@ mod tests {
         let throttle = Throttle::new(2, None, false);
         let mut slot = Slot::default();
         throttle.acquire_slot(&mut slot);
-        assert!(throttle.admit(&mut slot));
+        assert!(throttle.admit(&mut slot).is_ok());
         assert!(!throttle.needs_lock.load(Relaxed));
     }
 
@@ -248,7 +243,7 @@ mod tests {
         let worker = std::thread::spawn(move || {
             let mut slot = Slot::default();
             shared.acquire_slot(&mut slot);
-            shared.admit(&mut slot)
+            shared.admit(&mut slot).is_ok()
         });
         throttle.cancel();
         assert!(!worker.join().unwrap());
@@ -261,7 +256,7 @@ mod tests {
         let mut slot = Slot::default();
         throttle.acquire_slot(&mut slot);
         for _ in 0..200 {
-            assert_ne!(throttle.admit_removal(&mut slot), Admission::Cancelled);
+            assert!(throttle.admit_removal(&mut slot).is_ok());
         }
         // 200 removals at 1,000 per second, and the bucket starts empty
         assert!(began.elapsed() >= Duration::from_millis(199));
@@ -285,7 +280,7 @@ mod tests {
                     throttle.acquire_slot(&mut slot);
                     max_active.fetch_max(active.fetch_add(1, SeqCst) + 1, SeqCst);
                     std::thread::sleep(Duration::from_millis(20));
-                    assert!(throttle.admit(&mut slot));
+                    assert!(throttle.admit(&mut slot).is_ok());
                     active.fetch_sub(1, SeqCst);
                     throttle.release_slot(&mut slot);
                 })
@@ -313,7 +308,7 @@ mod tests {
                 while shared.lock().max_active == 2 {
                     std::thread::yield_now();
                 }
-                assert!(shared.admit(&mut slot)); // waits
+                assert!(shared.admit(&mut slot).is_ok()); // waits
                 sender.send("admitted").unwrap();
                 shared.release_slot(&mut slot);
             });
@@ -345,7 +340,7 @@ mod tests {
         let worker = std::thread::spawn(move || {
             let mut slot = Slot::default();
             shared.acquire_slot(&mut slot);
-            let is_admitted = shared.admit(&mut slot);
+            let is_admitted = shared.admit(&mut slot).is_ok();
             shared.release_slot(&mut slot);
             is_admitted
         });
@@ -363,7 +358,7 @@ mod tests {
             let mut slot = Slot::default();
             throttle.acquire_slot(&mut slot);
             std::thread::sleep(Duration::from_millis(15));
-            throttle.admit_removal(&mut slot);
+            throttle.admit_removal(&mut slot).unwrap();
             assert_eq!(throttle.is_limiting(), is_limiting);
         }
         let throttle = Throttle::new(1, None, false);

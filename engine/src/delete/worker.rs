@@ -14,8 +14,9 @@ use rustix::io::{Errno, Result};
 use super::deferred_evict::{DeferredEvict, EvictHelper, MAX_EVICT_FDS};
 use super::dir_stack::DirStack;
 use super::names::NameBatch;
-use super::remover::{Cancelled, Remover, Tally};
+use super::remover::{Outcome, Remover, Tally};
 use super::shared_dir::{DirLocation, SharedDir};
+use super::throttle::Cancelled;
 use super::Context;
 use crate::identity::DevIno;
 use crate::syscalls::Syscalls;
@@ -71,8 +72,6 @@ pub struct Worker<'run> {
     buffer: Vec<MaybeUninit<u8>>,
     batch: Arc<NameBatch>,
 }
-
-pub type Outcome<T> = std::result::Result<T, Cancelled>;
 
 impl<'run> Worker<'run> {
     pub fn new(context: &'run Context, tally: &'run Tally, max_open: usize) -> Self {
@@ -155,12 +154,9 @@ impl<'run> Worker<'run> {
     fn descend(&mut self, stack: &mut DirStack) -> Outcome<()> {
         self.remover.wait()?;
         let at = stack.take_name();
-        let opened = stack
-            .open_child(at, self.calls)
-            .and_then(|descriptor| stack.push(at, descriptor, self.calls));
-        let error = match opened {
-            Ok(()) => return Ok(()),
-            Err(error) => error,
+        let opened = stack.open_child(at, self.calls);
+        let Err(error) = opened.and_then(|child| stack.push(at, child, self.calls)) else {
+            return Ok(());
         };
         match error {
             Errno::NOENT => (),
@@ -218,10 +214,9 @@ impl<'run> Worker<'run> {
             if batch.bytes() >= min_bytes && total_bytes >= MAX_NAME_BYTES {
                 break;
             }
-            let read_bytes = if is_memory_high {
-                SMALL_READ_BYTES
-            } else {
-                BUFFER_BYTES
+            let read_bytes = match is_memory_high {
+                true => SMALL_READ_BYTES,
+                false => BUFFER_BYTES,
             };
             let buffer = &mut self.buffer[..read_bytes];
             let mut take = |name: &CStr, kind, inode| match kind {
@@ -331,10 +326,9 @@ impl<'run> Worker<'run> {
         let index = stack.first_pending;
         let pending = stack.levels[index].pending;
         // The last pending directory stays: sharing it would only move the work to another worker.
-        let shared = if index == last {
-            pending / 2
-        } else {
-            pending.div_ceil(2)
+        let shared = match index == last {
+            true => pending / 2,
+            false => pending.div_ceil(2),
         };
         if shared == 0 || stack.depth(index) > MAX_SHARED_DEPTH {
             return;
