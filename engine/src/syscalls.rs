@@ -151,7 +151,7 @@ impl Syscalls {
                 }
             }
         }
-        let opened = self.open_nofollow(parent, name)?;
+        let opened = self.openat(parent, name, DIRECTORY)?;
         self.without_openat2.store(true, Relaxed);
         let mount = self.mount_id(opened.as_fd());
         match mount.and_then(|mount| Ok(mount == self.mount_id(parent)?)) {
@@ -170,10 +170,7 @@ impl Syscalls {
         name: &CStr,
         access: OFlags,
     ) -> Result<OwnedFd> {
-        let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.count_call(Syscall::Openat, || {
-            rustix::fs::openat(parent, name, flags, Mode::empty())
-        })
+        self.openat(parent, name, access | OFlags::DIRECTORY)
     }
 
     /// Opens the ancestor `levels` levels up by `..`. Fails with ESTALE if its identity is not the
@@ -187,9 +184,9 @@ impl Syscalls {
         expected: &Identity,
         identify: impl FnOnce(BorrowedFd<'_>) -> Result<Identity>,
     ) -> Result<OwnedFd> {
-        let mut ancestor = self.open_nofollow(descendant, c"..")?;
+        let mut ancestor = self.openat(descendant, c"..", DIRECTORY)?;
         for _ in 1..levels {
-            let opened = self.open_nofollow(ancestor.as_fd(), c"..");
+            let opened = self.openat(&ancestor, c"..", DIRECTORY);
             self.close(ancestor);
             ancestor = opened?;
         }
@@ -202,27 +199,24 @@ impl Syscalls {
         }
     }
 
-    fn open_nofollow(&self, from: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+    /// Opens a name, never through a symbolic link.
+    fn openat(&self, parent: impl AsFd, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.count_call(Syscall::Openat, || {
-            rustix::fs::openat(from, name, DIRECTORY, Mode::empty())
+            rustix::fs::openat(parent, name, flags, Mode::empty())
         })
     }
 
     /// Opens a file for writing, never through a symbolic link. The caller makes sure that it is a regular
     /// file, because opening another type may have side effects.
     pub fn open_file(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        self.count_call(Syscall::Openat, || {
-            rustix::fs::openat(parent, name, flags | OFlags::NOCTTY, Mode::empty())
-        })
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        self.openat(parent, name, flags)
     }
 
     /// Opens a name as a reference (`O_PATH`), which has no side effects.
     pub fn open_path_fd(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.count_call(Syscall::Openat, || {
-            rustix::fs::openat(parent, name, flags, Mode::empty())
-        })
+        self.openat(parent, name, OFlags::PATH)
     }
 
     /// Returns the mount id of a descriptor, from statx (5.8) or fdinfo in proc(5).
@@ -315,7 +309,11 @@ impl Syscalls {
 
     /// Starts a series of removals that are timed together.
     pub fn unlink_batch(&self) -> UnlinkBatch<'_> {
-        UnlinkBatch::new(self)
+        UnlinkBatch {
+            calls: self,
+            began: None,
+            calls_made: 0,
+        }
     }
 
     /// Removes an empty directory.
@@ -406,44 +404,23 @@ impl Syscalls {
         let mut cookie = None;
         loop {
             // With an empty buffer the next step calls getdents64. Do that once.
-            let needs_call = reader.is_buffer_empty();
-            if needs_call && cookie.is_some() {
-                return Ok(cookie);
-            }
-            let entry = if needs_call {
-                let mut first = None;
-                let count = self.count_call(Syscall::Getdents64, || match reader.next() {
-                    None => Ok(()),
-                    Some(Ok(entry)) => {
-                        first = Some((entry.next_entry_cookie(), take_entry(&mut take, &entry)));
-                        Ok(())
-                    }
-                    Some(Err(error)) => Err(error),
-                });
-                count?;
-                first.map(|(cookie, ())| cookie)
-            } else {
-                match reader.next() {
-                    None => None,
-                    Some(entry) => {
-                        let entry = entry?;
-                        take_entry(&mut take, &entry);
-                        Some(entry.next_entry_cookie())
-                    }
+            let reader = &mut reader;
+            let entry = match (reader.is_buffer_empty(), cookie) {
+                (false, _) => reader.next().transpose()?,
+                (true, None) => {
+                    self.count_call(Syscall::Getdents64, move || reader.next().transpose())?
                 }
+                (true, Some(_)) => None,
             };
-            match entry {
-                None => return Ok(cookie),
-                next => cookie = next,
+            let Some(entry) = entry else {
+                return Ok(cookie);
+            };
+            cookie = Some(entry.next_entry_cookie());
+            let name = entry.file_name();
+            if name != c"." && name != c".." {
+                take(name, entry.file_type(), entry.ino());
             }
         }
-    }
-}
-
-fn take_entry(take: &mut impl FnMut(&CStr, FileType, u64), entry: &rustix::fs::RawDirEntry<'_>) {
-    let name = entry.file_name();
-    if name != c"." && name != c".." {
-        take(name, entry.file_type(), entry.ino());
     }
 }
 
@@ -463,15 +440,7 @@ pub struct UnlinkBatch<'calls> {
 /// Calls that are counted before their time is added.
 const MAX_TIMED_TOGETHER: u32 = 16;
 
-impl<'calls> UnlinkBatch<'calls> {
-    fn new(calls: &'calls Syscalls) -> Self {
-        Self {
-            calls,
-            began: None,
-            calls_made: 0,
-        }
-    }
-
+impl UnlinkBatch<'_> {
     /// Removes a name that is not a directory.
     #[inline]
     pub fn unlink(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {

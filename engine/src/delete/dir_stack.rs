@@ -81,11 +81,8 @@ impl DirStack {
     /// Returns the descriptor of the current directory, which is always open.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         let level = self.levels.last().expect("a walk ends with its last level");
-        level
-            .descriptor
-            .as_ref()
-            .expect("the last level is open")
-            .as_fd()
+        let descriptor = level.descriptor.as_ref();
+        descriptor.expect("the last level is open").as_fd()
     }
 
     /// Takes a pending name of the current directory: the last one, or with allocation groups the last
@@ -121,22 +118,19 @@ impl DirStack {
 
     /// Makes an open subdirectory the current directory. Fails with XDEV on another file system.
     pub fn push(&mut self, at: u32, descriptor: OwnedFd, calls: &Syscalls) -> Result<()> {
-        let identity = match self.file_system.identify(descriptor.as_fd(), calls) {
-            Ok(identity) => identity,
-            Err(error) => {
-                calls.close(descriptor);
-                return Err(error);
+        match self.file_system.identify(descriptor.as_fd(), calls) {
+            Ok(identity) if identity.dev_ino.device == self.device => {
+                if self.open >= self.max_open {
+                    self.close_oldest(calls);
+                }
+                self.add_level(at, &identity, descriptor);
+                Ok(())
             }
-        };
-        if identity.dev_ino.device != self.device {
-            calls.close(descriptor);
-            return Err(Errno::XDEV);
+            result => {
+                calls.close(descriptor);
+                Err(result.err().unwrap_or(Errno::XDEV))
+            }
         }
-        if self.open >= self.max_open {
-            self.close_oldest(calls);
-        }
-        self.add_level(at, &identity, descriptor);
-        Ok(())
     }
 
     fn add_level(&mut self, at: u32, identity: &DirIdentity, descriptor: OwnedFd) {
