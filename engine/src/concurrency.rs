@@ -326,12 +326,6 @@ pub struct Usage {
     pub cpu: Duration,
 }
 
-impl Usage {
-    pub fn read() -> Self {
-        crate::sys::usage()
-    }
-}
-
 /// Detects lock contention: the threads sleep often, and not for disk reads. Compares each sample
 /// with the one before.
 #[derive(Default)]
@@ -649,8 +643,8 @@ mod tests {
 
     #[test]
     fn kernel_counts_a_sleep_as_voluntary_switch() {
-        let before = Usage::read();
+        let before = crate::sys::usage();
         std::thread::sleep(std::time::Duration::from_millis(1));
-        assert!(Usage::read().voluntary_switches > before.voluntary_switches);
+        assert!(crate::sys::usage().voluntary_switches > before.voluntary_switches);
     }
 }

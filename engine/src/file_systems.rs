@@ -127,14 +127,10 @@ impl FileSystem {
     }
 
     /// Drops a birth time that is not stable.
-    pub fn without_unstable_birth(&self, identity: DirIdentity) -> DirIdentity {
-        DirIdentity {
-            birth_ns: if self.has_unstable_birth {
-                0
-            } else {
-                identity.birth_ns
-            },
-            ..identity
+    pub fn without_unstable_birth(&self, mut identity: DirIdentity) -> DirIdentity {
+        if self.has_unstable_birth {
+            identity.birth_ns = 0;
         }
+        identity
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStringExt;
 use std::str::FromStr;
 
-use lexopt::ValueExt;
+use lexopt::{Arg, ValueExt};
 use rustix::fs::{FileType, Stat, Statx};
 
 use crate::sys::matches_glob;
@@ -53,12 +53,12 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Parses the value of a filter option; returns whether the option is one.
+    /// Parses the value of a filter option; fails if the option is none.
     pub fn parse_option(
         &mut self,
         option: &str,
         parser: &mut lexopt::Parser,
-    ) -> Result<bool, lexopt::Error> {
+    ) -> Result<(), lexopt::Error> {
         match option {
             "name" => {
                 let glob = CString::new(parser.value()?.into_vec());
@@ -67,9 +67,9 @@ impl Filters {
             "min-size" => self.min_size_bytes = Some(parser.value()?.parse()?),
             "modified-before" => self.modified_before_s = Some(parser.value()?.parse()?),
             "share" => self.share = Some(parser.value()?.parse()?),
-            _ => return Ok(false),
+            _ => return Err(Arg::Long(option).unexpected()),
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Returns whether any condition on an entry is set.

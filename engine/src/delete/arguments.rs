@@ -100,9 +100,7 @@ impl Arguments {
                 Value(target) => arguments.targets.push(target),
                 Long(option) => {
                     let option = option.to_owned();
-                    if !arguments.filters.parse_option(&option, parser)? {
-                        return Err(Long(&option).unexpected());
-                    }
+                    arguments.filters.parse_option(&option, parser)?;
                 }
                 argument => return Err(argument.unexpected()),
             }

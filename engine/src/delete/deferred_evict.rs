@@ -116,7 +116,7 @@ mod tests {
     use crate::concurrency::{Concurrency, Scaling};
     use crate::delete::output::Failures;
     use crate::delete::remover::Tally;
-    use crate::delete::worker::{Task, Worker};
+    use crate::delete::worker::Worker;
     use crate::delete::{targets, Arguments, Context};
     use crate::syscalls::{Syscall, Syscalls};
 
@@ -140,9 +140,8 @@ mod tests {
         let concurrency = Concurrency::new(2, 2, None, Scaling::Faster);
         let context = Context::new(&arguments, concurrency, Failures::default());
         let (open_calls, tally) = (Syscalls::new(false), Tally::new(Syscalls::new(false)));
-        let Ok(Task::Tree(directory, descriptor)) = targets::open(&arguments, 0, &open_calls)
-        else {
-            panic!("a target is one task");
+        let Ok((directory, descriptor)) = targets::open(&arguments, 0, &open_calls) else {
+            panic!("the target cannot be opened");
         };
         directory.add_pending();
         let (evict_helper, evict) = EvictHelper::new(&Arc::new(batch), 0);

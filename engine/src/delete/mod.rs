@@ -27,15 +27,17 @@ pub use arguments::Arguments;
 pub use deferred_evict::MAX_EVICT_FDS;
 use output::{emit, format_counts, total_removed, warn, Failures};
 use remover::Tally;
+use rustix::fd::OwnedFd;
+use shared_dir::SharedDir;
 use targets::TargetError;
 use throttle::Throttle;
 use worker::{Task, Worker};
 pub use worker::{BUFFER_BYTES, MAX_NAME_BYTES, SHARED_NAMES};
 
-use crate::concurrency::{common_scaling, Concurrency, Observation, Scaling, Usage, MAX_COMPUTING};
+use crate::concurrency::{common_scaling, Concurrency, Observation, MAX_COMPUTING};
 use crate::filters::Filters;
 use crate::quoting::{quoted, reason};
-use crate::sys::{grow_descriptor_table, ignore_broken_leases, raise_descriptor_limit};
+use crate::sys::{grow_descriptor_table, ignore_broken_leases, raise_descriptor_limit, usage};
 use crate::syscalls::Syscalls;
 use crate::work_queue::WorkQueue;
 use crate::worker_pool::WorkerPool;
@@ -133,23 +135,26 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let descriptors = raise_limit(arguments.targets.len() as u64, 2 * MAX_OPEN_DIRS);
     let failures = Failures::default();
     let first = Tally::new(Syscalls::new(arguments.without_openat2));
-    let tasks = match open_targets(&arguments, &first.calls, &failures) {
-        Ok(tasks) => tasks,
+    let targets = match open_targets(&arguments, &first.calls, &failures) {
+        Ok(targets) => targets,
         Err(code) => return code,
     };
+    let file_systems = targets
+        .iter()
+        .map(|(directory, _)| directory.target().file_system);
     let concurrency = Concurrency::new(
         available_parallelism().map_or(1, usize::from),
         max_workers(descriptors),
         arguments.threads,
-        common_scaling(tasks.iter().map(scaling_of)),
+        common_scaling(file_systems.map(|known| known.scaling_across_dirs)),
     );
     let workers = concurrency.workers();
     let others = (1..workers).map(|_| Tally::new(Syscalls::new(arguments.without_openat2)));
     let tallies: Vec<Tally> = std::iter::once(first).chain(others).collect();
     let context = Arc::new(Context::new(&arguments, concurrency, failures));
     context.update_concurrency(|_| ());
-    for task in tasks {
-        context.queue.push(task);
+    for (directory, descriptor) in targets {
+        context.queue.push(Task::Tree(directory, descriptor));
     }
     let useful = 2 * (WAITING_OPEN_DIRS * workers as u64).max(MAX_OPEN_DIRS);
     let max_open = match workers > MAX_COMPUTING {
@@ -172,14 +177,6 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// Returns the effect of several workers on the file system of a target.
-fn scaling_of(task: &Task) -> Scaling {
-    match task {
-        Task::Tree(target, _) => target.target().file_system.scaling_across_dirs,
-        _ => Scaling::Unknown, // a target is one `Tree` task
-    }
-}
-
 /// Opens all targets and checks their pins, before any deletion starts.
 ///
 /// A target that is not the confirmed directory, or the root of a mount, is an error with this exit
@@ -188,12 +185,12 @@ fn open_targets(
     arguments: &Arguments,
     calls: &Syscalls,
     failures: &Failures,
-) -> Result<Vec<Task>, ExitCode> {
-    let mut tasks = Vec::new();
+) -> Result<Vec<(Arc<SharedDir>, OwnedFd)>, ExitCode> {
+    let mut opened = Vec::new();
     for (number, target) in arguments.targets.iter().enumerate() {
         let shown = quoted(target.as_bytes());
         match targets::open(arguments, number, calls) {
-            Ok(task) => tasks.push(task),
+            Ok(directory) => opened.push(directory),
             Err(TargetError::Failed(error)) => {
                 failures.report_message(&format!("cannot open {shown}: {}", reason(error)));
             }
@@ -211,7 +208,7 @@ fn open_targets(
             }
         }
     }
-    Ok(tasks)
+    Ok(opened)
 }
 
 /// Runs all workers to their end, serves commands, and reports the counts meanwhile.
@@ -239,7 +236,7 @@ fn run_workers(
                     now: Instant::now(),
                     done: total_removed(tallies),
                     busy: context.queue.busy_workers().min(concurrency.max_active()),
-                    usage: Usage::read(),
+                    usage: usage(),
                     is_limited: context.throttle.is_limiting(),
                 });
             });

@@ -10,7 +10,6 @@ use rustix::io::{Errno, Result};
 
 use super::arguments::Arguments;
 use super::shared_dir::{DirLocation, SharedDir, Target};
-use super::worker::Task;
 use crate::file_systems::FileSystem;
 use crate::syscalls::Syscalls;
 
@@ -28,12 +27,12 @@ impl From<Errno> for TargetError {
     }
 }
 
-/// Opens a target and checks its pin; returns the task that deletes it.
+/// Opens a target and checks its pin.
 pub fn open(
     arguments: &Arguments,
     number: usize,
     calls: &Syscalls,
-) -> std::result::Result<Task, TargetError> {
+) -> std::result::Result<(Arc<SharedDir>, OwnedFd), TargetError> {
     let path = arguments.targets[number].as_bytes();
     // The machine that finishes its share last removes the target, after this process.
     let filters = &arguments.filters;
@@ -55,11 +54,8 @@ pub fn open(
     let file_system = FileSystem::of(descriptor.as_fd(), calls)?;
     let (identity, is_mount_root) = calls.identify_root(descriptor.as_fd())?;
     let identity = file_system.without_unstable_birth(identity);
-    if arguments
-        .pins
-        .get(number)
-        .is_some_and(|pin| !identity.matches_pin(pin))
-    {
+    let pin = arguments.pins.get(number);
+    if pin.is_some_and(|pin| !identity.matches_pin(pin)) {
         return Err(TargetError::NotConfirmed);
     }
     if is_mount_root && !arguments.own_mounts {
@@ -72,8 +68,8 @@ pub fn open(
         parent_fd: Mutex::new(parent_fd),
         file_system,
     };
-    let directory: Arc<SharedDir> = SharedDir::new(DirLocation::Target(target), identity);
-    Ok(Task::Tree(directory, descriptor))
+    let directory = SharedDir::new(DirLocation::Target(target), identity);
+    Ok((directory, descriptor))
 }
 
 fn open_parent(path: &[u8], calls: &Syscalls) -> Result<(OwnedFd, CString)> {

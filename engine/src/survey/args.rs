@@ -40,9 +40,7 @@ impl Args {
                 Value(root) => args.roots.push(root.into()),
                 Long(option) => {
                     let option = option.to_owned();
-                    if !args.filters.parse_option(&option, arguments)? {
-                        return Err(Long(&option).unexpected());
-                    }
+                    args.filters.parse_option(&option, arguments)?;
                 }
                 argument => return Err(argument.unexpected()),
             }

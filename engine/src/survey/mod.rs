@@ -39,13 +39,13 @@ use self::records::end_message;
 pub use self::records::FORMAT as RECORD_FORMAT;
 use self::walker::{Job, Walker};
 use crate::concurrency::{
-    common_scaling, Concurrency, Observation, Scaling, Usage, MAX_COMPUTING, MAX_WAITING,
+    common_scaling, Concurrency, Observation, Scaling, MAX_COMPUTING, MAX_WAITING,
 };
 use crate::file_systems::FileSystem;
 use crate::filters::{Filters, Share};
 use crate::identity::DevIno;
 use crate::quoting::reason;
-use crate::sys::{descriptor_limits, raise_descriptor_limit};
+use crate::sys::{descriptor_limits, raise_descriptor_limit, usage};
 use crate::syscalls::Syscalls;
 use crate::work_queue::WorkQueue;
 use crate::worker_pool::WorkerPool;
@@ -231,7 +231,7 @@ fn walk(context: &Context, mut concurrency: Concurrency) {
                 now: Instant::now(),
                 done: context.examined.load(Relaxed),
                 busy: context.queue.busy_workers(),
-                usage: Usage::read(),
+                usage: usage(),
                 is_limited: false,
             });
         }

@@ -1,5 +1,7 @@
 //! Flags of names: undecodable bytes, unprintable characters, dashes, spaces, length.
 
+use std::borrow::Cow;
+
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use super::records::flag;
@@ -26,35 +28,14 @@ pub fn name_flags(name: &[u8]) -> u32 {
 
 fn non_ascii_flags(name: &[u8]) -> u32 {
     let mut flags = 0;
-    for part in utf8_parts(name) {
-        match part {
-            Some(text) if text.chars().all(is_printable) => (),
-            Some(_) => flags |= flag::CONTROL_NAMES,
-            None => flags |= flag::UNDECODABLE_NAMES,
-        }
+    let text = String::from_utf8_lossy(name); // U+FFFD for undecodable bytes, which is printable
+    if matches!(text, Cow::Owned(_)) {
+        flags |= flag::UNDECODABLE_NAMES;
+    }
+    if !text.chars().all(is_printable) {
+        flags |= flag::CONTROL_NAMES;
     }
     flags
-}
-
-/// Splits a name into UTF-8 text and, as `None`, undecodable bytes.
-fn utf8_parts(name: &[u8]) -> Vec<Option<&str>> {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        let (valid, invalid) = match std::str::from_utf8(rest) {
-            Ok(_) => (rest.len(), 0),
-            Err(error) => {
-                let valid = error.valid_up_to();
-                (valid, error.error_len().unwrap_or(rest.len() - valid))
-            }
-        };
-        parts.push(std::str::from_utf8(&rest[..valid]).ok());
-        if invalid > 0 {
-            parts.push(None);
-        }
-        rest = &rest[valid + invalid..];
-    }
-    parts
 }
 
 /// Returns whether a character is neither a separator other than the space nor in a category Other.

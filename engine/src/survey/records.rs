@@ -35,21 +35,27 @@ pub struct DirRecord<'a> {
     pub number: u64,
     pub parent: i64,
     pub name: &'a [u8],
+    pub sums: Sums,
+    pub own_bytes: u64,
+    pub own_allocated_bytes: u64,
+    pub longest_name: u64,
+    pub pending: i64,
+    pub flags: u32,
+}
+
+/// Sums of entries of a directory, and the times of the oldest and the newest one; 0 for none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
     pub subdirectories: u64,
     pub files: u64,
     pub symlinks: u64,
     pub other: u64,
     pub apparent_bytes: u64,
     pub allocated_bytes: u64,
-    pub own_bytes: u64,
-    pub own_allocated_bytes: u64,
     pub oldest_s: i64,
     pub newest_s: i64,
     pub name_bytes: u64,
     pub record_bytes: u64,
-    pub longest_name: u64,
-    pub pending: i64,
-    pub flags: u32,
 }
 
 /// A name of an inode with several names.
@@ -140,22 +146,23 @@ impl Batch {
         put_uint(out, record.number);
         put_int(out, record.parent);
         put_bytes(out, record.name);
+        let sums = &record.sums;
         for number in [
-            record.subdirectories,
-            record.files,
-            record.symlinks,
-            record.other,
-            record.apparent_bytes,
-            record.allocated_bytes,
+            sums.subdirectories,
+            sums.files,
+            sums.symlinks,
+            sums.other,
+            sums.apparent_bytes,
+            sums.allocated_bytes,
             record.own_bytes,
             record.own_allocated_bytes,
         ] {
             put_uint(out, number);
         }
-        put_int(out, record.oldest_s);
-        put_int(out, record.newest_s);
-        put_uint(out, record.name_bytes);
-        put_uint(out, record.record_bytes);
+        put_int(out, sums.oldest_s);
+        put_int(out, sums.newest_s);
+        put_uint(out, sums.name_bytes);
+        put_uint(out, sums.record_bytes);
         put_uint(out, record.longest_name);
         put_int(out, record.pending);
         put_uint(out, record.flags.into());

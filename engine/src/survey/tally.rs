@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use rustix::fs::{makedev, FileType, Statx, StatxAttributes, StatxFlags};
 
 use super::names;
-use super::records::{flag, is_full, Batch, BigFile, DirRecord, Link};
+use super::records::{flag, is_full, Batch, BigFile, DirRecord, Link, Sums};
 use crate::filters::Filters;
 
 /// Fields of statx(2) that an entry needs.
@@ -52,20 +52,6 @@ pub struct Tally {
     sums: Sums,
 }
 
-#[derive(Debug, Default)]
-struct Sums {
-    subdirectories: u64,
-    files: u64,
-    symlinks: u64,
-    other: u64,
-    apparent_bytes: u64,
-    allocated_bytes: u64,
-    oldest_s: i64,
-    newest_s: i64,
-    name_bytes: u64,
-    record_bytes: u64,
-}
-
 impl Tally {
     pub fn new(owner: u32) -> Self {
         Self {
@@ -85,17 +71,7 @@ impl Tally {
 
     /// Moves the sums into a record.
     pub fn move_to(&mut self, record: &mut DirRecord<'_>) {
-        let sums = std::mem::take(&mut self.sums);
-        record.subdirectories = sums.subdirectories;
-        record.files = sums.files;
-        record.symlinks = sums.symlinks;
-        record.other = sums.other;
-        record.apparent_bytes = sums.apparent_bytes;
-        record.allocated_bytes = sums.allocated_bytes;
-        record.oldest_s = sums.oldest_s;
-        record.newest_s = sums.newest_s;
-        record.name_bytes = sums.name_bytes;
-        record.record_bytes = sums.record_bytes;
+        record.sums = std::mem::take(&mut self.sums);
         record.longest_name = self.longest_name;
         record.flags = self.flags;
     }
