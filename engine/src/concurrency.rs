@@ -146,10 +146,8 @@ impl Concurrency {
     /// Changes the number of workers by what they do.
     pub fn poll(&mut self, observation: Observation) {
         self.polls = self.polls.saturating_add(1);
-        if self
-            .reduced_until
-            .is_some_and(|until| observation.now >= until)
-        {
+        let now = observation.now;
+        if self.reduced_until.is_some_and(|until| now >= until) {
             self.reduced_until = None;
             self.polls = 0;
         }
@@ -160,7 +158,7 @@ impl Concurrency {
                 let is_watched = !is_fixed && self.reduced_until.is_none();
                 let Observation { done, usage, .. } = observation;
                 if self.detector.is_lock_contention(done, usage, !is_watched) {
-                    self.reduced_until = Some(observation.now + REDUCTION);
+                    self.reduced_until = Some(now + REDUCTION);
                 }
             }
             Scaling::Unknown | Scaling::Waiting if is_fixed => self.latency.restart(observation),
@@ -346,9 +344,8 @@ impl ContentionDetector {
             return false;
         }
         let before = self.counts;
-        let switches = counts
-            .voluntary_switches
-            .saturating_sub(before.voluntary_switches);
+        let switches = counts.voluntary_switches;
+        let switches = switches.saturating_sub(before.voluntary_switches);
         let blocks_read = counts.blocks_read.saturating_sub(before.blocks_read);
         let is_contended = switches * REMOVALS_PER_SWITCH > removals && blocks_read < switches;
         let consecutive = match is_contended && !has_other_cause {

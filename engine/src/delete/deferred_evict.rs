@@ -112,6 +112,8 @@ impl DeferredEvict {
 mod tests {
     use std::thread::{scope, yield_now};
 
+    use rustix::fs::FileType;
+
     use super::*;
     use crate::concurrency::{Concurrency, Scaling};
     use crate::delete::output::Failures;
@@ -131,7 +133,7 @@ mod tests {
         for number in 0..FILES {
             let name = std::ffi::CString::new(number.to_string()).unwrap();
             std::fs::write(target.join(name.to_str().unwrap()), "").unwrap();
-            batch.add_file(&name, 0);
+            batch.add(FileType::RegularFile, &name, 0);
         }
         let arguments = Arguments {
             targets: vec![target.clone().into()],

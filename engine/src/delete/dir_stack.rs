@@ -91,19 +91,15 @@ impl DirStack {
     /// The rest is then in the middle, and a worker that gets half of it works in other groups.
     pub fn take_name(&mut self) -> u32 {
         let has_allocation_groups = self.file_system.has_allocation_groups;
-        let level = self
-            .levels
-            .last_mut()
-            .expect("a walk ends with its last level");
+        let level = self.top();
+        let (is_first, at) = (level.is_first_next, level.first_name);
         level.pending -= 1;
-        if level.is_first_next {
-            level.is_first_next = false;
-            let at = level.first_name;
-            level.first_name = self.names.next_after(at);
-            return at;
+        level.is_first_next = has_allocation_groups && !is_first;
+        if !is_first {
+            return self.names.last().expect("it is counted as pending");
         }
-        level.is_first_next = has_allocation_groups;
-        self.names.last().expect("it is counted as pending")
+        self.top().first_name = self.names.next_after(at);
+        at
     }
 
     /// Opens a subdirectory of the current directory by the name at this offset.
@@ -257,14 +253,13 @@ impl DirStack {
     /// Returns a level as a shared directory.
     pub fn share(&mut self, index: usize) -> &Arc<SharedDir> {
         while self.shared.len() <= index {
-            let parent = Arc::clone(&self.shared[self.shared.len() - 1]);
+            let at = self.shared.len();
+            let parent = Arc::clone(&self.shared[at - 1]);
             parent.add_pending();
-            let level = &self.levels[self.shared.len()];
+            let level = &self.levels[at];
             let name = self.names.name(level.name_at).to_owned();
-            let directory = SharedDir::new(
-                DirLocation::Child { parent, name },
-                self.identity(self.shared.len()),
-            );
+            let location = DirLocation::Child { parent, name };
+            let directory = SharedDir::new(location, self.identity(at));
             if level.is_incomplete {
                 directory.mark_incomplete();
             }

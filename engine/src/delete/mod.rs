@@ -139,9 +139,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(targets) => targets,
         Err(code) => return code,
     };
-    let file_systems = targets
-        .iter()
-        .map(|(directory, _)| directory.target().file_system);
+    let file_systems = targets.iter().map(|(root, _)| root.target().file_system);
     let concurrency = Concurrency::new(
         available_parallelism().map_or(1, usize::from),
         max_workers(descriptors),

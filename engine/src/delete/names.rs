@@ -4,6 +4,8 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
+use rustix::fs::FileType;
+
 /// A stack of names in one buffer. A name is stored as its length, its bytes, a NUL and its length
 /// again. A length has two bytes, because some file systems have names longer than NAME_MAX (255).
 #[derive(Default)]
@@ -105,31 +107,21 @@ impl NameBatch {
         self.unknown.clear();
     }
 
-    pub fn add_file(&mut self, name: &CStr, inode: u64) {
-        let name_ref = self.store(name, inode);
-        self.files.push(name_ref);
-    }
-
-    pub fn add_directory(&mut self, name: &CStr, inode: u64) {
-        let name_ref = self.store(name, inode);
-        self.directories.push(name_ref);
-    }
-
-    pub fn add_unknown(&mut self, name: &CStr, inode: u64) {
-        let name_ref = self.store(name, inode);
-        self.unknown.push(name_ref);
+    pub fn add(&mut self, kind: FileType, name: &CStr, inode: u64) {
+        let at = offset(self.names.len());
+        self.names.extend_from_slice(name.to_bytes_with_nul());
+        let names = match kind {
+            FileType::Directory => &mut self.directories,
+            FileType::Unknown => &mut self.unknown,
+            _ => &mut self.files,
+        };
+        names.push(NameRef { inode, at });
     }
 
     fn release_memory_count(&mut self) {
         if let Some((total_bytes, number)) = self.accounted.take() {
             total_bytes.fetch_sub(number, Relaxed);
         }
-    }
-
-    fn store(&mut self, name: &CStr, inode: u64) -> NameRef {
-        let at = offset(self.names.len());
-        self.names.extend_from_slice(name.to_bytes_with_nul());
-        NameRef { inode, at }
     }
 
     pub fn name(&self, name_ref: NameRef) -> &CStr {
@@ -223,7 +215,7 @@ mod tests {
         fn name_batch_stores_every_name(names in names()) {
             let mut batch = NameBatch::default();
             for (number, name) in names.iter().enumerate() {
-                batch.add_file(name, 1_000 - number as u64);
+                batch.add(FileType::RegularFile, name, 1_000 - number as u64);
             }
             batch.sort();
             prop_assert_eq!(batch.len(), names.len());
@@ -239,9 +231,9 @@ mod tests {
         {
             let mut batch = NameBatch::default();
             for inode in (0..number as u64).rev() {
-                batch.add_file(c"file", inode);
+                batch.add(FileType::RegularFile, c"file", inode);
                 if inode < 3 {
-                    batch.add_directory(c"directory", inode);
+                    batch.add(FileType::Directory, c"directory", inode);
                 }
             }
             batch.sort();

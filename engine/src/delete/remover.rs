@@ -345,7 +345,7 @@ mod tests {
             Tally::new(Syscalls::new(false)),
         );
         let mut batch = NameBatch::default();
-        batch.add_file(c"name", 0);
+        batch.add(FileType::RegularFile, c"name", 0);
         let cases = [(0, true), (1, true), (2, true), (3, true), (0, false)];
         for (chdir, may_have_private_cwd) in cases {
             let scratch = tempfile::tempdir().unwrap();
@@ -416,7 +416,7 @@ mod tests {
         let directory = File::open(scratch.path()).unwrap();
         let mut batch = NameBatch::default();
         for _ in 0..NAMES {
-            batch.add_file(c"gone already", 0);
+            batch.add(FileType::RegularFile, c"gone already", 0);
         }
         let was_paused_midway = (0..20).any(|_| {
             let filters = Filters::default();

@@ -88,47 +88,38 @@ impl<'run> Worker<'run> {
     /// Works until the queue is closed or the job is cancelled.
     pub fn work(mut self) {
         let (throttle, queue) = (&self.context.throttle, &self.context.queue);
-        let mut next = None;
-        loop {
-            let task = match next.take() {
-                Some(task) => task,
-                None => {
-                    let Some(task) = queue.pop() else {
-                        return;
-                    };
-                    throttle.acquire_slot(&mut self.remover.slot);
-                    task
+        while let Some(task) = queue.pop() {
+            throttle.acquire_slot(&mut self.remover.slot);
+            let mut next = Some(task);
+            while let Some(task) = next {
+                if let Err(Cancelled) = self.run(task) {
+                    return throttle.release_slot(&mut self.remover.slot);
                 }
-            };
-            let outcome = match task {
-                Task::Tree(directory, descriptor) => {
-                    self.walk(DirStack::new(directory, descriptor, self.max_open))
-                }
-                Task::Subdirs(directory, descriptor, names, number) => {
-                    let mut stack = DirStack::new(directory, descriptor, self.max_open);
-                    stack.names.append(&names);
-                    stack.top().pending = number;
-                    stack.top().has_more = false;
-                    self.walk(stack)
-                }
-                Task::Names(directory, descriptor, batch, range) => {
-                    self.remove_range(directory, descriptor, &batch, range)
-                }
-                Task::Evict(directory, descriptor, evict) => {
-                    self.evict_inodes(directory, descriptor, &evict)
-                }
-            };
-            next = match outcome {
-                Ok(()) => queue.try_pop(),
-                Err(Cancelled) => {
-                    throttle.release_slot(&mut self.remover.slot);
-                    return;
-                }
-            };
-            if next.is_none() {
-                self.remover.leave_dir();
-                throttle.release_slot(&mut self.remover.slot);
-                queue.mark_idle();
+                next = queue.try_pop();
+            }
+            self.remover.leave_dir();
+            throttle.release_slot(&mut self.remover.slot);
+            queue.mark_idle();
+        }
+    }
+
+    fn run(&mut self, task: Task) -> Outcome<()> {
+        match task {
+            Task::Tree(directory, descriptor) => {
+                self.walk(DirStack::new(directory, descriptor, self.max_open))
+            }
+            Task::Subdirs(directory, descriptor, names, number) => {
+                let mut stack = DirStack::new(directory, descriptor, self.max_open);
+                stack.names.append(&names);
+                stack.top().pending = number;
+                stack.top().has_more = false;
+                self.walk(stack)
+            }
+            Task::Names(directory, descriptor, batch, range) => {
+                self.remove_range(directory, descriptor, &batch, range)
+            }
+            Task::Evict(directory, descriptor, evict) => {
+                self.evict_inodes(directory, descriptor, &evict)
             }
         }
     }
@@ -165,7 +156,7 @@ impl<'run> Worker<'run> {
             Errno::NOTDIR | Errno::LOOP => {
                 let mut batch = NameBatch::default();
                 if self.context.filters.matches_name(stack.names.name(at)) {
-                    batch.add_file(stack.names.name(at), 0);
+                    batch.add(FileType::RegularFile, stack.names.name(at), 0);
                 }
                 self.remove_all(stack, &Arc::new(batch))?;
             }
@@ -221,9 +212,8 @@ impl<'run> Worker<'run> {
             let buffer = &mut self.buffer[..read_bytes];
             let mut take = |name: &CStr, kind, inode| match kind {
                 _ if is_target && !context.filters.share_contains(name) => (),
-                FileType::Directory => batch.add_directory(name, inode),
-                FileType::Unknown => batch.add_unknown(name, inode),
-                _ if context.filters.matches_name(name) => batch.add_file(name, inode),
+                FileType::Directory | FileType::Unknown => batch.add(kind, name, inode),
+                _ if context.filters.matches_name(name) => batch.add(kind, name, inode),
                 _ => (),
             };
             let mut read = self.calls.read_names(stack.descriptor(), buffer, &mut take);
@@ -232,16 +222,16 @@ impl<'run> Worker<'run> {
                 let buffer = &mut self.buffer[..read_bytes];
                 read = self.calls.read_names(stack.descriptor(), buffer, take);
             }
-            match read {
-                Ok(Some(next)) => cookie = Some(next),
-                Ok(None) | Err(Errno::NOENT) => cookie = None, // NOENT: another process removed it
-                Err(error) if self.remover.has_vanished(stack.descriptor(), error) => cookie = None,
+            cookie = match read {
+                Ok(next) => next,
+                Err(Errno::NOENT) => None, // another process removed it
+                Err(error) if self.remover.has_vanished(stack.descriptor(), error) => None,
                 Err(error) => {
                     context.failures.report("read", &stack.path(index), error);
                     stack.mark_incomplete(index);
-                    cookie = None;
+                    None
                 }
-            }
+            };
             batch.update_memory_count(&context.name_bytes);
             if cookie.is_none() {
                 break;
@@ -250,7 +240,8 @@ impl<'run> Worker<'run> {
         for name_ref in std::mem::take(&mut batch.unknown) {
             self.remover.wait()?;
             let name = batch.name(name_ref);
-            match kind_of(self.calls, stack.descriptor(), name) {
+            let status = self.calls.stat(stack.descriptor(), name);
+            match status.map(|status| FileType::from_raw_mode(status.st_mode)) {
                 Ok(FileType::Directory) => batch.directories.push(name_ref),
                 Ok(_) if context.filters.matches_name(name) => batch.files.push(name_ref),
                 Ok(_) | Err(Errno::NOENT) => (),
@@ -428,35 +419,31 @@ impl<'run> Worker<'run> {
     /// Leaves the current directory, which is finished, and removes it from its parent.
     fn ascend(&mut self, stack: &mut DirStack) -> Outcome<()> {
         let index = stack.levels.len() - 1;
-        let is_retained = self.context.filters.are_active() || stack.top().is_incomplete;
-        if is_retained || index == 0 {
+        let Some(parent) = index.checked_sub(1) else {
             self.remover.wait()?; // the removal in `finish_shared_dir` waits itself
+            let (level, shared) = stack.pop();
+            let directory = shared.expect("the first level of a walk is shared");
+            return self.finish_shared_dir(directory, level.descriptor);
+        };
+        if self.context.filters.are_active() || stack.top().is_incomplete {
+            self.remover.wait()?;
         } else {
             self.remover.wait_to_remove()?;
         }
-        if index > 0 {
-            if let Err(error) = stack.reopen_parent(self.calls) {
-                return self.abandon_path(stack, error);
-            }
+        if let Err(error) = stack.reopen_parent(self.calls) {
+            return self.abandon_path(stack, error);
         }
         let (mut level, shared) = stack.pop();
         let at = level.name_at;
         let descriptor = level.descriptor.take().expect("the last level is open");
-        let parent = match (&shared, index.checked_sub(1)) {
-            (Some(directory), None) => {
-                return self.finish_shared_dir(Arc::clone(directory), Some(descriptor));
+        if let Some(directory) = &shared {
+            if !directory.finish_pending() {
+                self.calls.close(descriptor); // the last worker in it removes it
+                stack.drop_level_names(&level);
+                return Ok(());
             }
-            (Some(directory), Some(parent)) => {
-                if !directory.finish_pending() {
-                    self.calls.close(descriptor); // the last worker in it removes it
-                    stack.drop_level_names(&level);
-                    return Ok(());
-                }
-                level.is_incomplete = directory.is_incomplete();
-                parent
-            }
-            (None, parent) => parent.expect("the first level of a walk is shared"),
-        };
+            level.is_incomplete = directory.is_incomplete();
+        }
         if level.is_incomplete {
             stack.mark_incomplete(parent);
         } else if !self.context.filters.are_active() {
@@ -744,11 +731,6 @@ fn cleared_batch(batch: &mut Arc<NameBatch>) -> &mut NameBatch {
     let batch = Arc::get_mut(batch).expect("it has no other owner");
     batch.clear();
     batch
-}
-
-fn kind_of(calls: &Syscalls, directory: BorrowedFd<'_>, name: &CStr) -> Result<FileType> {
-    let status = calls.stat(directory, name)?;
-    Ok(FileType::from_raw_mode(status.st_mode))
 }
 
 fn join_path(mut path: Vec<u8>, name: &CStr) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Emits the records of one walker in batches, and writes the batches of all walkers.
 
 use std::ffi::CStr;
-use std::io::{self, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -122,14 +122,10 @@ impl Output {
         framed.extend_from_slice(message);
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = writer.write_all(&framed).and_then(|()| writer.flush()) {
-            exit_on_error(&error);
+            if error.kind() != ErrorKind::BrokenPipe {
+                eprintln!("tui-fs-engine: cannot write the records: {error}");
+            }
+            process::exit(1);
         }
     }
-}
-
-fn exit_on_error(error: &io::Error) -> ! {
-    if error.kind() != ErrorKind::BrokenPipe {
-        eprintln!("tui-fs-engine: cannot write the records: {error}");
-    }
-    process::exit(1);
 }

@@ -168,7 +168,8 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
     if scaling.may_wait() {
         raise_descriptor_limit((MAX_WAITING * (WORK_FDS_PER_WALKER + MIN_OPEN)) as u64);
     }
-    let available = available_fds(roots.len());
+    let (limit, _) = descriptor_limits();
+    let available = (limit as usize).saturating_sub(roots.len() + RESERVED_FDS);
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let processors = processors.min(MAX_COMPUTING);
     let concurrency = Concurrency::new(
@@ -239,11 +240,9 @@ fn walk(context: &Context, mut concurrency: Concurrency) {
 }
 
 fn open_roots(args: &Args) -> Result<Vec<Root>, String> {
-    let pins = args.pins.iter().map(Some);
-    let roots = args.roots.iter();
-    roots
-        .zip(pins.chain(std::iter::repeat(None)))
-        .map(|(path, pin)| open_root(path, pin))
+    let numbered = args.roots.iter().enumerate();
+    numbered
+        .map(|(number, path)| open_root(path, args.pins.get(number)))
         .collect()
 }
 
@@ -265,9 +264,4 @@ fn open_root(path: &Path, pin: Option<&DevIno>) -> Result<Root, String> {
         descriptor: Arc::new(descriptor),
         device: identity.device,
     })
-}
-
-fn available_fds(roots: usize) -> usize {
-    let (limit, _) = descriptor_limits();
-    (limit as usize).saturating_sub(roots + RESERVED_FDS)
 }

@@ -130,19 +130,16 @@ impl<'a> Walker<'a> {
         let Some(parent) = level.open_dir(self.root) else {
             return; // never, because the top is open
         };
-        match self.stack.take_name(&mut level) {
-            Some(name) => {
-                self.stack.restore(level);
-                self.enter(parent, &name);
-            }
-            None => {
-                if let Some(progress) = level.unfinished {
-                    self.read_dir(parent, *progress);
-                }
-            }
+        if let Some(name) = self.stack.take_name(&mut level) {
+            self.stack.restore(level);
+            self.enter(parent, &name);
+        } else if let Some(progress) = level.unfinished {
+            self.read_dir(parent, *progress);
         }
         if self.context.queue.has_idle_worker() {
-            self.share_subdirs();
+            if let Some((dir, names)) = self.stack.share(self.root) {
+                self.queue_subdirs(dir, names);
+            }
         }
     }
 
@@ -403,32 +400,20 @@ impl<'a> Walker<'a> {
 
     /// Emits a directory that could not be opened.
     fn emit_open_failure(&mut self, parent: &OpenDir, name: &CStr, error: Errno) {
-        let number = parent.number;
-        match error {
-            Errno::XDEV => self.emitter.emit_elsewhere(number, name, 0),
-            Errno::NOENT | Errno::NOTDIR | Errno::LOOP => {
-                let flags = flag::VANISHED;
-                self.emitter
-                    .emit_not_entered(number, name.to_bytes(), flags, None);
-            }
+        let (flags, own) = match error {
+            Errno::XDEV => return self.emitter.emit_elsewhere(parent.number, name, 0),
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP => (flag::VANISHED, None),
             _ => {
-                let opened = self
-                    .calls
-                    .statx(parent.descriptor.as_fd(), name, ENTRY_MASK);
-                let (own, flags) = (opened.as_ref().ok(), flag::UNREADABLE);
-                self.emitter
-                    .emit_not_entered(number, name.to_bytes(), flags, own);
+                let fd = parent.descriptor.as_fd();
+                let own = self.calls.statx(fd, name, ENTRY_MASK).ok();
+                (flag::UNREADABLE, own)
             }
-        }
+        };
+        let name = name.to_bytes();
+        (self.emitter).emit_not_entered(parent.number, name, flags, own.as_ref());
     }
 
-    /// Shares pending subdirectories with an idle walker.
-    fn share_subdirs(&mut self) {
-        if let Some((dir, names)) = self.stack.share(self.root) {
-            self.queue_subdirs(dir, names);
-        }
-    }
-
+    /// Queues pending subdirectories for another walker.
     fn queue_subdirs(&mut self, dir: OpenDir, names: Vec<u8>) {
         self.emitter.send(); // before another walker emits their entries
         self.context.queue.push(Job::Subdirs { dir, names });
