@@ -54,24 +54,24 @@ impl DevIno {
             inode: status.st_ino,
         }
     }
+
+    pub fn from_statx(status: &Statx) -> Self {
+        Self {
+            device: rustix::fs::makedev(status.stx_dev_major, status.stx_dev_minor),
+            inode: status.stx_ino,
+        }
+    }
 }
 
 impl DirIdentity {
     pub fn from_statx(status: &Statx) -> Self {
         let seconds = status.stx_btime.tv_sec as u64;
-        let nanoseconds = u64::from(status.stx_btime.tv_nsec);
+        let nanoseconds = seconds.wrapping_mul(1_000_000_000);
+        let birth_ns = nanoseconds.wrapping_add(status.stx_btime.tv_nsec.into());
         let has_birth = status.stx_mask & StatxFlags::BTIME.bits() != 0;
         Self {
-            dev_ino: DevIno {
-                device: rustix::fs::makedev(status.stx_dev_major, status.stx_dev_minor),
-                inode: status.stx_ino,
-            },
-            birth_ns: match has_birth {
-                true => seconds
-                    .wrapping_mul(1_000_000_000)
-                    .wrapping_add(nanoseconds),
-                false => 0,
-            },
+            dev_ino: DevIno::from_statx(status),
+            birth_ns: if has_birth { birth_ns } else { 0 },
         }
     }
 

@@ -76,10 +76,8 @@ impl DeferredEvict {
             let progress = self.progress.load(Acquire);
             next = next.max(progress + LEAD);
             spins += 1;
-            if pinned
-                .get(batch_size - 1)
-                .is_some_and(|(at, _)| *at < progress)
-            {
+            let batch_end = pinned.get(batch_size - 1);
+            if batch_end.is_some_and(|(at, _)| *at < progress) {
                 // Newest first, in the order of the kernel's orphan list.
                 for (_, path_fd) in pinned.drain(..batch_size).rev() {
                     calls.close(path_fd);

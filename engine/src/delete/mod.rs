@@ -160,12 +160,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
         false => descriptors,
     };
     let max_open = (max_open as usize / 2 / workers).max(4);
-    run_workers(
-        &context,
-        &tallies,
-        max_open,
-        arguments.report_interval.unwrap_or(REPORT_INTERVAL),
-    );
+    let report_interval = arguments.report_interval.unwrap_or(REPORT_INTERVAL);
+    run_workers(&context, &tallies, max_open, report_interval);
     if context.throttle.is_cancelled() && !context.is_aborted.load(Relaxed) {
         ExitCode::from(EXIT_CANCELLED)
     } else if context.failures.count() > 0 {

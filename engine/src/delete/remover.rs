@@ -35,6 +35,7 @@ const STEP_BYTES: u64 = 256 << 20;
 /// One worker's counts.
 // Aligned so that no two workers share a cache line. The counters of a removal are in one line,
 // because the kernel evicts most lines from the processor's caches during a removal.
+#[derive(Default)]
 #[repr(C, align(128))]
 pub struct Tally {
     pub files: AtomicU64,
@@ -45,9 +46,8 @@ pub struct Tally {
 impl Tally {
     pub fn new(calls: Syscalls) -> Self {
         Self {
-            files: AtomicU64::new(0),
-            directories: AtomicU64::new(0),
             calls,
+            ..Self::default()
         }
     }
 }

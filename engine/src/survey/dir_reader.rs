@@ -12,7 +12,7 @@ use super::tally::{allocated_bytes_of, Tally};
 use crate::syscalls::Syscalls;
 
 /// A directory that is partly emitted, or a part of a directory that another walker emits.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DirProgress {
     pub tally: Tally,
     /// Names read so far.
@@ -58,12 +58,7 @@ impl DirProgress {
     pub fn part(owner: u32) -> Self {
         Self {
             tally: Tally::new(owner),
-            entries: 0,
-            cookie: 0,
-            pending: 0,
-            elsewhere: Vec::new(),
-            modified: (0, 0),
-            first: None,
+            ..Self::default()
         }
     }
 
@@ -120,11 +115,8 @@ impl DirentBatch {
         self.names.clear();
         self.dirents.clear();
         calls.read_names(fd, buffer, |name, kind, inode| {
-            self.dirents.push(Dirent {
-                inode,
-                start: self.names.len() as u32,
-                kind,
-            });
+            let start = self.names.len() as u32;
+            self.dirents.push(Dirent { inode, start, kind });
             self.names.extend_from_slice(name.to_bytes_with_nul());
         })
     }

@@ -7,8 +7,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::StatxFlags;
 
 use super::dir_reader::DirProgress;
-use super::tally::device_of;
 use super::Root;
+use crate::identity::DevIno;
 use crate::syscalls::Syscalls;
 
 /// Limit of names shared at once: about 1,000 names, some milliseconds of work.
@@ -67,14 +67,14 @@ impl Level {
         let descriptor = if self.depth == 0 {
             Arc::clone(&root.descriptor)
         } else {
-            let expected = (root.device, self.inode);
+            let (device, inode) = (root.device, self.inode);
             let opened = calls.open_ancestor(
                 descendant.descriptor.as_fd(),
                 descendant.depth - self.depth,
-                &expected,
+                &DevIno { device, inode },
                 |ancestor| {
                     let status = calls.statx_fd(ancestor, StatxFlags::INO)?;
-                    Ok((device_of(&status), status.stx_ino))
+                    Ok(DevIno::from_statx(&status))
                 },
             );
             Arc::new(opened.ok()?)
@@ -90,7 +90,7 @@ impl Level {
 ///
 /// The names of a level follow those of the levels above it in the tree, each with its NUL. The names
 /// after those of the top level belong to the directory that is being read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stack {
     levels: Vec<Level>,
     names: Vec<u8>,
@@ -102,10 +102,8 @@ pub struct Stack {
 impl Stack {
     pub fn new(max_open: usize) -> Self {
         Self {
-            levels: Vec::new(),
-            names: Vec::new(),
-            closed_levels: 0,
             max_open,
+            ..Self::default()
         }
     }
 

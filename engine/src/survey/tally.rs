@@ -2,11 +2,12 @@
 
 use std::ffi::CStr;
 
-use rustix::fs::{makedev, FileType, Statx, StatxAttributes, StatxFlags};
+use rustix::fs::{FileType, Statx, StatxAttributes, StatxFlags};
 
 use super::names;
 use super::records::{flag, is_full, Batch, BigFile, DirRecord, Link, Sums};
 use crate::filters::Filters;
+use crate::identity::DevIno;
 
 /// Fields of statx(2) that an entry needs.
 pub const ENTRY_MASK: StatxFlags = StatxFlags::TYPE
@@ -32,10 +33,6 @@ const BLOCK_BYTES: u64 = 512;
 
 pub fn kind_of(status: &Statx) -> FileType {
     FileType::from_raw_mode(status.stx_mode.into())
-}
-
-pub fn device_of(status: &Statx) -> u64 {
-    makedev(status.stx_dev_major, status.stx_dev_minor)
 }
 
 pub fn allocated_bytes_of(status: &Statx) -> u64 {
@@ -127,9 +124,10 @@ impl Tally {
         let apparent_bytes = status.stx_size;
         let allocated_bytes = allocated_bytes_of(status);
         let has_several_names = status.stx_nlink > 1;
+        let DevIno { device, inode } = DevIno::from_statx(status);
         if kind == FileType::RegularFile && apparent_bytes >= MIN_BIG_FILE_BYTES {
             let (device, inode) = match has_several_names {
-                true => (device_of(status), status.stx_ino),
+                true => (device, inode),
                 false => (0, 0),
             };
             batch.add_big_file(&BigFile {
@@ -147,8 +145,8 @@ impl Tally {
         if has_several_names {
             batch.add_link(&Link {
                 directory,
-                device: device_of(status),
-                inode: status.stx_ino,
+                device,
+                inode,
                 names: status.stx_nlink,
                 apparent_bytes,
                 allocated_bytes,

@@ -18,8 +18,9 @@ use super::dir_reader::{modified, DirProgress, DirentBatch};
 use super::emitter::Emitter;
 use super::records::flag;
 use super::stack::{Level, OpenDir, Stack};
-use super::tally::{device_of, kind_index, kind_of, ENTRY_MASK};
+use super::tally::{kind_index, kind_of, ENTRY_MASK};
 use super::Context;
+use crate::identity::DevIno;
 use crate::syscalls::Syscalls;
 
 /// A directory with this many entries is checked for changes while it was read.
@@ -153,7 +154,7 @@ impl<'a> Walker<'a> {
             Ok((descriptor, status))
         });
         let (descriptor, status) = match opened {
-            Ok(pair) if device_of(&pair.1) == self.device() => pair,
+            Ok(pair) if self.is_on_device(&pair.1) => pair,
             Ok((_, status)) => {
                 let flags = subvolume_flag(&status, false);
                 self.emitter.emit_elsewhere(parent.number, name, flags);
@@ -348,7 +349,7 @@ impl<'a> Walker<'a> {
         if kind_of(&status) != FileType::Directory {
             return;
         }
-        if device_of(&status) == self.device() && !is_mounted {
+        if self.is_on_device(&status) && !is_mounted {
             self.stack.push_name(name);
             progress.pending += 1;
             return;
@@ -362,8 +363,9 @@ impl<'a> Walker<'a> {
         progress.elsewhere.push((name.to_bytes().to_vec(), flags));
     }
 
-    fn device(&self) -> u64 {
-        self.context.roots[self.root].device
+    /// Returns whether an entry is on the file system of its root.
+    fn is_on_device(&self, status: &Statx) -> bool {
+        DevIno::from_statx(status).device == self.context.roots[self.root].device
     }
 
     /// Pushes a directory with pending subdirectories or an unread rest, else ascends.
