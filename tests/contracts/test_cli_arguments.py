@@ -53,7 +53,6 @@ def test_a_missing_tool_is_exit_4(cli: Cli, tmpfs: Path, path_without_rsync: str
         ("survey", "--top", "-1", "x"),
         ("survey", "no-such-path"),
         ("estimate", "no-such-path"),
-        ("delete", "--yes", "x"),
         ("delete", "--strategy", "rm", "--yes", "no-such-path"),
         ("delete", "--strategy", "xargs", "--batch-size", "0", "--yes", "x"),
         ("delete", "--strategy", "xargs", "--batch-size", "many", "--yes", "x"),

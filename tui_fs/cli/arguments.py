@@ -29,6 +29,22 @@ TRACE_SOURCES = ("auto", *(source for source in TraceSource if source is not Tra
 """The values of --trace."""
 
 
+def add_filter_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options that select a part of the entries."""
+    group.add_argument(
+        "--name", type=glob, metavar="GLOB",
+        help="only entries whose name matches this shell pattern",
+    )  # fmt: skip
+    group.add_argument(
+        "--min-size", type=size, metavar="SIZE",
+        help="only files of at least SIZE: 500, 10k, 2G (k = 1024)",
+    )  # fmt: skip
+    group.add_argument(
+        "--older-than", type=age, metavar="AGE",
+        help="only entries not modified for AGE: 90s, 15m, 12h, 30d, 2w",
+    )  # fmt: skip
+
+
 def options_of(parsed: argparse.Namespace) -> Options:
     """Return the strategy's options."""
     older_than_s = getattr(parsed, "older_than", None)
@@ -224,7 +240,7 @@ def add_strategy_options(group: Group) -> None:
     )
     group.add_argument(
         "--confine", choices=("auto", "always", "off"), default="auto", metavar="HOW",
-        help="the kernel keeps the tools inside PATH: auto (where it can), always, off",
+        help="the kernel keeps tools inside PATH: auto, always, off",
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """``tui-fs delete``: check, survey, ask, start, follow."""
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,18 +9,16 @@ from dataclasses import replace
 from tui_fs.cli.arguments import (
     add_confirmation_options,
     add_detach_option,
+    add_filter_options,
     add_output_options,
     add_strategy_options,
-    age,
     directory_id,
-    glob,
     io_priority,
     nice,
     options_of,
     positive,
     require_terminal,
     share,
-    size,
     strategy,
     threads,
     trace_of,
@@ -39,16 +38,24 @@ from tui_fs.job.permission import (
     why_type_name,
     word_to_type,
 )
-from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate, remainder_of
+from tui_fs.job.planning import (
+    forecast,
+    guarantees_of,
+    make_plan,
+    refuse_uncounted_rate,
+    remainder_of,
+)
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.linux.filesystem import directory_id as id_of_directory
 from tui_fs.linux.logind import ends_at_logout
+from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import argv_fields, encode
-from tui_fs.model.errors import BadInput, JobFailed, Refused
+from tui_fs.model.errors import BadInput, JobFailed, Missing, Refused
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.strategy import IoPriority, confined_words
+from tui_fs.model.strategy import IoPriority, Options, StrategyName, confined_words
+from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
 from tui_fs.strategies.registry import STRATEGIES
@@ -60,7 +67,7 @@ _Started = tuple[Plan, JobFolder | None, Interrupts]
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
-    parser.usage = "tui-fs delete PATH... --strategy NAME [OPTION...]"
+    parser.usage = "tui-fs delete PATH... [--strategy NAME] [OPTION...]"
     parser.description = (
         "Delete directories in one job and follow it to its end. Ctrl-C cancels the job; "
         "a lost connection does not."
@@ -72,18 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         help="a directory to delete with everything in it; with --name, --min-size or "
         "--older-than, directories are kept",
     )  # fmt: skip
-    group.add_argument(
-        "--name", type=glob, metavar="GLOB",
-        help="only entries whose name matches this shell pattern",
-    )  # fmt: skip
-    group.add_argument(
-        "--min-size", type=size, metavar="SIZE",
-        help="only files of at least SIZE: 500, 10k, 2G (k = 1024)",
-    )  # fmt: skip
-    group.add_argument(
-        "--older-than", type=age, metavar="AGE",
-        help="only entries not modified for AGE: 90s, 15m, 12h, 30d, 2w",
-    )  # fmt: skip
+    add_filter_options(group)
     group.add_argument(
         "--shard", type=share, metavar="K/N",
         help="parallel: only the K-th of N shares, for N machines",
@@ -94,8 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     )  # fmt: skip
     group = parser.add_argument_group("strategy")
     group.add_argument(
-        "--strategy", required=True, type=strategy, metavar="NAME",
-        help=f"required: {', '.join(STRATEGIES)}",
+        "--strategy", type=strategy, metavar="NAME",
+        help=f"{', '.join(STRATEGIES)} (default: recommended)",
     )  # fmt: skip
     add_strategy_options(group)
     group = parser.add_argument_group("pace (can be changed while the job runs)")
@@ -143,27 +139,58 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _Started | None:
     """Survey, ask and start; None after a dry run."""
-    check_strategy_here(parsed.strategy)
     asks = _asks(parsed)
     options, trace = options_of(parsed), trace_of(parsed)
-    speaks = guarantees_of(parsed.strategy).speaks
-    if parsed.threads and not speaks:
-        raise BadInput(
-            f"--threads works only with the strategy parallel, not with {parsed.strategy}."
-        )
-    if parsed.shard and not guarantees_of(parsed.strategy).takes_shares:
-        raise BadInput(
-            f"--shard works only with the strategy parallel, not with {parsed.strategy}."
-        )
     _check_directory_id(targets, parsed.directory_id)
-    refuse_uncounted_rate(parsed.strategy, options, trace)
-    open_source(trace, speaks=speaks)  # reports before the job starts that it is not available
+    if parsed.strategy is not None:
+        _check_options(parsed.strategy, options, trace)
     survey = count_tree([target.path for target in targets], options.filters)
-    plan = make_plan(targets, survey, parsed.strategy, options, trace, compares=parsed.dry_run)
+    strategy = parsed.strategy
+    if strategy is None:
+        strategy = _recommended(targets, survey, options, trace)
+        _check_options(strategy, options, trace)
+        note(f"tui-fs: {strategy} is the recommended strategy here.")
+    plan = make_plan(targets, survey, strategy, options, trace, compares=parsed.dry_run)
     if parsed.dry_run:
         _print_plan(plan, as_json=parsed.json)
         return None
     return _confirm_and_start(plan, parsed, asks=asks)
+
+
+def _check_options(strategy: StrategyName, options: Options, trace: TraceSource | None) -> None:
+    """Raise an error before the job starts if the strategy cannot run with these options."""
+    check_strategy_here(strategy)
+    guarantees = guarantees_of(strategy)
+    if options.pace.threads and not guarantees.speaks:
+        raise BadInput(f"--threads works only with the strategy parallel, not with {strategy}.")
+    if options.filters.share is not None and not guarantees.takes_shares:
+        raise BadInput(f"--shard works only with the strategy parallel, not with {strategy}.")
+    refuse_uncounted_rate(strategy, options, trace)
+    open_source(trace, speaks=guarantees.speaks)  # it may not be available
+
+
+def _recommended(
+    targets: Sequence[Target], survey: Survey, options: Options, trace: TraceSource | None
+) -> StrategyName:
+    """Return the recommended strategy among those that a policy allows.
+
+    Raises:
+        Missing: none can run here with these options.
+    """
+    allowed: list[StrategyName] = []
+    for name in STRATEGIES:
+        with contextlib.suppress(Refused):
+            check_strategy_here(name)
+            allowed.append(name)
+    if options.pace.threads:
+        allowed = [name for name in allowed if guarantees_of(name).speaks]
+    paths, pins = [target.path for target in targets], [target.pin for target in targets]
+    predicted = forecast(paths, survey, options, trace, pins=pins, strategies=allowed)
+    if predicted.recommended is None:
+        raise Missing(
+            "No strategy can delete this with these options.", "'tui-fs estimate' says why."
+        )
+    return predicted.recommended
 
 
 def _check_directory_id(targets: Sequence[Target], expected: str | None) -> None:

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from tui_fs.cli.arguments import (
+    add_filter_options,
     add_output_options,
     add_strategy_options,
     directory_argument,
@@ -20,7 +21,7 @@ from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate
 from tui_fs.linux.mounts import has_lower_layers, mounts_below, read_mounts
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.codec import argv_fields, encode
-from tui_fs.model.errors import Refused, cannot_examine
+from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     parser.epilog = "example:\n  tui-fs estimate --quick /var/cache/app"
     group = parser.add_argument_group("what is estimated")
     group.add_argument("paths", metavar="PATH", nargs="+", help="a directory")
+    add_filter_options(group)
     group.add_argument(
         "--quick",
         action="store_true",
@@ -93,31 +95,37 @@ def run(parsed: argparse.Namespace) -> int:
         give_up_when_stalled("Nothing is known about the size of the tree.")
     paths = [directory_argument(path) for path in parsed.paths]
     _refuse_nested(paths)
+    options = options_of(parsed)
     if parsed.quick:
+        if options.filters.active:
+            raise BadInput("--quick cannot be used with --name, --min-size and --older-than.")
         return _quick(paths, parsed)
     refused = _why_refused(paths)
-    survey = count_tree(paths)
+    survey = count_tree(paths, options.filters)
     entries = survey.totals.entries
     is_cold = parsed.cold
     is_measured = not parsed.no_measuring and needs_measuring(paths[0], entries, is_cold=is_cold)
     note = measure(paths[0], is_cold=is_cold) if is_measured else ""
-    predicted = forecast(paths, survey, options_of(parsed), note=note, is_cold=is_cold)
+    predicted = forecast(paths, survey, options, note=note, is_cold=is_cold)
+    is_filtered, matching = options.filters.active, predicted.expected.totals.entries
     if parsed.json:
         print_json(
             {
                 "schema": SCHEMA,
                 **target_fields(paths),
-                "entries": survey.totals.entries,
+                "entries": matching if is_filtered else entries,
                 "complete": survey.complete,
                 "freed_bytes_min": predicted.expected.freed_bytes_min,
                 "freed_bytes_max": predicted.expected.freed_bytes_most,
-                "freed_inodes_min": survey.freed_inodes_min,
-                "freed_inodes_max": survey.inodes,
+                "freed_inodes_min": 0 if is_filtered else survey.freed_inodes_min,
+                "freed_inodes_max": matching if is_filtered else survey.inodes,
                 **_forecast_fields(predicted, refused),
             }
         )
     else:
         contents = counted(entries, "entry", "entries")
+        if is_filtered:
+            contents = f"{count(matching)} of {contents} match the filters"
         print_text(f"{in_words(paths)}: {contents}, frees {predicted.expected.freed_words}")
         print_text(estimates_as_text(predicted, refused))
     return DONE
