@@ -23,6 +23,11 @@ _libc.fnmatch.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
 _C_LOCALE = _libc.newlocale(_LC_ALL_MASK, b"C", None)
 
 
+def is_pattern(text: str) -> bool:
+    """Return whether a text to search for is a pattern and not a part of a name."""
+    return any(special in text for special in "*?[")
+
+
 def name_matcher(pattern: str) -> Callable[[bytes], bool]:
     """Return a function that matches names with a pattern; see `matches_glob`."""
     encoded = os.fsencode(pattern)

@@ -23,7 +23,7 @@ from tui_fs.linux.directories import (
     DirentReader,
     open_directory,
 )
-from tui_fs.linux.fnmatch import name_matcher
+from tui_fs.linux.fnmatch import is_pattern, name_matcher
 from tui_fs.linux.mounts import mounts_below, read_mounts
 from tui_fs.linux.processes import set_pdeathsig
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
@@ -37,18 +37,12 @@ LISTED_BYTES = 16 << 20
 """Of the paths of all listed matches; a single one may be longer than any system call takes."""
 
 _INTERVAL_S = 0.25
-_GLOB_CHARACTERS = "*?["
 _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _KINDS = {
     stat.S_IFDIR: EntryKind.DIRECTORY,
     stat.S_IFREG: EntryKind.FILE,
     stat.S_IFLNK: EntryKind.SYMLINK,
 }
-
-
-def is_pattern(text: str) -> bool:
-    """Return whether a search text is a pattern and not a part of a name."""
-    return any(character in text for character in _GLOB_CHARACTERS)
 
 
 def name_predicate(text: str) -> Callable[[bytes], bool]:

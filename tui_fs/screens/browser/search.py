@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from tui_fs.linux.fnmatch import is_pattern
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.survey import EntryKind, Match
@@ -20,7 +21,6 @@ from tui_fs.screens.base import Failed, Settings, age, shown_below
 from tui_fs.screens.browser.side_screens import Browser, SideScreen
 from tui_fs.screens.selection import Size
 from tui_fs.survey.process import SearchProcess, SearchUpdate
-from tui_fs.survey.search import is_pattern
 from widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 COLUMNS = (
