@@ -209,7 +209,11 @@ impl<'run> Remover<'run> {
 
     /// Removes an empty directory.
     pub fn remove_dir(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-        self.tally.calls.rmdir(parent, name)?;
+        let rmdir = || self.tally.calls.rmdir(parent, name);
+        match rmdir() {
+            Err(Errno::STALE) => rmdir()?, // see `remove_names`
+            result => result?,
+        }
         add(&self.tally.directories);
         Ok(())
     }
