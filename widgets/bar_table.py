@@ -190,17 +190,19 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     class Opened(_AboutRow):
         """The user asked to open a row."""
 
-    class MarkToggled(_AboutRow):
-        """The user asked to mark a row or to remove its mark; the caller replaces the rows."""
-
     def __init__(
         self,
         columns: Sequence[Column] = (Column("name", 0),),
         *,
         empty_text: str = "",
+        toggle_mark: Callable[[BarRow], None] = lambda _: None,
         id: str | None = None,
     ) -> None:
         """Create a list without rows.
+
+        Args:
+            toggle_mark: Called when the user marks a row or removes its mark, before any further
+                key acts: what the next key does may depend on the mark. It replaces the rows.
 
         Raises:
             ValueError: If not exactly one column takes the remaining width.
@@ -209,6 +211,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.set_reactive(BarTable.empty_text, empty_text)
         self._columns: tuple[Column, ...] = ()
         self._cursor = RowCursor()
+        self._toggle_mark = toggle_mark
         self._is_cursor_placed = False
         self.set_columns(columns)
 
@@ -304,10 +307,10 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Opened(self, row))
 
     def action_toggle_mark(self) -> None:
-        """Ask for the row under the cursor to be marked, and move down."""
+        """Mark the row under the cursor or remove its mark, and move down."""
         if (row := self.cursor_row) is not None:
             self.action_move(1)
-            self.post_message(self.MarkToggled(self, row))
+            self._toggle_mark(row)
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the row that was clicked; a click on the cursor row opens it."""

@@ -117,6 +117,20 @@ async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
             assert browser.marked[0].endswith(keys[0])
 
 
+async def test_keys_that_follow_a_mark_at_once_act_on_the_mark(
+    previewed: list[tuple[str, ...]],
+) -> None:
+    async with browsing() as browser:
+        rows = browser.screen.query_one(BarTable)
+        first = rows.cursor_row
+        # As when "space d" arrives over a slow line in one packet: no message is handled between.
+        rows.action_toggle_mark()
+        browser.screen.action_delete()
+        await settle(browser.pilot)
+        assert first is not None
+        assert [[path.rsplit("/", 1)[1] for path in paths] for paths in previewed] == [[first.key]]
+
+
 async def test_counts_that_arrive_with_the_first_space_leave_the_cursor_below() -> None:
     async with browsing() as browser:
         # The counts are drawn before any message about the key press is handled.

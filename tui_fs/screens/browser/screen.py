@@ -46,7 +46,7 @@ from tui_fs.screens.selection import Selection, Size, marks_line
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
-from widgets.bar_table import BarTable
+from widgets.bar_table import BarRow, BarTable
 from widgets.daemon_thread import in_daemon_thread
 from widgets.footer import Footer
 from widgets.key_question import KeyQuestion
@@ -135,7 +135,7 @@ class BrowserScreen(BaseScreen):
         self.root = ""
         self.client = SurveyClient(self, settings.interval_s, self._arrange_listing)
         self.marks = Selection("" if imported is None else _IMPORTED)
-        self._table = EntryTable()
+        self._table = EntryTable(self._toggle_mark)
         self._order = Order()
         self._side_screen: SideScreen | None = None
         self._maintenance: MaintenanceScreen | None = None
@@ -538,9 +538,9 @@ class BrowserScreen(BaseScreen):
 
     # Marking
 
-    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+    def _toggle_mark(self, row: BarRow) -> None:
         """Mark a directory or remove its mark, or explain why an entry cannot be marked."""
-        child = self._table.child(message.row.key)
+        child = self._table.child(row.key)
         if child is not None and child.kind is EntryKind.DIRECTORY:
             explanation = self.marks.toggle(self._path_of(child), size_of(child))
             if explanation:

@@ -132,7 +132,9 @@ class SearchScreen(SideScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out the progress and the list."""
         yield Static(Text(""), id="totals")
-        yield BarTable(COLUMNS, empty_text="searching…", id="matches")
+        yield BarTable(
+            COLUMNS, empty_text="searching…", toggle_mark=self._toggle_mark, id="matches"
+        )
         yield Static(Text(""), id="marks")
 
     def on_mount(self) -> None:
@@ -189,9 +191,9 @@ class SearchScreen(SideScreen):
         self.app.pop_screen()
         self.browser.jump_to(PathStr(message.row.key))
 
-    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+    def _toggle_mark(self, row: BarRow) -> None:
         """Toggle the mark of a directory."""
-        match = self._matches[PathStr(message.row.key)]
+        match = self._matches[PathStr(row.key)]
         if match.kind is EntryKind.DIRECTORY:
             explanation = self.marks.toggle(match.path, Size())
         else:

@@ -238,7 +238,7 @@ class FindingsScreen(SideScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list above the finding in full."""
-        yield BarTable(FINDING_COLUMNS, id="finding-list")
+        yield BarTable(FINDING_COLUMNS, toggle_mark=self._toggle_mark, id="finding-list")
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="finding-in-full")
         yield Static(Text(""), id="marks")
@@ -299,9 +299,9 @@ class FindingsScreen(SideScreen):
             return None
         return self.check_target(finding.path)
 
-    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+    def _toggle_mark(self, row: BarRow) -> None:
         """Mark the directories of a group."""
-        finding = self._finding(message.row.key)
+        finding = self._finding(row.key)
         if finding is None:
             return
         name = group_name(finding, self.shown.survey.groups)
@@ -456,7 +456,12 @@ class RankingScreen(SideScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out the criterion and the list."""
         yield Static(Text(""), id="totals")
-        yield BarTable(ranking_columns(self._by), empty_text="reading…", id="ranking")
+        yield BarTable(
+            ranking_columns(self._by),
+            empty_text="reading…",
+            toggle_mark=self._toggle_mark,
+            id="ranking",
+        )
         yield Static(Text(""), id="marks")
 
     def on_mount(self) -> None:
@@ -514,10 +519,10 @@ class RankingScreen(SideScreen):
         row = self.query_one(BarTable).cursor_row
         return None if row is None else self.check_target(PathStr(row.key))
 
-    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+    def _toggle_mark(self, row: BarRow) -> None:
         """Toggle a mark; the known size is a lower bound, as it excludes the subdirectories."""
         shown = self.shown.ranking
-        directory = next((large for large in shown if large.path == message.row.key), None)
+        directory = next((large for large in shown if large.path == row.key), None)
         if directory is not None:
             size = Size(directory.entries + 1, directory.allocated_bytes)
             explanation = self.marks.toggle(directory.path, size)
@@ -572,7 +577,7 @@ class MarksScreen(SideScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list above the sum."""
-        yield BarTable(MARK_COLUMNS, id="marked")
+        yield BarTable(MARK_COLUMNS, toggle_mark=self._toggle_mark, id="marked")
         yield Static(Text(""), id="marks")
 
     def on_mount(self) -> None:
@@ -603,9 +608,9 @@ class MarksScreen(SideScreen):
         self.app.pop_screen()
         self.browser.jump_to(PathStr(message.row.key))
 
-    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+    def _toggle_mark(self, row: BarRow) -> None:
         """Remove the mark, or set it again."""
-        path = PathStr(message.row.key)
+        path = PathStr(row.key)
         explanation = self.marks.toggle(path, self._sizes[path])
         if explanation:
             self.notify(explanation, markup=False)

@@ -1,6 +1,6 @@
 """The browser's table: a listing as rows, in the order that the user has chosen."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tui_fs.model.finding import Finding, Severity
@@ -254,8 +254,10 @@ class EntryTable(BarTable):
     The cursor is on the first row until the user moves it; then it stays on its entry.
     """
 
-    def __init__(self) -> None:
-        super().__init__(columns_of(Order()), empty_text=READING, id="entries")
+    def __init__(self, toggle_mark: Callable[[BarRow], None]) -> None:
+        super().__init__(
+            columns_of(Order()), empty_text=READING, toggle_mark=toggle_mark, id="entries"
+        )
         self.arranged: Arranged | None = None
         self.sought: str | None = None
 

@@ -363,7 +363,7 @@ class LabRunsScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list."""
-        yield BarTable(RUN_COLUMNS, empty_text="reading…", id="runs")
+        yield BarTable(RUN_COLUMNS, empty_text="reading…", toggle_mark=self._toggle_mark, id="runs")
 
     def on_mount(self) -> None:
         """Read the runs."""
@@ -394,9 +394,9 @@ class LabRunsScreen(BaseScreen):
         screen = LabResultScreen(self._experiment, message.row.key, self.settings)
         self.app.push_screen(screen)
 
-    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+    def _toggle_mark(self, row: BarRow) -> None:
         """Mark at most two runs; a third replaces the first."""
-        folder = message.row.key
+        folder = row.key
         if folder in self._marked:
             self._marked.remove(folder)
         else:
