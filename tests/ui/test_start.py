@@ -20,6 +20,7 @@ from tests.ui.recorded import (
     wait_for,
 )
 from tui_fs.app import TuiFsApp
+from tui_fs.cli.start_app import note_running_jobs
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
@@ -169,3 +170,13 @@ async def test_running_jobs_are_counted(
         await wait_for(pilot, "rm ")
         await settle(pilot)
         assert ("1 job is running: J" in screen_text(app)) == is_running
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_quitting_says_how_to_follow_a_running_job(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_running: bool
+) -> None:
+    monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: is_running)
+    folder = record([STARTED])
+    note_running_jobs()
+    assert (f"tui-fs attach {folder.job_id}" in capsys.readouterr().err) == is_running

@@ -53,6 +53,20 @@ def test_a_created_job_is_found_and_its_plan_read() -> None:
     assert (folder.job_id, load_plan(folder)) == (job_id, plan(job_id))
 
 
+def test_a_job_is_found_by_its_first_characters_if_no_other_has_them() -> None:
+    for job_id in ("abc123", "abd456", "abd789", "abd"):
+        create(plan(job_id))
+    assert find("abc").job_id == "abc123"
+    assert find("abd4").job_id == "abd456"
+    assert find("abd").job_id == "abd"  # the whole id of a job
+    with pytest.raises(BadInput, match="There is no job 'ab'"):
+        find("ab")  # so few may be a slip
+    create(plan("abd444"))
+    with pytest.raises(BadInput, match="Several jobs begin with abd4: ") as refused:
+        find("abd4")
+    assert "abd444" in str(refused.value) and "abd456" in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "job_id", ["", "../x", "a/b", ".", "..", "abc123/", "./abc123", "abc\0", "a b", "-", "\n"]
 )

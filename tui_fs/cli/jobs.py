@@ -68,8 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
         parser.set_defaults(run=run_list, needs_proc=False)
         return
     parser.add_argument_group("which job").add_argument(
-        "job", metavar="JOB", help="the id of the job; tui-fs jobs lists all"
-    )
+        "job",
+        metavar="JOB",
+        help="the id of the job, or its first characters; tui-fs jobs lists all",
+    )  # fmt: skip
     parser.epilog = f"example:\n  tui-fs {command} 5be501"
     if command == "attach":
         parser.description = (

@@ -11,8 +11,7 @@ from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.command_process import use_screen
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import moves_cursor, note
-from tui_fs.job.store import state_directory
-from tui_fs.model.errors import BadInput
+from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
 from tui_fs.survey.imported import root_of
@@ -77,7 +76,20 @@ def run(parsed: argparse.Namespace) -> int:
     use_screen()
     # A separate loop: asyncio.run would wait for threads that are blocked in the kernel.
     app.run(loop=asyncio.new_event_loop())
+    note_running_jobs()
     return app.return_code or DONE
+
+
+def note_running_jobs() -> None:
+    """Say which jobs go on without the screens, and how to follow one."""
+    from tui_fs.job.view import JobList  # not for --help and --version
+    from tui_fs.model.target import in_words
+
+    with contextlib.suppress(TuiFsError):  # the jobs cannot be read; tui-fs jobs says why
+        for job in JobList().read()[0]:
+            if job.state.is_live:
+                place = in_words(job.targets)
+                note(f"tui-fs: a job goes on in {place}; to follow it: tui-fs attach {job.job_id}")
 
 
 def theme_of(requested: str | None) -> str:
@@ -90,6 +102,7 @@ def theme_of(requested: str | None) -> str:
     from textual.theme import BUILTIN_THEMES
 
     from tui_fs.app import FEW_COLOURS_THEME, TRUECOLOR_THEME
+    from tui_fs.job.store import state_directory
 
     file = os.path.join(state_directory(), "theme")
     if requested is not None:

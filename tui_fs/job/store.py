@@ -29,6 +29,9 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, e
 _NO_HOME = "/nonexistent"
 """An unusable home for a user who has none in HOME or passwd(5)."""
 
+_SHORTEST_ID = 3
+"""Characters of an abbreviated id; fewer are rather a slip."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobFolder:
@@ -168,12 +171,28 @@ def create(plan: Plan, take_lock: Callable[[str], None] = lambda _: None) -> Job
 
 
 def find(job_id: str) -> JobFolder:
-    """Return the folder of a job; BadInput if it does not exist."""
+    """Return the folder of a job.
+
+    Args:
+        job_id: the whole id, or at least its first `_SHORTEST_ID` characters if no other job has
+            the same ones.
+
+    Raises:
+        BadInput: there is no such job, or there are several.
+    """
     for place in trusted_places() if job_id.isalnum() else ():
         folder = JobFolder(os.path.join(place, job_id))
         if os.path.isfile(folder.plan):
             return folder
-    raise BadInput(f"There is no job {job_id!r}.", "tui-fs jobs lists all jobs.")
+    begun: list[JobFolder] = []
+    if len(job_id) >= _SHORTEST_ID and job_id.isalnum():
+        begun = [folder for folder in all_jobs() if folder.job_id.startswith(job_id)]
+    if len(begun) > 1:
+        ids = ", ".join(folder.job_id for folder in begun)
+        raise BadInput(f"Several jobs begin with {job_id}: {ids}.", "Add a character.")
+    if not begun:
+        raise BadInput(f"There is no job {job_id!r}.", "tui-fs jobs lists all jobs.")
+    return begun[0]
 
 
 def all_jobs() -> Iterator[JobFolder]:
