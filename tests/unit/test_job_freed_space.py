@@ -1,6 +1,8 @@
 """Why the space was not freed, according to the figures."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tui_fs.job.freed_space import MOST_HOLDERS, explain_freed_space
+from tui_fs.job.planning import expected_of
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected
 from tui_fs.model.space import Discrepancy, DiscrepancyKind, Space, metadata_bytes_max
+from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Totals
+from tui_fs.survey.runner import SurveyRunner
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -44,7 +49,7 @@ def causes(
     old: tuple[HeldFile, ...] = (),
     kept: tuple[HeldFile, ...] = (),
     inodes: int = 1000,
-    repeated_names: int = 0,
+    linked_names: int = 0,
     **others: Any,
 ) -> tuple[Discrepancy, ...]:
     """Ask for the causes after a deletion of 1,000 entries in /srv/t."""
@@ -57,7 +62,7 @@ def causes(
             most,
             complete=True,
             metadata_bytes_max=metadata_bytes_max(kind, 1000),
-            repeated_names=repeated_names,
+            linked_names=linked_names,
         ),
         "finished": True,
         "deleted_entries": 1000,
@@ -295,11 +300,25 @@ def test_missing_inodes(kind: str, deleted: int | None, inodes: int, missing: in
     )
 
 
-@pytest.mark.parametrize("repeated_names", [0, 500])
-def test_hard_links_are_a_cause_only_where_there_are_some(repeated_names: int) -> None:
-    (cause,) = causes(GIB, GIB, inodes=500, repeated_names=repeated_names)
-    assert ("hard links" in cause.sentence) == (repeated_names > 0)
+@pytest.mark.parametrize("linked_names", [0, 500])
+def test_hard_links_are_a_cause_only_where_there_are_some(linked_names: int) -> None:
+    (cause,) = causes(GIB, GIB, inodes=500, linked_names=linked_names)
+    assert ("hard links" in cause.sentence) == (linked_names > 0)
     assert "other processes created files" in cause.sentence
+
+
+@pytest.mark.parametrize("place", ["inside", "outside", "nowhere"])
+def test_links_to_names_anywhere_are_expected(tmp_path: Path, place: str) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for number in range(3):
+        (tree / str(number)).touch()
+    other = {"inside": tree / "other", "outside": tmp_path / "other"}.get(place)
+    if other is not None:
+        os.link(tree / "0", other)
+    *_, survey = SurveyRunner([str(tree)], checks_surroundings=False).run()
+    expected = expected_of(survey, Options(), "ext4")
+    assert expected.linked_names == (other is not None)
 
 
 def test_held_empty_files_keep_inodes() -> None:

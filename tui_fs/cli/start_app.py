@@ -116,8 +116,11 @@ def theme_of(requested: str | None) -> str:
         except OSError as error:
             note(f"tui-fs: the theme cannot be stored: {os.strerror(error.errno or 0)}.")
     elif os.path.isfile(file):
-        with contextlib.suppress(OSError), open(file, encoding="ascii", errors="replace") as stored:
-            requested = stored.read(100)
+        try:
+            with open(file, encoding="ascii", errors="replace") as stored:
+                requested = stored.read(100)
+        except OSError as error:
+            note(f"tui-fs: the stored theme cannot be read: {os.strerror(error.errno or 0)}.")
     if requested in BUILTIN_THEMES:
         return str(requested)
     is_colourful = (

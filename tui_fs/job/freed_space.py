@@ -341,7 +341,7 @@ def _inodes(
     if min(missing, entries) <= max(TOLERANCE_INODES, entries * TOLERANCE_SHARE):
         return []
     others = "other processes created files meanwhile"
-    if expected.repeated_names:
+    if expected.linked_names:
         others = f"several names of one file (hard links) share an inode, or {others}"
     sentence = f"{count(missing)} fewer inodes were freed than entries were deleted: {others}."
     advice = "'df -i' shows how many are free now."

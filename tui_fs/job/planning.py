@@ -384,7 +384,7 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
             metadata_bytes_max(filesystem, matched.entries),
             matching_directories=survey.matching_directories,
             is_on_overlay=survey.is_on_overlay,
-            repeated_names=survey.totals.entries - survey.inodes,
+            linked_names=_linked_names(survey),
         )
     kept = kept_bytes = 0
     if options.keep_root or options.filters.share is not None:
@@ -403,8 +403,12 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
         metadata_bytes_max(filesystem, totals.entries),
         shared_bytes=min(survey.shared_bytes, allocated - least),
         is_on_overlay=survey.is_on_overlay,
-        repeated_names=survey.totals.entries - survey.inodes,
+        linked_names=_linked_names(survey),
     )
+
+
+def _linked_names(survey: Survey) -> int:
+    return survey.totals.entries - survey.inodes + survey.inodes_linked_outside
 
 
 def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:

@@ -27,7 +27,7 @@ class Expected:
         is_on_overlay: a lower layer may contain everything, and deleting then frees nothing.
         matching_directories: directories whose names match the name filter. They stay, because
             filters select no directories.
-        repeated_names: names in the tree whose inode has another name there (hard links).
+        linked_names: names whose removal frees no inode, because it has other names (hard links).
     """
 
     totals: Totals
@@ -38,7 +38,7 @@ class Expected:
     shared_bytes: int = 0
     matching_directories: int = 0
     is_on_overlay: bool = False
-    repeated_names: int = 0
+    linked_names: int = 0
 
     @property
     def freed_bytes_most(self) -> int:

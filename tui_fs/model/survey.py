@@ -226,6 +226,7 @@ class Survey:
         inodes: number of distinct inodes of the entries.
         groups: directories of the same name with the most entries; empty until the survey is
             finished.
+        inodes_linked_outside: inodes of the entries that also have names outside the tree.
     """
 
     path: PathStr
@@ -263,3 +264,4 @@ class Survey:
     inodes: int = 0
     freed_inodes_min: int = 0
     groups: tuple[NamedGroup, ...] = ()
+    inodes_linked_outside: int = 0

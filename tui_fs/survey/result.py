@@ -67,4 +67,5 @@ def survey_of(evidence: Evidence, elapsed_s: float) -> Survey:
         finished=evidence.is_finished,
         complete=evidence.is_finished and not counted.unreadable and not is_listed_only,
         groups=groups,
+        inodes_linked_outside=counted.linked_outside,
     )
