@@ -56,10 +56,10 @@ def test_the_differences_are_those_of_two_surveys(cli: Cli, old: Path, tmp_path:
     done = cli.run("survey", tmp_path / "root", "--compare", old, "--json")
     compared = done.object()
     assert compared["schema"] == 1
-    assert compared["bytes"] == now["allocated_bytes"] - before["allocated_bytes"]
+    assert compared["allocated_bytes"] == now["allocated_bytes"] - before["allocated_bytes"]
     assert compared["entries"] == now["entries"] - before["entries"]
     changes = compared["grown"] + compared["shrunk"]
-    assert sum(change["bytes"] for change in changes) == compared["bytes"]
+    assert sum(change["allocated_bytes"] for change in changes) == compared["allocated_bytes"]
     assert sum(change["entries"] for change in changes) == compared["entries"]
 
 

@@ -27,9 +27,13 @@ def test_each_directory_counts_without_its_subdirectories() -> None:
     before = table_of({"a": (10, 1), "a/b": (100, 5), "c": (7, 7)})
     now = table_of({"a": (10, 1), "a/b": (140, 9), "c": (3, 6)})
     comparison = compare(before, now, 10)
-    assert [(str(c.path), c.bytes, c.entries) for c in comparison.grown] == [("/top/a/b", 40, 4)]
-    assert [(str(c.path), c.bytes, c.entries) for c in comparison.shrunk] == [("/top/c", -4, -1)]
-    assert (comparison.bytes, comparison.entries, comparison.changed) == (36, 3, 2)
+    assert [(str(c.path), c.allocated_bytes, c.entries) for c in comparison.grown] == [
+        ("/top/a/b", 40, 4)
+    ]
+    assert [(str(c.path), c.allocated_bytes, c.entries) for c in comparison.shrunk] == [
+        ("/top/c", -4, -1)
+    ]
+    assert (comparison.allocated_bytes, comparison.entries, comparison.changed) == (36, 3, 2)
 
 
 def test_new_and_removed_directories_count_with_everything_in_them() -> None:
@@ -37,8 +41,13 @@ def test_new_and_removed_directories_count_with_everything_in_them() -> None:
     now = table_of({"new": (8, 1), "new/deep": (80, 3)})
     comparison = compare(before, now, 10)
     (grown,), (shrunk,) = comparison.grown, comparison.shrunk
-    assert (grown.path, grown.bytes, grown.entries, grown.is_new) == ("/top/new", 88, 6, True)
-    assert (shrunk.path, shrunk.bytes, shrunk.entries) == ("/top/old", -55, -5)
+    assert (grown.path, grown.allocated_bytes, grown.entries, grown.is_new) == (
+        "/top/new",
+        88,
+        6,
+        True,
+    )
+    assert (shrunk.path, shrunk.allocated_bytes, shrunk.entries) == ("/top/old", -55, -5)
     assert shrunk.is_removed
 
 
@@ -47,7 +56,7 @@ def test_changes_add_up_to_the_difference_of_the_tree() -> None:
     now = table_of({"": (3, 3), "a": (2, 9), "a/x": (7, 7), "a/x/y": (1, 0), "d": (9, 8)})
     comparison = compare(before, now, 100)
     changes = (*comparison.grown, *comparison.shrunk)
-    assert sum(change.bytes for change in changes) == comparison.bytes
+    assert sum(change.allocated_bytes for change in changes) == comparison.allocated_bytes
     assert sum(change.entries for change in changes) == comparison.entries
     assert len(changes) == comparison.changed
 
@@ -56,7 +65,7 @@ def test_only_the_largest_are_kept_in_order() -> None:
     before = table_of({})
     now = table_of({f"d{number}": (number, 1) for number in range(1, 9)})
     comparison = compare(before, now, 3)
-    assert [change.bytes for change in comparison.grown] == [8, 7, 6]
+    assert [change.allocated_bytes for change in comparison.grown] == [8, 7, 6]
     assert comparison.changed == 8
 
 

@@ -263,7 +263,11 @@ def _comparison_as_text(
     if earlier.counted_at_s is not None:
         moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(earlier.counted_at_s))
     rows = (
-        ("allocated", bytes_iec(survey.totals.allocated_bytes), _signed_bytes(comparison.bytes)),
+        (
+            "allocated",
+            bytes_iec(survey.totals.allocated_bytes),
+            _signed_bytes(comparison.allocated_bytes),
+        ),
         ("entries", count(survey.totals.entries), f"{comparison.entries:+,}"),
     )
     lines = [
@@ -287,7 +291,7 @@ def _change_rows(changes: Sequence[Change]) -> list[tuple[str, ...]]:
     for change in changes:
         state = " (new)" if change.is_new else " (removed)" if change.is_removed else ""
         path = displayable(change.path) + state
-        rows.append((_signed_bytes(change.bytes), f"{change.entries:+,}", path))
+        rows.append((_signed_bytes(change.allocated_bytes), f"{change.entries:+,}", path))
     return rows
 
 

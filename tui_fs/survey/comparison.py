@@ -23,12 +23,12 @@ class Change:
     the whole tree.
 
     Attributes:
-        bytes: allocated; negative for less.
+        allocated_bytes: negative for less.
         entries: names; negative for less.
     """
 
     path: PathStr
-    bytes: int
+    allocated_bytes: int
     entries: int
     is_new: bool = False
     is_removed: bool = False
@@ -56,12 +56,12 @@ class Comparison:
     """The most important differences between two surveys.
 
     Attributes:
-        bytes, entries: differences of the whole tree.
+        allocated_bytes, entries: differences of the whole tree.
         grown, shrunk: the largest changes by bytes, and by entries where bytes are equal.
         changed: how many directories differ.
     """
 
-    bytes: int
+    allocated_bytes: int
     entries: int
     grown: tuple[Change, ...]
     shrunk: tuple[Change, ...]
@@ -83,7 +83,7 @@ def compare(before: DirectoryTable, now: DirectoryTable, top: int) -> Comparison
     shrunk: list[_Ranked] = []
     for change in _changes(before, now):
         changed += 1
-        size = (change.bytes, change.entries)
+        size = (change.allocated_bytes, change.entries)
         if size > (0, 0):
             _keep(grown, top, (size, -changed, change))
         else:
