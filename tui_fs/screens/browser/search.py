@@ -93,7 +93,7 @@ def cannot_mark_files(files: int, root: str, text: str) -> str:
     if not is_pattern(text):
         return sentence
     command = shell_quoted(("tui-fs", "delete", root, "--strategy", "find", "--name", text))
-    return f"{sentence} This deletes files by name: {command}"
+    return f"{sentence} This deletes all files of such names below, listed or not: {command}"
 
 
 class SearchScreen(SideScreen):
@@ -223,12 +223,12 @@ class SearchScreen(SideScreen):
                 sentences.append(
                     f"{count(skipped)} more skipped (inside a marked directory, or over the limit)."
                 )
-        if files := listed - len(directories):
-            sentences.append(cannot_mark_files(files, self._root, self._text))
         if not self._update.is_finished:
             sentences.append("The search is not complete and may find more.")
         elif listed < self._update.found:
-            sentences.append(f"Only the {count(listed)} listed matches were considered.")
+            sentences.append(f"Only the {count(listed)} listed matches can be marked.")
+        if files := listed - len(directories):  # last: its command is not limited to the list
+            sentences.append(cannot_mark_files(files, self._root, self._text))
         return " ".join(sentences) or "There is nothing to mark."
 
     def target(self) -> PathStr | None:
