@@ -50,8 +50,36 @@ def test_a_requested_theme_is_used_the_next_time(monkeypatch: pytest.MonkeyPatch
 def test_an_unknown_theme_is_refused_and_a_stored_one_ignored(state: Path) -> None:
     with pytest.raises(BadInput, match="no theme nrod"):
         theme_of("nrod")
-    (state / "tui-fs").mkdir()
-    (state / "tui-fs" / "theme").write_bytes(b"\xff of a later version")
+    theme_of("gruvbox")
+    stored = state / "tui-fs" / "screens" / "theme.json"
+    stored.write_text('{"theme": "of a later version"}')
+    assert theme_of(None) == FEW_COLOURS_THEME
+
+
+def test_a_stored_theme_that_cannot_be_read_is_reported(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theme_of("gruvbox")
+    (state / "tui-fs" / "screens" / "theme.json").write_bytes(b"\xff")
+    assert theme_of(None) == FEW_COLOURS_THEME
+    assert "theme.json cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["tui-fs", "tui-fs/screens"])
+def test_nothing_is_stored_where_another_user_can_write(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    """Else root would write where a link of that user leads."""
+    (state / "tui-fs" / "screens").mkdir(parents=True, mode=0o700)
+    (state / "tui-fs").chmod(0o700)
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    for name in ("theme", "theme.json", "screens/theme.json"):
+        (state / "tui-fs" / name).symlink_to(victim)
+    (state / place).chmod(0o777)
+    assert theme_of("gruvbox") == "gruvbox"
+    assert victim.read_text() == "kept"
+    assert "not private" in capsys.readouterr().err
     assert theme_of(None) == FEW_COLOURS_THEME
 
 
@@ -60,4 +88,4 @@ def test_a_theme_that_cannot_be_stored_is_used(
 ) -> None:
     (state / "tui-fs").write_text("a file in the place of the directory")
     assert theme_of("gruvbox") == "gruvbox"
-    assert "cannot be stored: File exists" in capsys.readouterr().err
+    assert "cannot be stored" in capsys.readouterr().err

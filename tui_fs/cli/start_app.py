@@ -11,12 +11,13 @@ from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.command_process import use_screen
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import moves_cursor, note
-from tui_fs.model.errors import BadInput, TuiFsError
+from tui_fs.model.errors import BadInput, Refused, TuiFsError
 from tui_fs.model.paths import displayable, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
 from tui_fs.survey.imported import root_of
 
 _AUTO = "auto"
+_THEME_FILE = "theme.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,19 +82,21 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def note_running_jobs() -> None:
-    """Say which jobs go on without the screens, and how to follow one."""
+    """Report the jobs that continue without the screens, and how to follow each."""
     from tui_fs.job.view import JobList  # not for --help and --version
     from tui_fs.model.target import in_words
 
-    with contextlib.suppress(TuiFsError):  # the jobs cannot be read; tui-fs jobs says why
+    with contextlib.suppress(TuiFsError):  # the jobs cannot be read; tui-fs jobs reports why
         for job in JobList().read()[0]:
             if job.state.is_live:
                 place = in_words(job.targets)
-                note(f"tui-fs: a job goes on in {place}; to follow it: tui-fs attach {job.job_id}")
+                note(f"tui-fs: A job continues in {place}. Follow it: tui-fs attach {job.job_id}")
 
 
 def theme_of(requested: str | None) -> str:
-    """Return the theme to use: the requested one, which is stored, the stored one, or by colours.
+    """Return the name of the theme: the requested one, which is stored, or the stored one.
+
+    Without either, and with `auto`, the colours of the terminal decide.
 
     Raises:
         BadInput: there is no theme of the requested name.
@@ -102,31 +105,53 @@ def theme_of(requested: str | None) -> str:
     from textual.theme import BUILTIN_THEMES
 
     from tui_fs.app import FEW_COLOURS_THEME, TRUECOLOR_THEME
+
+    if requested is None:
+        requested = _stored_theme()
+    elif requested != _AUTO and requested not in BUILTIN_THEMES:
+        names = ", ".join((_AUTO, *sorted(BUILTIN_THEMES)))
+        raise BadInput(f"There is no theme {displayable(requested)}.", f"Use one of {names}.")
+    else:
+        _store_theme(requested)
+    if requested in BUILTIN_THEMES:
+        return requested
+    if "NO_COLOR" in os.environ or Console(force_terminal=True).color_system != "truecolor":
+        return FEW_COLOURS_THEME
+    return TRUECOLOR_THEME
+
+
+def _stored_theme() -> str:
+    """Return the stored name; `auto` without one that only this user can have written."""
+    from tui_fs.job.store import is_private, read_json  # not for --help and --version
+
+    place = _screens_directory()
+    path = os.path.join(place, _THEME_FILE)
+    if not is_private(place) or not os.path.lexists(path):
+        return _AUTO
+    try:
+        return str(read_json(path).get("theme"))
+    except BadInput as error:
+        note(f"tui-fs: {error}")
+        return _AUTO
+
+
+def _store_theme(theme: str) -> None:
+    from tui_fs.job.store import require_private, write_json
+
+    place = _screens_directory()
+    try:
+        require_private(place)
+        write_json(os.path.join(place, _THEME_FILE), {"theme": theme})
+    except OSError as error:
+        note(f"tui-fs: The theme cannot be stored: {os.strerror(error.errno or 0)}.")
+    except Refused as error:
+        note(f"tui-fs: The theme is not stored. {error}")
+
+
+def _screens_directory() -> str:
     from tui_fs.job.store import state_directory
 
-    file = os.path.join(state_directory(), "theme")
-    if requested is not None:
-        if requested != _AUTO and requested not in BUILTIN_THEMES:
-            names = ", ".join((_AUTO, *sorted(BUILTIN_THEMES)))
-            raise BadInput(f"There is no theme {displayable(requested)}.", f"Use one of {names}.")
-        try:
-            os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
-            with open(file, "w", encoding="ascii") as output:
-                output.write(requested)
-        except OSError as error:
-            note(f"tui-fs: the theme cannot be stored: {os.strerror(error.errno or 0)}.")
-    elif os.path.isfile(file):
-        try:
-            with open(file, encoding="ascii", errors="replace") as stored:
-                requested = stored.read(100)
-        except OSError as error:
-            note(f"tui-fs: the stored theme cannot be read: {os.strerror(error.errno or 0)}.")
-    if requested in BUILTIN_THEMES:
-        return str(requested)
-    is_colourful = (
-        Console(force_terminal=True).color_system == "truecolor" and "NO_COLOR" not in os.environ
-    )
-    return TRUECOLOR_THEME if is_colourful else FEW_COLOURS_THEME
+    return os.path.join(state_directory(), "screens")
 
 
 def _directory_of(path: str | None, imported: str | None) -> str:
