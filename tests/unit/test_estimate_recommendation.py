@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.estimate.recommendation import advice, recommended
+from tui_fs.estimate.recommendation import advice, recommended, recommended_as
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 from tui_fs.model.strategy import StrategyName
@@ -117,6 +117,50 @@ def test_threads_are_not_recommended_on_a_guess(
     estimates = [replace(row, measured_at=measured_at) for row in all_of(parallel=seconds)]
     assert recommended(estimates) == RM
     assert advice(PLAIN, "ext4", estimates)[PARALLEL].startswith(says)
+
+
+@pytest.mark.parametrize(("rm", "parallel"), [(1.9, 1.0), (1.0, 0.5)])
+def test_a_factor_learned_from_jobs_is_no_measured_gain_of_threads(
+    rm: float, parallel: float
+) -> None:
+    """One slow job of rm, or one fast job of parallel, must not decide for parallel."""
+    learned = {RM: rm, PARALLEL: parallel}
+    estimates = [
+        replace(
+            row,
+            measured_at=1.0,
+            seconds=row.seconds * learned.get(row.strategy, 1.0),
+            learned_factor=learned.get(row.strategy, 1.0),
+        )
+        for row in all_of()
+    ]
+    assert recommended(estimates) == RM
+    assert all(
+        "as measured" not in sentence for sentence in advice(PLAIN, "ext4", estimates).values()
+    )
+
+
+def test_a_factor_learned_from_jobs_does_not_enlarge_the_measured_gain() -> None:
+    estimates = [replace(row, measured_at=1.0) for row in all_of(rm=19.0, parallel=5.0)]
+    estimates = [
+        replace(row, learned_factor=1.9) if row.strategy == RM else row for row in estimates
+    ]
+    assert recommended(estimates) == PARALLEL
+    assert advice(PLAIN, "ext4", estimates)[PARALLEL].startswith("About 2.0 times as fast as rm")
+
+
+@pytest.mark.parametrize(
+    ("rm_s", "find_s", "words"),
+    [(5.1, 2.7, "safest"), (5.1, 5.1, "best"), (0.09, 0.01, "best")],
+)
+def test_the_recommended_one_is_called_safest_beside_a_faster_one(
+    rm_s: float, find_s: float, words: str
+) -> None:
+    estimates = all_of(rm=rm_s, find=find_s)
+    assert recommended(estimates) == RM
+    assert recommended_as(estimates) == words
+    is_explained = "but it is the safest" in advice(PLAIN, "ext4", estimates)[RM]
+    assert is_explained == (words == "safest")
 
 
 @pytest.mark.parametrize("seconds", (5.0, 9.0))

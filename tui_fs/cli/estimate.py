@@ -14,6 +14,7 @@ from tui_fs.cli.command_process import give_up_when_stalled
 from tui_fs.cli.counting import count_tree
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
+from tui_fs.estimate.recommendation import recommended_as
 from tui_fs.job.calibration.store import measure, needs_measuring
 from tui_fs.job.conflicts import check_nested
 from tui_fs.job.permission import check_targets
@@ -223,6 +224,8 @@ def estimates_as_text(predicted: Forecast, refused: str) -> str:
     Args:
         refused: why no strategy may be used on the targets; empty if they may.
     """
+    is_safest = recommended_as(predicted.estimates) == "safest"
+    recommendation = "" if refused else "recommended: safest" if is_safest else "recommended"
     rows: list[tuple[str, ...]] = [("strategy", "time", "calls", "memory", "processes", "")]
     for estimate in predicted.estimates:
         if not estimate.feasible:
@@ -235,7 +238,7 @@ def estimates_as_text(predicted: Forecast, refused: str) -> str:
                 count(estimate.total_calls),
                 estimate.memory_words,
                 count(estimate.processes),
-                "recommended" if estimate.strategy == predicted.recommended and not refused else "",
+                recommendation if estimate.strategy == predicted.recommended else "",
             )
         )
     lines = [f"tui-fs would refuse this deletion. {refused}"] if refused else []

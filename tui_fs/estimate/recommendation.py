@@ -14,6 +14,7 @@ from tui_fs.strategies.registry import STRATEGIES
 _SORTED_ON = ("ext2", "ext3", "ext4")  # where the order of inodes is that of the disk
 _FEW = 1_000
 _MUCH_SLOWER = 1.25
+_NOTICEABLE_S = 0.1
 
 
 def recommended(estimates: Sequence[Estimate]) -> StrategyName | None:
@@ -34,9 +35,24 @@ def recommended(estimates: Sequence[Estimate]) -> StrategyName | None:
     return safest
 
 
+def recommended_as(estimates: Sequence[Estimate]) -> str:
+    """Return ``best``, or ``safest`` if another strategy is predicted to be much faster."""
+    name = recommended(estimates)
+    seconds = next((e.seconds for e in estimates if e.strategy == name), 0.0)
+    is_slower = any(e.feasible and e.seconds * _MUCH_SLOWER <= seconds for e in estimates)
+    return "safest" if is_slower and seconds >= _NOTICEABLE_S else "best"
+
+
 def _gain(threads: Estimate, baseline: Estimate) -> bool:
-    """Return whether threads are measured to be much faster than the baseline."""
-    return threads.measured_at > 0 and threads.seconds * _MUCH_SLOWER <= baseline.seconds
+    """Return whether threads are measured, and predicted, to be much faster than the baseline."""
+    is_measured = _measured_s(threads) * _MUCH_SLOWER <= _measured_s(baseline)
+    is_predicted = threads.seconds * _MUCH_SLOWER <= baseline.seconds
+    return threads.measured_at > 0 and is_measured and is_predicted
+
+
+def _measured_s(estimate: Estimate) -> float:
+    """Return the predicted time without the factor of finished jobs, which are few and differ."""
+    return estimate.seconds / estimate.learned_factor
 
 
 def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[StrategyName, str]:
@@ -45,18 +61,22 @@ def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[Str
     Args:
         kind: type of the file system.
     """
-    best = recommended(estimates)
+    best, best_as = recommended(estimates), recommended_as(estimates)
     by_name = {estimate.strategy: estimate for estimate in estimates}
     single_threaded = [e for e in estimates if not STRATEGIES[e.strategy].has_threads]
     baseline = recommended(single_threaded)
-    return {
-        name: _why(
-            survey, kind, by_name[name], by_name.get(baseline) if baseline is not None else None
-        )
-        if name == best
-        else _why_not(survey, kind, by_name[name], by_name.get(best) if best is not None else None)
-        for name in by_name
-    }
+    sentences: dict[StrategyName, str] = {}
+    for name, estimate in by_name.items():
+        if name != best:
+            chosen = by_name.get(best) if best is not None else None
+            sentences[name] = _why_not(survey, kind, estimate, chosen)
+            continue
+        single = by_name.get(baseline) if baseline is not None else None
+        sentences[name] = _why(survey, kind, estimate, single)
+        if best_as == "safest":
+            reason = sentences[name].removesuffix(".")
+            sentences[name] = f"{reason}; others may be faster, but it is the safest."
+    return sentences
 
 
 def _threads_cannot_help(survey: Survey, kind: str) -> bool:
@@ -78,7 +98,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
         and not _threads_cannot_help(survey, kind)
     ):
         return (
-            f"About {baseline.seconds / estimate.seconds:.1f} times as fast as "
+            f"About {_measured_s(baseline) / _measured_s(estimate):.1f} times as fast as "
             f"{baseline.strategy}, as measured on this file system: several threads delete at "
             "the same time, and no other user can redirect them outside the tree."
         )

@@ -18,6 +18,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from tui_fs.estimate.recommendation import recommended_as
 from tui_fs.job.calibration.store import measure, needs_measuring
 from tui_fs.job.path_safety import keep_open
 from tui_fs.job.permission import (
@@ -142,7 +143,9 @@ def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
         for word, holds in (("races", estimate.race_safe), ("mounts", estimate.mount_safe))
         if holds
     )
-    recommended = estimate.strategy == prediction.recommended
+    flag = "" if estimate.race_safe else "! races"
+    if estimate.strategy == prediction.recommended:
+        flag = recommended_as(prediction.estimates)
     return BarRow(
         key=estimate.strategy,
         cells=(
@@ -153,7 +156,7 @@ def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
             short_count(estimate.processes),
             safe,
         ),
-        flag="best" if recommended else "" if estimate.race_safe else "! races",
+        flag=flag,
         tone="warning" if not estimate.race_safe else "normal",
     )
 
