@@ -120,7 +120,7 @@ class Browser:
 
 @contextmanager
 def running_browser(profile: Path) -> Iterator[Browser]:
-    """Run Chromium with an empty profile, without a network if this process may cut it off."""
+    """Run Chromium with an empty profile; yield its only page."""
     commands_read, commands = os.pipe()
     events, events_write = os.pipe()
     program = shutil.which("chromium") or shutil.which("google-chrome") or "chromium"

@@ -25,7 +25,7 @@ SLOWLY = ("xargs", "--batch-size", "1", "--rate", "100")
 
 @pytest.fixture
 def tree(tmpfs: Path) -> Path:
-    """Return a tree of which each directory takes ten seconds SLOWLY."""
+    """Return a tree; one of its directories takes ten seconds with the options `SLOWLY`."""
     tree = tmpfs / "tree"
     many_directories(tree, 3, 1_000)
     return tree

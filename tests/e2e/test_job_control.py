@@ -44,6 +44,20 @@ def is_canonical(shell: Terminal) -> bool:
     return "mode: icanon" in shell.text()
 
 
+def test_the_screens_begin_with_the_file_systems_and_end_with_the_running_jobs(
+    shell: Terminal, cli: Cli, deletion: str, tmp_path: Path
+) -> None:
+    run(shell, f"cd {tmp_path}; {deletion} --detach")
+    job = cli.only_job()
+    run(shell, cli.program)
+    shell.wait_for("1 job is running")
+    assert "free  file system" in shell.text()
+    shell.press(".")
+    shell.wait_for(f"job {job}")
+    shell.press("q")
+    shell.wait_for(f"Follow it: tui-fs attach {job}")
+
+
 def test_the_screens_can_be_suspended(cli: Cli, shell: Terminal, tmp_path: Path) -> None:
     (tmp_path / "place" / "inner").mkdir(parents=True)
     run(shell, f"{cli.program} {tmp_path / 'place'}")

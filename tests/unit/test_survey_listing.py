@@ -147,7 +147,7 @@ def test_a_partly_read_directory_is_published_and_says_how_much_was_examined(
 
     order = Order(Sorting.NAME)
     names = read_names(str(tmp_path), order, "", publish, lambda: float(next(seconds)))
-    # It ends when nobody needs it any more
+    # Reading stops when `publish` returns false
     assert [part.examined for part in published] == [256, 512]
     listing = listing_of(counted.table, str(tmp_path), names)
     assert (listing.examined, listing.not_listed, listing.is_sorted(order)) == (512, 590, False)

@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When a file system is full if it goes on filling as between the surveys.
+    """When a file system is full if it continues to fill as between the surveys.
 
     Attributes:
         per_day: used bytes or inodes a day; negative if it empties.

@@ -1,6 +1,7 @@
 """The shape of a tree: huge directories, emptied ones, depth, long names, groups, odd names."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr, displayable
@@ -204,31 +205,52 @@ FOREIGN_OWNERS = flag_type(
     when_finished=True,
 )
 
+
+class _OddNames(NamedTuple):
+    """A property of names.
+
+    Attributes:
+        key: of the number of directories.
+        has: what such a name has.
+    """
+
+    flag: int
+    severity: Severity
+    key: str
+    label: str
+    has: str
+
+
 _ODD_NAMES = (
-    (
+    _OddNames(
         DirectoryFlag.CONTROL_NAMES,
         Severity.WARNING,
-        "control",
+        "directories_control",
         "control characters",
         "control or invisible characters",
     ),
-    (
+    _OddNames(
         DirectoryFlag.UNDECODABLE_NAMES,
         Severity.INFO,
-        "not_utf8",
+        "directories_not_utf8",
         "names not in UTF-8",
         "bytes that are not UTF-8",
     ),
-    (
+    _OddNames(
         DirectoryFlag.SPACE_NAMES,
         Severity.INFO,
-        "space",
+        "directories_space",
         "spaces at an end",
         "a leading or trailing space",
     ),
-    (DirectoryFlag.DASH_NAMES, Severity.INFO, "dash", "leading dashes", "a leading dash"),
+    _OddNames(
+        DirectoryFlag.DASH_NAMES,
+        Severity.INFO,
+        "directories_dash",
+        "leading dashes",
+        "a leading dash",
+    ),
 )
-"""Flag, severity, the key of its number, label, and what the names have."""
 
 
 _SHOWN_ESCAPED = "tui-fs shows them with escapes and deletes them like all others."
@@ -240,20 +262,20 @@ def _detect_weird_names(evidence: Evidence) -> list[Finding]:
     if not evidence.is_finished:
         return []
     findings: list[Finding] = []
-    for flag, severity, word, _, meaning in _ODD_NAMES:
-        number = evidence.counted.flag_counts[flag]
+    for names in _ODD_NAMES:
+        number = evidence.counted.flag_counts[names.flag]
+        shown = _SHOWN_AS_IS if names.flag is DirectoryFlag.DASH_NAMES else _SHOWN_ESCAPED
         findings += [
             Finding(
                 FindingKind("weird-names"),
-                severity,
+                names.severity,
                 path,
-                {f"directories_{word}": number},
-                f"Names with {meaning} in {counted(number, 'directory', 'directories')}; "
+                {names.key: number},
+                f"Names with {names.has} in {counted(number, 'directory', 'directories')}; "
                 "this is the first.",
-                f"{_SHOWN_AS_IS if flag is DirectoryFlag.DASH_NAMES else _SHOWN_ESCAPED} In a "
-                "shell, quote them and put -- before them.",
+                f"{shown} In a shell, quote them and put -- before them.",
             )
-            for path in evidence.counted.paths_with(flag, 1)
+            for path in evidence.counted.paths_with(names.flag, 1)
         ]
     return findings
 
@@ -263,8 +285,8 @@ WEIRD_NAMES = FindingType(
     "unusual names",
     _detect_weird_names,
     unit="dirs",
-    number_labels={f"directories_{word}": "directories" for _, _, word, _, _ in _ODD_NAMES},
-    variants={f"directories_{word}": label for _, _, word, label, _ in _ODD_NAMES},
+    number_labels={names.key: "directories" for names in _ODD_NAMES},
+    variants={names.key: names.label for names in _ODD_NAMES},
 )
 
 
