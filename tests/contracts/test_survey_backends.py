@@ -85,8 +85,10 @@ def test_names_of_every_sort(filesystem: Path) -> None:
     assert flags_in(same.rows) & names == names
 
 
-def test_an_empty_directory(tmp_path: Path) -> None:
-    assert assert_same(tmp_path, threads=THREADS).survey.totals.entries == 1
+def test_an_empty_directory(tmpfs: Path) -> None:
+    root = tmpfs / "root"
+    root.mkdir()
+    assert assert_same(root, threads=THREADS).survey.totals.entries == 1
 
 
 def test_a_chain_deeper_than_a_path(ext4: Path) -> None:
