@@ -24,6 +24,8 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, Termin
 from rich.text import Text
 
 SOCKET = "tui-fs-pictures"
+PLACE = "web-application"
+TARGET = Path(PLACE, "sessions")
 SIZES = ((80, 24), (120, 40), (200, 50))
 TOUR_SIZE = (100, 24)
 RATE = "20000"
@@ -149,22 +151,21 @@ def walk(session: Session) -> Iterator[Frame]:
     session.press("/")
     session.type("node_modules")
     session.press("Enter")
-    session.wait_for("search in")
+    session.wait_for("complete")
     yield session.frame("search")
     session.press("Escape")
     session.press("Escape")
-    for key, name in (("F", "file-systems"), ("J", "jobs"), ("L", "lab"), ("I", "this-machine")):
+    for key, name in (("J", "jobs"), ("L", "lab"), ("I", "this-machine")):
         session.press(key)
         time.sleep(1)
         yield session.frame(name)
-        session.press("Escape" if key != "F" else "Enter")
-        if key == "F":
-            session.wait_for("complete")
+        session.press("Escape")
 
 
-def deletion(session: Session, target: str) -> Iterator[Frame]:
+def deletion(session: Session, target: Path) -> Iterator[Frame]:
     """Delete the directory under the cursor at a limited rate, from its preview to its report."""
     session.press("d")
+    session.wait_for(f"Delete {target}")
     session.wait_for("counted")
     yield session.frame("preview")
     session.press("c")
@@ -180,7 +181,7 @@ def deletion(session: Session, target: str) -> Iterator[Frame]:
     session.press("Enter")
     session.wait_for("to confirm")
     time.sleep(1)  # the dialog ignores keys that come too early
-    session.type(target)
+    session.type(target.name)
     yield session.frame("confirm")
     session.press("Enter")
     for second in (1, 2, 4):
@@ -190,21 +191,21 @@ def deletion(session: Session, target: str) -> Iterator[Frame]:
     session.wait_for("PAUSED")
     yield session.frame("run-paused")
     session.press("p")
-    session.wait_for("report of job")
+    session.wait_for("DONE")
     yield session.frame("report")
 
 
 @contextmanager
-def opened(scratch: Path, look: str, size: tuple[int, int], cursor_on: str) -> Iterator[Session]:
-    """Make the trees, open tui-fs on them, and remove everything at the end."""
-    place, state = scratch / "web-application", scratch / "state"
+def opened(scratch: Path, look: str, size: tuple[int, int]) -> Iterator[Session]:
+    """Make the trees, open tui-fs with the cursor on the target, remove everything at the end."""
+    place, state = scratch / PLACE, scratch / "state"
     place.mkdir()
     try:
         make_trees(place)
         session = Session(LOOKS[look], size, place, state)
         session.wait_for("complete")
         session.press("g")
-        while not any(line[:1] in "›>" and cursor_on in line for line in session.lines()):
+        while not any(line[:1] in "›>" and f" {TARGET.name}/" in line for line in session.lines()):
             session.press("Down")
         yield session
     finally:
@@ -266,12 +267,12 @@ def tour(frames: list[Frame], size: tuple[int, int]) -> str:
 
 def record_tour(scratch: Path) -> None:
     """Record the tour of the documentation."""
-    with opened(scratch, "dark", TOUR_SIZE, "sessions") as session:
+    with opened(scratch, "dark", TOUR_SIZE) as session:
         frames = [session.frame("browser")]
         session.press("Tab")
         frames.append(session.frame("findings"))
         session.press("Escape")
-        frames += [f for f in deletion(session, "sessions") if f[0] != "preview-calls"]
+        frames += [f for f in deletion(session, scratch / TARGET) if f[0] != "preview-calls"]
     Path(__file__).with_name("tour.svg").write_text(tour(frames, TOUR_SIZE))
 
 
@@ -280,8 +281,8 @@ def draw_all(scratch: Path, place: Path) -> None:
     place.mkdir(exist_ok=True)
     for look in LOOKS:
         for size in SIZES:
-            with opened(scratch, look, size, "sessions") as session:
-                for frame in (*walk(session), *deletion(session, "sessions")):
+            with opened(scratch, look, size) as session:
+                for frame in (*walk(session), *deletion(session, scratch / TARGET)):
                     file = place / f"{look}-{size[0]}x{size[1]}-{frame[0]}.svg"
                     file.write_text(svg(frame, size, look))
 
