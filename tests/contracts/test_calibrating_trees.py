@@ -1,8 +1,11 @@
 """The small trees whose deletion is timed for a calibration."""
 
+import itertools
 import os
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from tui_fs.estimate.calibration import Shape
 from tui_fs.job.calibration.child import SmallTrees
@@ -36,3 +39,17 @@ def test_each_timing_has_its_number_of_runs_and_processes(tmpfs: Path) -> None:
     assert {strategy for strategy, _ in batches} == {StrategyName("xargs")}
     assert batches[StrategyName("xargs"), Shape.FLAT] == 1
     assert batches[StrategyName("xargs"), Shape.BATCHES] == 100
+
+
+@pytest.mark.parametrize("trees_in_time", [1, 9, 10])
+def test_no_tree_is_left_when_the_time_is_over(tmpfs: Path, trees_in_time: int) -> None:
+    questions = itertools.count()
+    descriptor = os.open(tmpfs, os.O_RDONLY)
+    try:
+        trees = SmallTrees(descriptor, lambda: next(questions) < trees_in_time)
+        list(trees.samples())
+    finally:
+        os.close(descriptor)
+    assert not trees.is_whole
+    # The trees that are read from disk are made after these, under the same name
+    assert [path.name for path in tmpfs.iterdir()] == ["empty"]

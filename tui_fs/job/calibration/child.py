@@ -380,9 +380,10 @@ class SmallTrees:
                 allocated = list(pool.map(self._build, round_))
             time.sleep(_FORGOTTEN_S)
             for tree, allocated_bytes in zip(round_, allocated, strict=True):
-                yield from self._timed(tree, allocated_bytes)
-            if not self.is_whole:
-                return
+                if not self._goes_on():
+                    self.is_whole = False
+                    return
+                yield self._timed(tree, allocated_bytes)
 
     def cold_samples(self) -> Iterator[Sample]:
         """Yield samples of trees read from disk; this drops the caches of the whole machine.
@@ -443,18 +444,15 @@ class SmallTrees:
             drop_caches(self._directory)
             os.mkdir(_OTHER, 0o700, dir_fd=self._directory)
             self._delete(replace(tree, name=_OTHER))  # loads its programs into memory again
-        yield from self._timed(tree, allocated)
+        yield self._timed(tree, allocated)
 
-    def _timed(self, tree: _Tree, allocated_bytes: int) -> Iterator[Sample]:
-        """Time the deletion of a tree; yield nothing if no time is left."""
-        if not self._goes_on():
-            self.is_whole = False
-            return
+    def _timed(self, tree: _Tree, allocated_bytes: int) -> Sample:
+        """Delete a tree, and return how long that took."""
         seconds, contents = self._delete(tree), tree.contents
         files = contents.all_files
         names = files * contents.names
         batches = math.ceil(names / tree.options.batch_size) if tree.strategy == BATCHED else 0
-        yield Sample(
+        return Sample(
             tree.strategy,
             tree.shape,
             seconds,
