@@ -29,6 +29,15 @@ def run(shell: Terminal, line: str) -> None:
     shell.press("Enter")
 
 
+def stopped_children(shell: Terminal) -> list[int]:
+    """Return the processes that the shell has started and that are stopped."""
+    children = Path(f"/proc/{shell.pid()}/task/{shell.pid()}/children").read_text().split()
+    states = {
+        child: Path(f"/proc/{child}/stat").read_text().rpartition(")")[2] for child in children
+    }
+    return [int(child) for child, state in states.items() if state.split()[0] == "T"]
+
+
 def assert_ended_with(shell: Terminal, code: int) -> None:
     """Wait for the shell's prompt; fail unless the last command has ended with an exit code."""
     shell.wait_until(lambda text: text.rstrip().endswith(("#", "$")), "a prompt")
@@ -123,6 +132,8 @@ def test_a_command_that_asks_can_be_stopped(cli: Cli, shell: Terminal, tmpfs: Pa
     shell.wait_for("Stopped")
     run(shell, "fg")
     shell.wait_for("delete --strategy rm")
+    # The shell reads what is typed before it has let the command go on
+    wait_until(lambda: not stopped_children(shell), "the command to go on")
     shell.type("no")
     shell.press("Enter")
     shell.wait_for("Not confirmed; nothing was deleted.")
