@@ -39,6 +39,10 @@ def word_prompt(word: str) -> Text:
     return prompt
 
 
+def _joined(lines: Sequence[str | Text]) -> Text:
+    return Text("\n").join(Text(line) if isinstance(line, str) else line for line in lines)
+
+
 class ConfirmDialog(ModalScreen[bool]):
     """A dialog that returns True only after a second, deliberate step."""
 
@@ -154,8 +158,7 @@ class ConfirmDialog(ModalScreen[bool]):
         with Vertical(id="confirm-frame"):
             with VerticalScroll(id="confirm-text", can_focus=False):
                 yield Static(Text(self._heading), id="confirm-title")
-                for line in self._lines:
-                    yield Static(Text(line) if isinstance(line, str) else line)
+                yield Static(_joined(self._lines), id="confirm-facts")
             with Vertical(id="confirm-answer"):
                 yield Static(Text(self._consequence), id="confirm-consequence")
                 if self._word is not None:
@@ -169,6 +172,12 @@ class ConfirmDialog(ModalScreen[bool]):
                     yield Button(
                         Text(self._yes_label), id="confirm-yes", disabled=self._word is not None
                     )
+
+    def replace_lines(self, lines: Sequence[str | Text]) -> None:
+        """Show other facts: the figures have changed, or the room for them."""
+        self._lines = lines
+        for facts in self.query("#confirm-facts").results(Static):  # none before it is composed
+            facts.update(_joined(lines))
 
     def on_mount(self) -> None:
         """Start the time in which Enter is ignored."""

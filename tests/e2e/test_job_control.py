@@ -138,3 +138,14 @@ def test_a_command_that_asks_can_be_stopped(cli: Cli, shell: Terminal, tmpfs: Pa
     shell.press("Enter")
     shell.wait_for("Not confirmed; nothing was deleted.")
     assert_ended_with(shell, 3)
+
+
+def test_a_busy_target_is_refused_before_the_question(
+    shell: Terminal, cli: Cli, deletion: str, tmpfs: Path
+) -> None:
+    run(shell, f"{deletion} --detach")
+    wait_until(lambda: b"running" in cli.run("jobs").stdout, "the job's beginning")
+    run(shell, f"{cli.program} delete --strategy rm {tmpfs / 'target'}")
+    shell.wait_for(f"Job {cli.only_job()} is already working in")
+    assert "to delete it" not in shell.text()
+    assert_ended_with(shell, 3)

@@ -171,6 +171,16 @@ def test_a_job_outlives_its_screen(
     assert cli.journal(job)[-1]["type"] == "JobFinished"
 
 
+def test_a_directory_that_a_job_deletes_cannot_be_confirmed_again(
+    running: tuple[Terminal, Path, str],
+) -> None:
+    terminal, _, job = running
+    terminal.press("q")
+    terminal.wait_for("maildrop/")
+    terminal.press("d")
+    terminal.wait_for(f"Refused: Job {job} is already working in")
+
+
 def test_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: Cli) -> None:
     terminal, target, job = running
     terminal.press("q")

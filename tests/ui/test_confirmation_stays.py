@@ -8,7 +8,14 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
 from tests.ui.recorded import MAILDROP, STARTED, Host, maildrop_survey, record, settle, wait_for
-from tests.ui.test_screens import SMALL, a_quiet_machine, alive, post_forecast
+from tests.ui.test_screens import (
+    SMALL,
+    a_quiet_machine,
+    alive,
+    counted_together,
+    post_forecast,
+    several,
+)
 from tui_fs.job.planning import Forecast, forecast
 from tui_fs.job.store import JobFolder
 from tui_fs.model.plan import Plan
@@ -21,7 +28,7 @@ from tui_fs.strategies.registry import STRATEGIES
 from widgets.bar_table import BarTable
 from widgets.confirm_dialog import ConfirmDialog
 
-__all__ = ["a_quiet_machine", "alive"]
+__all__ = ["a_quiet_machine", "alive", "several"]
 
 pytestmark = pytest.mark.usefixtures("alive")
 
@@ -160,3 +167,41 @@ async def test_what_is_counted_meanwhile_does_not_change_what_starts(
         await settle(pilot)
         await confirm(pilot, by_name=by_name)
     assert_started(plans, StrategyName("rm"), shown)
+
+
+@pytest.mark.slow
+async def test_the_question_shows_the_present_figures_and_those_start(
+    by_name: bool, plans: list[Plan]
+) -> None:
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        await ask(pilot, preview, StrategyName("rm"))
+        more = replace(SURVEY, totals=replace(SURVEY.totals, files=SURVEY.totals.files + 5))
+        prediction = forecast((MAILDROP,), more, Options(), pins=[Pin(1, 2, 3)])
+        slower = replace(prediction.of(StrategyName("rm")), seconds_low=600, seconds_high=660)
+        others = [e for e in prediction.estimates if e.strategy != StrategyName("rm")]
+        post_forecast(preview, more, replace(prediction, estimates=(slower, *others)))
+        await settle(pilot)
+        facts = str(pilot.app.screen.query_one("#confirm-facts", Static).render())
+        assert f"{SURVEY.totals.non_directories + 5:,} files" in facts
+        assert "with rm in 10 min to 11 min" in facts
+        await confirm(pilot, by_name=by_name)
+    (plan,) = plans
+    assert plan.expected.totals.files == SURVEY.totals.files + 5
+
+
+@pytest.mark.slow
+async def test_a_larger_terminal_shows_more_names_in_the_open_question(
+    several: PreviewScreen,
+) -> None:
+    async with Host(several).run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await counted_together(pilot)
+        await settle(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        facts = pilot.app.screen.query_one("#confirm-facts", Static)
+        before = len(str(facts.render()).splitlines())
+        await pilot.resize_terminal(80, 44)
+        await settle(pilot)
+        assert len(str(facts.render()).splitlines()) == before + 20

@@ -5,9 +5,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
-from textual.widgets import Button
+from textual.widgets import Button, Static
 
 from tests.ui.recorded import (
     MAILDROP,
@@ -19,7 +20,7 @@ from tests.ui.recorded import (
     until,
     wait_for,
 )
-from tests.ui.test_confirmation_stays import SURVEY, alive, ask, found
+from tests.ui.test_confirmation_stays import SURVEY, alive, ask, chosen, found
 from tests.ui.test_screens import (
     SMALL,
     a_quiet_machine,
@@ -29,6 +30,8 @@ from tests.ui.test_screens import (
 )
 from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import JobFailed
+from tui_fs.model.finding import Finding, FindingKind, Severity
+from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
 from tui_fs.screens.base import Settings
@@ -36,7 +39,7 @@ from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.options import OptionsDialog
 from tui_fs.screens.preview import CallsScreen, PreviewScreen
 from tui_fs.screens.run import RunScreen
-from widgets.bar_table import BarTable
+from widgets.confirm_dialog import ConfirmDialog
 
 __all__ = ["a_quiet_machine", "alive"]
 
@@ -166,18 +169,50 @@ async def test_the_prediction_for_other_options_is_not_waited_for(
         silence.released.set()
 
 
-async def test_a_key_that_was_not_heard_of_yet_is_not_undone() -> None:
+async def test_a_new_recommendation_is_said_and_does_not_move_the_cursor() -> None:
     screen = preview()
-    app = Host(screen)
-    async with app.run_test(size=SMALL) as pilot:
+    async with Host(screen).run_test(size=SMALL) as pilot:
         await settle(pilot)
         await counted(maildrop_survey())(pilot)
         await settle(pilot)
-        rows = screen.query_one(BarTable)
-        assert rows.cursor_row is not None
-        assert rows.cursor_row.key == "rm"
-        rows.action_move(1)
-        screen._show()
-        assert rows.cursor_row.key == "find"
+        assert (chosen(screen), new_recommendation(screen)) == ("rm", "")
+        changed = replace(found(), recommended=StrategyName("parallel"))
+        post_forecast(screen, SURVEY, changed)
         await settle(pilot)
-        assert rows.cursor_row is not None and rows.cursor_row.key == "find"
+        said = "new recommendation: parallel (r)"
+        assert (chosen(screen), new_recommendation(screen)) == ("rm", said)
+        await pilot.press("down")
+        assert (chosen(screen), new_recommendation(screen)) == ("find", said)
+        await pilot.press("r")
+        assert (chosen(screen), new_recommendation(screen)) == ("parallel", "")
+        # And it is not new again
+        await pilot.press("up")
+        post_forecast(screen, SURVEY, changed)
+        await settle(pilot)
+        assert (chosen(screen), new_recommendation(screen)) == ("rmtree", "")
+
+
+def new_recommendation(screen: PreviewScreen) -> str:
+    """Return what the screen says of a new recommendation."""
+    news = screen.query_one("#news", Static)
+    return str(news.render()) if news.display else ""
+
+
+async def test_what_others_do_in_the_target_is_said_before_and_in_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: None)
+    meaning = "2 processes use this tree: postfix (812), cron (90)."
+    used = Finding(
+        FindingKind("in-use"), Severity.WARNING, PathStr(MAILDROP), {"processes": 2}, meaning, ""
+    )
+    screen = preview()
+    async with Host(screen).run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        post_forecast(screen, replace(SURVEY, findings=(used,)), found())
+        await settle(pilot)
+        assert f"! {meaning}" in str(screen.query_one("#about", Static).render())
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmDialog))
+        await settle(pilot)
+        assert f"! {meaning}" in str(pilot.app.screen.query_one("#confirm-facts", Static).render())

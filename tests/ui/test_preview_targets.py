@@ -70,7 +70,7 @@ def _question(*paths: str, lines_for_paths: int = 5) -> list[str]:
     predicted = Estimate(
         rm, 1, 2, 3, {}, None, 1, 1 << 20, True, True, True, (), (), "guesses", "guesses", "take it"
     )
-    lines, _ = confirmation(paths, SURVEY, predicted, Options(), "a reason", lines_for_paths)
+    lines = confirmation(paths, SURVEY, predicted, Options(), "a reason", lines_for_paths)
     return [str(line) for line in lines]
 
 

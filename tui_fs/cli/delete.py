@@ -29,6 +29,7 @@ from tui_fs.cli.counting import count_tree
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json, print_text
+from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.path_safety import directories_named_from, keep_open
 from tui_fs.job.permission import (
     PLAIN_WORD,
@@ -142,6 +143,8 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     asks = _asks(parsed)
     options, trace = options_of(parsed), trace_of(parsed)
     _check_directory_id(targets, parsed.directory_id)
+    if asks:
+        check_conflicts(targets)  # not only after the answer
     if parsed.strategy is not None:
         _check_options(parsed.strategy, options, trace)
     survey = count_tree([target.path for target in targets], options.filters)
@@ -216,6 +219,8 @@ def resume_dead_job(died: Plan, parsed: argparse.Namespace) -> int:
         note(f"tui-fs: {rest.gone}")
     with keep_open(rest.targets):
         asks = _asks(parsed)
+        if asks:
+            check_conflicts(rest.targets)
         open_source(died.trace, speaks=guarantees_of(died.strategy).speaks)
         survey = count_tree([target.path for target in rest.targets], died.options.filters)
         plan = make_plan(

@@ -4,7 +4,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice
 from typing import ClassVar
@@ -20,6 +20,7 @@ from textual.worker import get_current_worker
 
 from tui_fs.estimate.recommendation import recommended_as
 from tui_fs.job.calibration.store import measure, needs_measuring
+from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.path_safety import keep_open
 from tui_fs.job.permission import (
     PLAIN_WORD,
@@ -42,6 +43,7 @@ from tui_fs.job.store import JobFolder
 from tui_fs.model.calls import OTHER_CALLS_LABEL, REMOVING_CALLS, TraceSource, about_text
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.finding import Severity
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
@@ -55,6 +57,7 @@ from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.run import RunScreen
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
 from tui_fs.survey.quick_estimate import estimates
 from widgets.bar_table import BarRow, BarTable, Column
@@ -127,6 +130,15 @@ def about_targets(survey: Survey, prediction: Forecast) -> Text:
     if survey.unreadable:
         text.append(f" · {count(survey.unreadable)} unreadable, not counted !", "bold")
     return text
+
+
+def activity_in(survey: Survey) -> list[Text]:
+    """Return what others do in the targets meanwhile, one paragraph each."""
+    return [
+        Text(f"! {finding.meaning}", "bold" if finding.severity is not Severity.INFO else "")
+        for finding in survey.findings
+        if FINDING_TYPES[finding.kind].is_activity
+    ]
 
 
 def rows_of(prediction: Forecast) -> list[BarRow]:
@@ -238,8 +250,8 @@ def confirmation(
     options: Options,
     reason: str | None,
     lines_for_paths: int,
-) -> tuple[Sequence[str | Text], str]:
-    """Return the lines and the consequence of the confirmation.
+) -> list[str | Text]:
+    """Return the lines of the confirmation.
 
     Args:
         reason: why the name must be typed; None if it need not.
@@ -260,6 +272,7 @@ def confirmation(
             f"{duration_span(estimate.seconds_low, estimate.seconds_high)}"
         ),
     ]
+    lines += activity_in(survey)
     if options.keep_root:
         kept = "the directory itself is" if len(paths) == 1 else "the directories themselves are"
         lines.append(Text(f"{kept} kept, empty"))
@@ -268,7 +281,7 @@ def confirmation(
         lines.append(Text(f"Type {label}, because {reason}."))
     if _is_long(paths):
         lines.append(Text(f"The directory is in {displayable(os.path.dirname(paths[0]))}"))
-    return lines, "A deletion cannot be undone."
+    return lines
 
 
 def _is_long(paths: Sequence[str]) -> bool:
@@ -308,6 +321,21 @@ class ForecastUpdated(SurveyUpdated):
         self.choices = choices
 
 
+@dataclass(slots=True)
+class _Question:
+    """An open confirmation, and what it shows.
+
+    Attributes:
+        reason: why the name must be typed; None if it need not.
+    """
+
+    dialog: ConfirmDialog
+    strategy: StrategyName
+    choices: Choices
+    reason: str | None
+    survey: Survey
+
+
 class PreviewScreen(BaseScreen):
     """The counts of the targets, and a table of the strategies."""
 
@@ -331,6 +359,7 @@ class PreviewScreen(BaseScreen):
             tooltip=("Options: keep directory, pace, batch size, processes, counter"),
         ),
         Binding("c", "calls", tooltip="Predicted system calls in detail"),
+        Binding("r", "recommended", tooltip="Go to the recommended strategy"),
     ]
 
     def __init__(
@@ -359,8 +388,8 @@ class PreviewScreen(BaseScreen):
         self._choices = Choices(Options(pace=Pace(gentle=is_gentle)))
         if died is not None:
             self._choices = Choices(died.options, died.trace)
-        self._chosen_by_person = False
-        self._put_on: str | None = None  # where this screen itself has put the cursor
+        self._recommended: StrategyName | None = None  # the one that the user has seen
+        self._question: _Question | None = None
         self._open_targets = ExitStack()
 
     def compose_body(self) -> ComposeResult:
@@ -368,6 +397,7 @@ class PreviewScreen(BaseScreen):
         yield Static(Text("counting…"), id="about")
         yield BarTable(COLUMNS, empty_text="counting…", id="strategies")
         with VerticalScroll(id="body", can_focus=False):
+            yield Static(Text(""), id="news")
             yield Static(Text(""), id="command")
             yield Static(Text(""), id="options")
             if len(self._paths) > 1:
@@ -408,6 +438,7 @@ class PreviewScreen(BaseScreen):
                 rest = remainder_of(self._died)
             else:
                 rest = Remainder(check_targets(self._paths, to_look=True), "")
+                check_conflicts(rest.targets)
             self._open_targets.enter_context(keep_open(rest.targets))
         except TuiFsError as error:
             self.post_message(Failed(error))
@@ -532,30 +563,35 @@ class PreviewScreen(BaseScreen):
             about = about_estimate(survey, estimate)
         if self._gone:
             about.append(f"\n{self._gone}", "bold")
+        for activity in activity_in(survey):
+            about.append("\n").append(activity)
         self.query_one("#about", Static).update(about)
         rows = self.query_one(BarTable)
         rows.set_rows(rows_of(prediction))
-        chosen = self._died.strategy if self._died is not None else prediction.recommended
-        at = rows.cursor_row
-        if self._put_on is not None and at is not None and at.key != self._put_on:
-            self._chosen_by_person = True  # moved by a key whose message has not arrived yet
-        if not self._chosen_by_person and chosen is not None:
-            rows.move_to(chosen)
-            self._put_on = chosen
+        if self._recommended is None and prediction.recommended is not None:
+            self._recommended = prediction.recommended
+            rows.move_to(self._died.strategy if self._died is not None else self._recommended)
         self._show_strategy()
+        self._update_question()
 
     def _show_strategy(self) -> None:
         strategy, survey = self._strategy(), self._survey
         if strategy is None or survey is None or self._forecast is None:
             return
+        recommended = self._forecast.recommended
+        if strategy == recommended:
+            self._recommended = recommended
+        is_new = recommended is not None and recommended != self._recommended
+        news = self.query_one("#news", Static)
+        news.display = is_new
+        news.update(Text.assemble((f"new recommendation: {recommended} (r)", "bold")))
         about = about_command(self._forecast.of(strategy), self._forecast)
         self.query_one("#command", Static).update(about)
         self.query_one("#options", Static).update(about_options(self._choices, strategy))
         self.query_one("#largest", Static).update(largest_directories(survey))
 
     def on_bar_table_highlighted(self) -> None:
-        """Keep the cursor on its strategy from now on, also when the counts change."""
-        self._chosen_by_person = True
+        """Show the command of the strategy under the cursor."""
         self._show_strategy()
 
     def on_bar_table_opened(self) -> None:
@@ -593,24 +629,46 @@ class PreviewScreen(BaseScreen):
         if not is_shown or targets is not self._targets or choices is not self._choices:
             return  # the user has moved on
         if not survey.finished:
-            reason = "counting is not complete"
-        lines_for_paths = max(3, self.app.size.height - _LINES_BESIDE_PATHS)
-        lines, consequence = confirmation(
-            self._paths, survey, estimate, options, reason, lines_for_paths
-        )
+            reason = "you asked before counting was complete"
         word = word_to_type(self._paths) if reason is not None else None
         label = "Empty it" if options.keep_root else "Delete"
-        dialog = ConfirmDialog("Delete permanently?", lines, consequence, word, yes_label=label)
-        name_typed = word is not None
+        consequence = "A deletion cannot be undone."
+        dialog = ConfirmDialog("Delete permanently?", (), consequence, word, yes_label=label)
+        question = self._question = _Question(dialog, strategy, choices, reason, survey)
+        self._update_question()
 
         def answered(yes: bool | None) -> None:
             # Start the plan that was shown; the cursor may have moved since.
+            self._question = None
             if yes:
                 self.workers.cancel_group(self, "measure")  # calibration would disturb the job
                 self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
-                self._start(targets, survey, strategy, choices, name_typed)
+                name_typed = word is not None
+                self._start(targets, question.survey, strategy, choices, name_typed)
 
         self.app.push_screen(dialog, answered)
+
+    def on_resize(self) -> None:
+        """Use the room for the names of an open confirmation."""
+        self._update_question()
+
+    def _update_question(self) -> None:
+        """Show the present figures in the open confirmation."""
+        question, survey, prediction = self._question, self._survey, self._forecast
+        if question is None or survey is None or prediction is None:
+            return
+        if question.choices is not self._choices:
+            return  # the prediction is of other options
+        question.survey = survey
+        lines = confirmation(
+            self._paths,
+            survey,
+            prediction.of(question.strategy),
+            question.choices.options,
+            question.reason,
+            max(3, self.app.size.height - _LINES_BESIDE_PATHS),
+        )
+        question.dialog.replace_lines(lines)
 
     @work(thread=True, exclusive=True, group="start")
     def _start(
@@ -658,6 +716,12 @@ class PreviewScreen(BaseScreen):
         self._forecast = None  # the old prediction belongs to other options
         if self._survey is not None:
             self._predict_again(self._survey)
+
+    def action_recommended(self) -> None:
+        """Move the cursor to the recommended strategy."""
+        if self._forecast is not None and self._forecast.recommended is not None:
+            self.query_one(BarTable).move_to(self._forecast.recommended)
+            self._show_strategy()
 
     def action_calls(self) -> None:
         """Show the predicted calls of the highlighted strategy."""

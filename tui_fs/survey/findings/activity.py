@@ -117,7 +117,7 @@ def _detect_in_use(evidence: Evidence) -> list[Finding]:
     ]
 
 
-IN_USE = FindingType(FindingKind("in-use"), "in use", _detect_in_use)
+IN_USE = FindingType(FindingKind("in-use"), "in use", _detect_in_use, is_activity=True)
 
 _CHANGING = (
     "Another process is changing this directory; counts are a snapshot.",
@@ -147,4 +147,6 @@ def _detect_refilled(evidence: Evidence) -> list[Finding]:
     return findings
 
 
-REFILLED = FindingType(FindingKind("refilled"), "being refilled", _detect_refilled, unit="")
+REFILLED = FindingType(
+    FindingKind("refilled"), "being refilled", _detect_refilled, unit="", is_activity=True
+)

@@ -118,6 +118,7 @@ class FindingType:
         variants: labels of findings that differ by the name of their first number.
         is_counted: the survey counts the entry at the path of the finding.
         is_group: it covers all directories of one name, which can be marked together.
+        is_activity: others are at work in the tree, which is said before a deletion.
     """
 
     kind: FindingKind
@@ -130,6 +131,7 @@ class FindingType:
     variants: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     is_counted: bool = True
     is_group: bool = False
+    is_activity: bool = False
 
     def label_of(self, finding: Finding) -> str:
         """Return the label of one finding of this kind."""
