@@ -98,6 +98,24 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
             "parallel. See tui-fs delete --help.",
         ),
         (
+            "delete --strategy rsnc --yes x",
+            "--strategy: 'rsnc' is not a strategy; use rm, find, xargs, rsync, rmtree or "
+            "parallel. Did you mean rsync? See tui-fs delete --help.",
+        ),
+        (
+            "delete --strategy nothing-like-it --yes x",
+            "--strategy: 'nothing-like-it' is not a strategy; use rm, find, xargs, rsync, rmtree "
+            "or parallel. See tui-fs delete --help.",
+        ),
+        (
+            "lab run rsnc-vs-rm",
+            "There is no experiment rsnc-vs-rm. Did you mean rsync-vs-rm?",
+        ),
+        (
+            "delete --strategy rm --confine alwys --yes x",
+            "--confine: 'alwys' is not one of 'auto', 'always', 'off'. Did you mean always?",
+        ),
+        (
             "delete --strategy rm --nice 20 --yes x",
             "--nice: '20' is not a number from 0 to 19. See tui-fs delete --help.",
         ),
@@ -108,7 +126,7 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
         (
             "delete --strategy rm --trace ptrace --yes x",
             "--trace: 'ptrace' is not a source of system call counts; use auto, perf, "
-            "engine, bpf, strace or off. See tui-fs delete --help.",
+            "engine, bpf, strace or off. Did you mean strace? See tui-fs delete --help.",
         ),
         (
             "delete --strategy find --min-size banana --yes x",
@@ -143,8 +161,8 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
         ("jobs extra", "Unexpected argument 'extra'. See tui-fs jobs --help."),
         (
             "lab lst",
-            "ACTION: 'lst' is not one of 'list', 'run', 'runs', 'show', 'compare'. See "
-            "tui-fs lab --help.",
+            "ACTION: 'lst' is not one of 'list', 'run', 'runs', 'show', 'compare'. "
+            "Did you mean list?",
         ),
     ),
     ids=lambda value: value.partition(".")[0],

@@ -11,6 +11,7 @@ from tests.ui.recorded_tree import NOW_S, RANKING, SESSIONS, directory, found_su
 from tui_fs.job.permission import MOST_TARGETS
 from tui_fs.job.view import JobSummary
 from tui_fs.linux.filesystem import FileSystem
+from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.host import Host
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr, is_within
@@ -20,7 +21,12 @@ from tui_fs.screens.base import BaseScreen, Settings, age
 from tui_fs.screens.browser.details import place_note, totals_line
 from tui_fs.screens.browser.job_strip import strip_of
 from tui_fs.screens.browser.search import about_search, cannot_mark_files
-from tui_fs.screens.browser.side_screens import FINDING_COLUMNS, ranking_columns, ranking_rows
+from tui_fs.screens.browser.side_screens import (
+    FINDING_COLUMNS,
+    finding_rows,
+    ranking_columns,
+    ranking_rows,
+)
 from tui_fs.screens.browser.table import (
     MORE_KEY,
     Arranged,
@@ -264,6 +270,23 @@ def test_an_age_that_nothing_has() -> None:
 def test_labels_of_findings_fit_their_column(entry: FindingType) -> None:
     for label in (entry.label, *entry.variants.values()):
         assert 0 < len(label) <= FINDING_COLUMNS[1].width
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "text"),
+    [
+        ("weird-names", {"directories_space": 1}, "1 dir"),
+        ("in-use", {"processes": 1}, "1 process"),
+        ("in-use", {"processes": 2}, "2 processes"),
+        ("flat", {"entries": 1}, "1 entry"),
+    ],
+)
+def test_the_number_of_a_finding_agrees_with_its_noun(
+    kind: str, numbers: dict[str, int], text: str
+) -> None:
+    finding = Finding(FindingKind(kind), Severity.INFO, PathStr("/t/a"), numbers, "", "")
+    (row,) = finding_rows([finding], "/t")
+    assert row.cells[2] == text
 
 
 def test_a_path_that_is_too_long_keeps_its_end() -> None:

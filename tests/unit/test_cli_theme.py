@@ -48,7 +48,7 @@ def test_a_requested_theme_is_used_the_next_time(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_theme_is_refused_and_a_stored_one_ignored(state: Path) -> None:
-    with pytest.raises(BadInput, match="no theme nrod"):
+    with pytest.raises(BadInput, match=r"no theme nrod\. Did you mean nord\?"):
         theme_of("nrod")
     theme_of("gruvbox")
     stored = state / "tui-fs" / "screens" / "theme.json"

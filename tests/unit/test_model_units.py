@@ -14,6 +14,7 @@ from tui_fs.model.units import (
     parse_age,
     parse_size,
     short_count,
+    singular,
 )
 
 
@@ -21,6 +22,19 @@ def test_a_difference_is_printed_without_a_sign() -> None:
     assert more_or_less(bytes_iec, 4096) == "4.0 KiB more"
     assert more_or_less(bytes_iec, -4096) == "4.0 KiB less"
     assert more_or_less(count, 0) == "0 more"
+
+
+@pytest.mark.parametrize(
+    ("plural", "text"),
+    [
+        ("entries", "entry"),
+        ("open processes", "open process"),
+        ("subdirs", "subdir"),
+        ("free", "free"),
+    ],
+)
+def test_a_label_has_a_singular(plural: str, text: str) -> None:
+    assert singular(plural) == text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_THREADS
-from tui_fs.model.errors import BadInput
+from tui_fs.model.errors import BadInput, nearest_word
 from tui_fs.model.paths import PathStr, displayable, is_encodable
 from tui_fs.model.strategy import Confine, Filters, IoPriority, Options, Pace, Share, StrategyName
 from tui_fs.model.target import Pin
@@ -136,8 +136,10 @@ def age(text: str) -> int:
 def _choice(text: str, noun: str, choices: Iterable[str]) -> str:
     names = tuple(choices)
     if text not in names:
+        nearest = nearest_word(text, names)
         listed = f"{', '.join(names[:-1])} or {names[-1]}"
-        raise argparse.ArgumentTypeError(f"{text!r} is not {noun}; use {listed}")
+        hint = f". Did you mean {nearest}?" if nearest else ""
+        raise argparse.ArgumentTypeError(f"{text!r} is not {noun}; use {listed}{hint}")
     return text
 
 

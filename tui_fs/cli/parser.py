@@ -5,13 +5,13 @@ import gc
 import itertools
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
 from tui_fs.model.command import COMMANDS
-from tui_fs.model.errors import BadInput
+from tui_fs.model.errors import BadInput, did_you_mean, nearest_word
 from tui_fs.model.paths import displayable, harmless
 
 COMMAND_MODULES = {
@@ -68,6 +68,8 @@ _ARGPARSE_WORDS = (
 )
 """Patterns of argparse's sentences, and what is printed instead."""
 
+_INVALID_CHOICE = re.compile(r": invalid choice: '(.+)' \(choose from (.+)\)$")
+
 
 class _Formatter(argparse.HelpFormatter):
     """Wraps each line of a description or an epilog by itself."""
@@ -99,9 +101,13 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         shown = harmless(message).removeprefix("argument ")
+        hint = self._help_hint
+        if choice := _INVALID_CHOICE.search(shown):
+            hint = did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]), hint)
         for pattern, words in _ARGPARSE_WORDS:
             shown = re.sub(pattern, words, shown)
-        raise BadInput(f"{shown[:1].upper()}{shown[1:]}.", self._help_hint)
+        end = "" if shown.endswith("?") else "."
+        raise BadInput(f"{shown[:1].upper()}{shown[1:]}{end}", hint)
 
     @property
     def _help_hint(self) -> str:
@@ -114,8 +120,7 @@ class _Parser(argparse.ArgumentParser):
             is_option = name.startswith("-") and len(name) > 1 and " " not in argument
             if not is_option or name in options or _NEGATIVE_NUMBER.fullmatch(argument):
                 continue
-            nearest = _nearest(name, options)
-            hint = f"Did you mean {nearest}?" if nearest else self._help_hint
+            hint = did_you_mean(name, options, self._help_hint)
             raise BadInput(f"There is no option {harmless(name)}.", hint)
 
 
@@ -167,13 +172,6 @@ def _refuse_ambiguous(arguments: Sequence[str]) -> None:
         )
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known word that resembles a misspelled one most; empty if none does."""
-    import difflib  # takes as long as the rest of this module, and is rarely needed
-
-    return next(iter(difflib.get_close_matches(word, known, n=1)), "")
-
-
 def _refuse_misspelled_command(arguments: Sequence[str]) -> None:
     """Raise BadInput if the first argument is a word, and neither a command nor an entry.
 
@@ -182,7 +180,7 @@ def _refuse_misspelled_command(arguments: Sequence[str]) -> None:
     is_import = any(argument.partition("=")[0] == "--import" for argument in arguments)
     word = arguments[0] if arguments else ""
     if word.isalpha() and not is_import and not os.path.lexists(word):
-        nearest = _nearest(word, COMMAND_MODULES)
+        nearest = nearest_word(word, COMMAND_MODULES)
         raise BadInput(
             f"'{word}' is neither a command nor a directory.",
             f"Did you mean tui-fs {nearest}?" if nearest else "See tui-fs --help.",

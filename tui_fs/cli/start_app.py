@@ -11,7 +11,7 @@ from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.command_process import use_screen
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import moves_cursor, note
-from tui_fs.model.errors import BadInput, Refused, TuiFsError
+from tui_fs.model.errors import BadInput, Refused, TuiFsError, did_you_mean
 from tui_fs.model.paths import displayable, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
 from tui_fs.survey.imported import root_of
@@ -110,7 +110,8 @@ def theme_of(requested: str | None) -> str:
         requested = _stored_theme()
     elif requested != _AUTO and requested not in BUILTIN_THEMES:
         names = ", ".join((_AUTO, *sorted(BUILTIN_THEMES)))
-        raise BadInput(f"There is no theme {displayable(requested)}.", f"Use one of {names}.")
+        hint = did_you_mean(requested, BUILTIN_THEMES, f"Use one of {names}.")
+        raise BadInput(f"There is no theme {displayable(requested)}.", hint)
     else:
         _store_theme(requested)
     if requested in BUILTIN_THEMES:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tui_fs.model.paths import displayable
@@ -44,6 +45,19 @@ class Missing(TuiFsError):
 
 class JobFailed(TuiFsError):
     """The supervisor of a job could not be started or has exited."""
+
+
+def nearest_word(word: str, known: Iterable[str]) -> str:
+    """Return the known word that resembles a misspelled one most; empty if none does."""
+    import difflib  # takes as long as the command line's parser, and is rarely needed
+
+    return next(iter(difflib.get_close_matches(word, known, n=1)), "")
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Return a question for the nearest known word, or another advice if none is near."""
+    nearest = nearest_word(word, known)
+    return f"Did you mean {nearest}?" if nearest else otherwise
 
 
 def cannot_examine(path: str, error: OSError) -> "BadInput | Missing":

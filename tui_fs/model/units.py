@@ -22,6 +22,14 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def singular(plural: str) -> str:
+    """Return the singular of a label that ends in a plural noun: ``1 process``; others as is."""
+    for ending, instead in (("ies", "y"), ("sses", "ss"), ("s", "")):
+        if plural.endswith(ending):
+            return plural.removesuffix(ending) + instead
+    return plural
+
+
 def short_count(number: float) -> str:
     """Return `number` in at most six characters: ``9,950``, ``12.3 k``, ``1.21 M``."""
     if number < 9_999.5:

@@ -5,7 +5,7 @@ import importlib
 import pkgutil
 
 from tui_fs.lab.experiment import Experiment
-from tui_fs.model.errors import BadInput
+from tui_fs.model.errors import BadInput, did_you_mean
 from tui_fs.model.paths import displayable
 
 _ORDER = ("rsync-vs-rm", "tree-shapes", "ext4-vs-xfs", "exec-vs-xargs", "zero-fill", "profile")
@@ -34,6 +34,6 @@ def experiment(name: str) -> Experiment:
     if name not in by_name:
         raise BadInput(
             f"There is no experiment {displayable(name)}.",
-            f"The experiments are: {', '.join(by_name)}.",
+            did_you_mean(name, by_name, f"The experiments are: {', '.join(by_name)}."),
         )
     return by_name[name]

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking, Sorting
-from tui_fs.model.units import bytes_iec, count, counted
+from tui_fs.model.units import bytes_iec, count, counted, singular
 from tui_fs.screens.base import BaseScreen, Settings, age, muted, shown_below
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.screens.selection import Selection, Size, marks_line
@@ -206,7 +206,8 @@ def _headline(finding: Finding) -> str:
     number = finding.numbers[key]
     if key.endswith("_bytes"):
         return bytes_iec(number)
-    return f"{count(number)} {entry.unit or _number_label(finding, key)}"
+    label = entry.unit or _number_label(finding, key)
+    return counted(number, singular(label), label)
 
 
 def _number(key: str, number: int) -> str:
