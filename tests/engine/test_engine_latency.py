@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.running import Conversation, delete
 from tests.fuse.latency import fault, fault_of, missed, served_late
-from tests.trees import census, flat, many_directories
+from tests.trees import census, chain, flat, many_directories
 
 MOST_THAT_COMPUTE = 8
 RARELY = 101
@@ -56,6 +56,29 @@ def test_a_requested_number_of_workers_is_kept(backing: Path) -> None:
         ended = delete("--every", "10", "--threads", "3", "--", mounted / "tree").expect(0)
     assert {counts["threads"] for counts in ended.tellings} == {3}
     assert os.listdir(backing) == []
+
+
+def test_directories_of_a_deep_chain_stay_open(backing: Path) -> None:
+    # with a request for each directory, whatever the number of threads
+    levels = 200
+    chain(backing / "chain", levels)
+    with served_late(backing, _mount_point(backing)) as mounted:
+        ended = delete("--threads", "128", "--", mounted / "chain").expect(0)
+    opened_on_the_way = len(mounted.parts)
+    assert ended.counts["calls"]["openat2"][0] == levels
+    assert ended.counts["calls"]["openat"][0] <= opened_on_the_way + 1
+
+
+def test_subdirectories_are_emptied_while_files_above_them_are_removed(backing: Path) -> None:
+    levels = 20
+    chain(backing / "chain", levels)
+    for level in range(levels):
+        flat(backing / "chain" / Path(*["d"] * level), 30)
+    with served_late(backing, _mount_point(backing), 1.0) as mounted:
+        ended = delete("--", mounted / "chain").expect(0)
+    shared = ended.counts["calls"]["fcntl"][0]  # a descriptor of the directory for another thread
+    assert shared >= levels / 2
+    assert not (backing / "chain").exists()
 
 
 @pytest.mark.parametrize("options", PASSING.values(), ids=PASSING)

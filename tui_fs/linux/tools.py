@@ -221,7 +221,8 @@ class EngineCapabilities:
         record_format: version of the survey's records (docs/record-format.md).
         auto_threads: maximum number of threads without an explicit number: one per processor up to
             this, more where threads wait for a server.
-        open_directories: descriptors of the directory stacks of all threads together.
+        open_directories: descriptors of the directory stacks of all threads together. Half of them
+            are divided equally; the rest are for threads in a deep tree.
         read_bytes: buffer size of one getdents64.
         name_bytes: maximum memory for names of all threads together.
         min_shared_names: a directory with fewer names left is not shared among threads.
@@ -232,7 +233,7 @@ class EngineCapabilities:
     record_format: int = 4
     max_threads: int = 256
     auto_threads: int = 8
-    open_directories: int = 2_048
+    open_directories: int = 4_096
     read_bytes: int = 256 << 10
     name_bytes: int = 32 << 20
     min_shared_names: int = 1_024

@@ -149,6 +149,8 @@ class Parallel(Strategy):
         of_others = 0 if share is None else share.of - 1
         of_others *= survey.top_directories + survey.top_non_directories
         pace = work.options.pace
+        kept_open = engine.open_directories // 2 // threads
+        kept_open += engine.open_directories - threads * kept_open
         shared = shared_names(survey, threads)
         is_slowed = pace.rate_per_s > 0 or pace.gentle
         evicts = work.filesystem in engine.evicts_on and shared > engine.min_shared_names
@@ -156,7 +158,7 @@ class Parallel(Strategy):
             **super().features(work),
             FURTHER_READS: (further * _USUAL_READ_BYTES if is_large else 0) // engine.read_bytes
             + 2 * of_others * record_bytes // engine.read_bytes,
-            "closed": max(0, survey.max_depth - engine.open_directories // threads),
+            "closed": max(0, survey.max_depth - kept_open),
             "evicted": _EVICTED_SHARE * shared if evicts and not is_slowed else 0,
         }
 

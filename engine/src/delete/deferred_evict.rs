@@ -138,7 +138,7 @@ mod tests {
             ..Arguments::default()
         };
         let concurrency = Concurrency::new(2, 2, None, Scaling::Faster);
-        let context = Context::new(&arguments, concurrency, Failures::default());
+        let context = Context::new(&arguments, concurrency, 4 * max_open, Failures::default());
         let (open_calls, tally) = (Syscalls::new(false), Tally::new(Syscalls::new(false)));
         let Ok((directory, descriptor)) = targets::open(&arguments, 0, &open_calls) else {
             panic!("the target cannot be opened");
@@ -147,7 +147,7 @@ mod tests {
         let (evict_helper, evict) = EvictHelper::new(&Arc::new(batch), 0);
         scope(|threads| {
             let helper = threads.spawn(|| {
-                let mut worker = Worker::new(&context, &tally, max_open);
+                let mut worker = Worker::new(&context, &tally);
                 context.throttle.acquire_slot(&mut worker.remover.slot);
                 assert!(worker.evict_inodes(directory, descriptor, &evict).is_ok());
                 context.throttle.release_slot(&mut worker.remover.slot);

@@ -5,6 +5,7 @@
 //! depth needs a bounded number of descriptors.
 
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::Arc;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,6 +16,9 @@ use super::shared_dir::{DirLocation, SharedDir};
 use crate::file_systems::FileSystem;
 use crate::identity::{DevIno, DirIdentity};
 use crate::syscalls::Syscalls;
+
+/// A stack has at least as many descriptors.
+const MIN_OPEN_DIRS: usize = 4;
 
 pub struct Level {
     pub inode: u64,
@@ -38,8 +42,26 @@ pub struct Level {
     is_first_next: bool,
 }
 
+/// The descriptors of all directory stacks. Each stack has some of its own, and more while any are left,
+/// so that a worker in a deep tree does not open directories again that it could have kept.
+pub struct OpenDirs {
+    pub own: usize,
+    left: AtomicI64,
+}
+
+impl OpenDirs {
+    /// Divides half of `total` equally; a stack always gets `MIN_OPEN_DIRS`.
+    pub fn new(total: usize, workers: usize) -> Self {
+        let own = (total / 2 / workers).max(MIN_OPEN_DIRS);
+        Self {
+            own,
+            left: AtomicI64::new(total.saturating_sub(own * workers) as i64),
+        }
+    }
+}
+
 /// The levels of one walk; the last one is the current directory.
-pub struct DirStack {
+pub struct DirStack<'run> {
     pub levels: Vec<Level>,
     pub names: NameStack,
     /// The highest levels, which are shared with other workers.
@@ -49,15 +71,15 @@ pub struct DirStack {
     /// The offset (getdents64) of each level that was not read to its end.
     cookies: Vec<(usize, u64)>,
     open: usize,
-    max_open: usize,
+    open_dirs: &'run OpenDirs,
     /// No level above this one has a descriptor, except level 0.
     first_open: usize,
     /// No level above this one has pending names.
     pub first_pending: usize,
 }
 
-impl DirStack {
-    pub fn new(directory: Arc<SharedDir>, descriptor: OwnedFd, max_open: usize) -> Self {
+impl<'run> DirStack<'run> {
+    pub fn new(directory: Arc<SharedDir>, descriptor: OwnedFd, open_dirs: &'run OpenDirs) -> Self {
         Self {
             levels: vec![Level::new(&directory.identity, 0, 0, descriptor)],
             names: NameStack::default(),
@@ -66,7 +88,7 @@ impl DirStack {
             shared: vec![directory],
             cookies: Vec::new(),
             open: 1,
-            max_open,
+            open_dirs,
             first_open: 1,
             first_pending: 0,
         }
@@ -116,7 +138,8 @@ impl DirStack {
     pub fn push(&mut self, at: u32, descriptor: OwnedFd, calls: &Syscalls) -> Result<()> {
         match self.file_system.identify(descriptor.as_fd(), calls) {
             Ok(identity) if identity.dev_ino.device == self.device => {
-                if self.open >= self.max_open {
+                let is_left = self.open_dirs.left.load(Relaxed) > 0;
+                if self.open >= self.open_dirs.own && !is_left {
                     self.close_oldest(calls);
                 }
                 self.add_level(at, &identity, descriptor);
@@ -132,7 +155,21 @@ impl DirStack {
     fn add_level(&mut self, at: u32, identity: &DirIdentity, descriptor: OwnedFd) {
         let base = self.names.end();
         self.levels.push(Level::new(identity, at, base, descriptor));
+        self.count_open();
+    }
+
+    fn count_open(&mut self) {
         self.open += 1;
+        if self.open > self.open_dirs.own {
+            self.open_dirs.left.fetch_sub(1, Relaxed);
+        }
+    }
+
+    fn count_closed(&mut self) {
+        if self.open > self.open_dirs.own {
+            self.open_dirs.left.fetch_add(1, Relaxed);
+        }
+        self.open -= 1;
     }
 
     fn close_oldest(&mut self, calls: &Syscalls) -> bool {
@@ -142,7 +179,7 @@ impl DirStack {
             self.first_open += 1;
             if let Some(descriptor) = level.descriptor.take() {
                 calls.close(descriptor);
-                self.open -= 1;
+                self.count_closed();
                 return true;
             }
         }
@@ -166,7 +203,7 @@ impl DirStack {
             }
         }
         self.levels[index].descriptor = Some(descriptor);
-        self.open += 1;
+        self.count_open();
         self.first_open = self.first_open.min(index.max(1));
         Ok(())
     }
@@ -176,7 +213,7 @@ impl DirStack {
         let level = self.levels.pop().expect("a walk ends with its last level");
         let index = self.levels.len();
         if level.descriptor.is_some() {
-            self.open -= 1;
+            self.count_closed();
         }
         if self.cookie(index).is_some() {
             self.cookies.pop();
@@ -190,7 +227,7 @@ impl DirStack {
     /// Pushes a level again that `pop` has returned, to read it once more.
     pub fn restore(&mut self, level: Level) {
         self.levels.push(level);
-        self.open += 1;
+        self.count_open();
     }
 
     /// Drops the name of a level that `pop` has returned, and all names in it.
@@ -333,7 +370,7 @@ mod tests {
         File::open("/").unwrap().into()
     }
 
-    fn new_stack(file_system: &'static FileSystem) -> DirStack {
+    fn new_stack<'a>(file_system: &'static FileSystem, open_dirs: &'a OpenDirs) -> DirStack<'a> {
         let target = Target {
             path: b"target".to_vec(),
             name: CString::default(),
@@ -341,13 +378,13 @@ mod tests {
             file_system,
         };
         let directory = SharedDir::new(DirLocation::Target(target), IDENTITY);
-        DirStack::new(directory, open_descriptor(), usize::MAX)
+        DirStack::new(directory, open_descriptor(), open_dirs)
     }
 
     /// The name of a level, and its pending names.
     type Expected = (String, VecDeque<String>);
 
-    fn read(stack: &mut DirStack, level: &mut Expected, number: u8, created: &mut Vec<String>) {
+    fn read(stack: &mut DirStack<'_>, level: &mut Expected, number: u8, created: &mut Vec<String>) {
         stack.clear_names();
         for _ in 0..number {
             let name = format!("{}-{}", "x".repeat(created.len() % 7), created.len());
@@ -358,7 +395,7 @@ mod tests {
     }
 
     /// Shares half of the highest pending names, as `share_subdirs` does.
-    fn share(stack: &mut DirStack, expected: &mut [Expected]) -> Vec<String> {
+    fn share(stack: &mut DirStack<'_>, expected: &mut [Expected]) -> Vec<String> {
         let Some(index) = expected.iter().position(|level| !level.1.is_empty()) else {
             return Vec::new();
         };
@@ -386,7 +423,8 @@ mod tests {
             script in proptest::collection::vec((0u8..4, 0u8..6), 0..300),
         ) {
             let file_system = FileSystem::named(if has_allocation_groups { "xfs" } else { "ext4" });
-            let mut stack = new_stack(file_system);
+            let open_dirs = OpenDirs::new(1_024, 1);
+            let mut stack = new_stack(file_system, &open_dirs);
             let (mut created, mut done) = (Vec::new(), Vec::new());
             let mut expected: Vec<Expected> = vec![("target".into(), VecDeque::new())];
             read(&mut stack, &mut expected[0], 5, &mut created);

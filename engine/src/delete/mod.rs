@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 pub use arguments::Arguments;
 pub use deferred_evict::MAX_EVICT_FDS;
+use dir_stack::OpenDirs;
 use output::{emit, format_counts, total_removed, warn, Failures};
 use remover::Tally;
 use rustix::fd::OwnedFd;
@@ -34,7 +35,7 @@ use throttle::Throttle;
 use worker::{Task, Worker};
 pub use worker::{BUFFER_BYTES, MAX_NAME_BYTES, SHARED_NAMES};
 
-use crate::concurrency::{common_scaling, Concurrency, Observation, MAX_COMPUTING};
+use crate::concurrency::{common_scaling, Concurrency, Observation};
 use crate::filters::Filters;
 use crate::quoting::{quoted, reason};
 use crate::sys::{grow_descriptor_table, ignore_broken_leases, raise_descriptor_limit, usage};
@@ -60,11 +61,7 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 const STACK_BYTES: usize = 512 << 10;
 
 /// Descriptors of all directory stacks together, if the process may have twice as many.
-pub const MAX_OPEN_DIRS: u64 = 2_048;
-
-/// Descriptors of each directory stack where many workers wait for a server, which would have to answer
-/// once more for each directory that is opened again.
-const WAITING_OPEN_DIRS: u64 = 64;
+pub const MAX_OPEN_DIRS: u64 = 4_096;
 
 /// The limit of descriptors also limits the number of workers.
 const MIN_FDS_PER_WORKER: u64 = 8;
@@ -73,6 +70,7 @@ const MIN_FDS_PER_WORKER: u64 = 8;
 struct Context {
     queue: WorkQueue<Task>,
     throttle: Throttle,
+    open_dirs: OpenDirs,
     concurrency: Mutex<Concurrency>,
     filters: Filters,
     failures: Failures,
@@ -85,11 +83,17 @@ struct Context {
 }
 
 impl Context {
-    fn new(arguments: &Arguments, concurrency: Concurrency, failures: Failures) -> Self {
+    fn new(
+        arguments: &Arguments,
+        concurrency: Concurrency,
+        max_open: usize,
+        failures: Failures,
+    ) -> Self {
         let (workers, rate_per_s) = (concurrency.workers(), arguments.rate_per_s);
         Self {
             queue: WorkQueue::new(),
             throttle: Throttle::new(workers, rate_per_s, arguments.is_gentle),
+            open_dirs: OpenDirs::new(max_open, workers),
             concurrency: Mutex::new(concurrency),
             filters: arguments.filters.clone(),
             failures,
@@ -132,7 +136,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         return ExitCode::from(EXIT_REFUSED);
     }
     ignore_broken_leases();
-    let descriptors = raise_limit(arguments.targets.len() as u64, 2 * MAX_OPEN_DIRS);
+    let descriptors = raise_limit(arguments.targets.len() as u64);
     let failures = Failures::default();
     let first = Tally::new(Syscalls::new(arguments.without_openat2));
     let targets = match open_targets(&arguments, &first.calls, &failures) {
@@ -149,19 +153,14 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let workers = concurrency.workers();
     let others = (1..workers).map(|_| Tally::new(Syscalls::new(arguments.without_openat2)));
     let tallies: Vec<Tally> = std::iter::once(first).chain(others).collect();
-    let context = Arc::new(Context::new(&arguments, concurrency, failures));
+    let max_open = descriptors as usize / 2;
+    let context = Arc::new(Context::new(&arguments, concurrency, max_open, failures));
     context.update_concurrency(|_| ());
     for (directory, descriptor) in targets {
         context.queue.push(Task::Tree(directory, descriptor));
     }
-    let useful = 2 * (WAITING_OPEN_DIRS * workers as u64).max(MAX_OPEN_DIRS);
-    let max_open = match workers > MAX_COMPUTING {
-        true => raise_limit(arguments.targets.len() as u64, useful),
-        false => descriptors,
-    };
-    let max_open = (max_open as usize / 2 / workers).max(4);
     let report_interval = arguments.report_interval.unwrap_or(REPORT_INTERVAL);
-    run_workers(&context, &tallies, max_open, report_interval);
+    run_workers(&context, &tallies, report_interval);
     if context.throttle.is_cancelled() && !context.is_aborted.load(Relaxed) {
         ExitCode::from(EXIT_CANCELLED)
     } else if context.failures.count() > 0 {
@@ -206,13 +205,8 @@ fn open_targets(
 }
 
 /// Runs all workers to their end, serves commands, and reports the counts meanwhile.
-fn run_workers(
-    context: &Arc<Context>,
-    tallies: &[Tally],
-    max_open: usize,
-    report_interval: Duration,
-) {
-    let work = |number: usize| Worker::new(context, &tallies[number], max_open).work();
+fn run_workers(context: &Arc<Context>, tallies: &[Tally], report_interval: Duration) {
+    let work = |number: usize| Worker::new(context, &tallies[number]).work();
     std::thread::scope(|threads| {
         let mut pool = WorkerPool::new(threads, STACK_BYTES, &context.queue, &work);
         grow(context, &mut pool);
@@ -279,8 +273,9 @@ fn max_workers(descriptors: u64) -> usize {
 }
 
 /// Raises the soft limit of descriptors, and enlarges their table; returns the number for directory
-/// stacks and shared work, `useful` at most.
-fn raise_limit(targets: u64, useful: u64) -> u64 {
+/// stacks and shared work.
+fn raise_limit(targets: u64) -> u64 {
+    let useful = 2 * MAX_OPEN_DIRS;
     let current = raise_descriptor_limit(useful + 2 * targets);
     let descriptors = current.saturating_sub(2 * targets).min(useful);
     grow_descriptor_table(descriptors);

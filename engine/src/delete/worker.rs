@@ -68,18 +68,16 @@ pub struct Worker<'run> {
     context: &'run Context,
     pub(super) remover: Remover<'run>,
     calls: &'run Syscalls,
-    max_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
     batch: Arc<NameBatch>,
 }
 
 impl<'run> Worker<'run> {
-    pub fn new(context: &'run Context, tally: &'run Tally, max_open: usize) -> Self {
+    pub fn new(context: &'run Context, tally: &'run Tally) -> Self {
         Self {
             context,
             remover: Remover::new(&context.throttle, &context.filters, tally),
             calls: &tally.calls,
-            max_open,
             buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES],
             batch: Arc::default(),
         }
@@ -105,11 +103,13 @@ impl<'run> Worker<'run> {
 
     fn run(&mut self, task: Task) -> Outcome<()> {
         match task {
-            Task::Tree(directory, descriptor) => {
-                self.walk(DirStack::new(directory, descriptor, self.max_open))
-            }
+            Task::Tree(directory, descriptor) => self.walk(DirStack::new(
+                directory,
+                descriptor,
+                &self.context.open_dirs,
+            )),
             Task::Subdirs(directory, descriptor, names, number) => {
-                let mut stack = DirStack::new(directory, descriptor, self.max_open);
+                let mut stack = DirStack::new(directory, descriptor, &self.context.open_dirs);
                 stack.names.append(&names);
                 stack.top().pending = number;
                 stack.top().has_more = false;
@@ -124,9 +124,9 @@ impl<'run> Worker<'run> {
         }
     }
 
-    fn walk(&mut self, mut stack: DirStack) -> Outcome<()> {
+    fn walk(&mut self, mut stack: DirStack<'_>) -> Outcome<()> {
         while !stack.levels.is_empty() {
-            self.share_subdirs(&mut stack);
+            self.share_subdirs(&mut stack, false);
             let top = stack.top();
             if top.pending > 0 {
                 self.descend(&mut stack)?;
@@ -142,7 +142,7 @@ impl<'run> Worker<'run> {
     /// Opens the next pending directory and makes it the current one.
     ///
     /// If the name is not a directory any more, removes it.
-    fn descend(&mut self, stack: &mut DirStack) -> Outcome<()> {
+    fn descend(&mut self, stack: &mut DirStack<'_>) -> Outcome<()> {
         self.remover.wait()?;
         let at = stack.take_name();
         let opened = stack.open_child(at, self.calls);
@@ -177,7 +177,7 @@ impl<'run> Worker<'run> {
     }
 
     /// Reads names of the current directory, and removes those that are not directories.
-    fn read(&mut self, stack: &mut DirStack) -> Outcome<()> {
+    fn read(&mut self, stack: &mut DirStack<'_>) -> Outcome<()> {
         let cookie = self.read_batch(stack)?;
         stack.set_cookie(cookie);
         stack.clear_names();
@@ -192,7 +192,7 @@ impl<'run> Worker<'run> {
     }
 
     /// Reads names up to the memory limit; returns the offset of the next ones if there are more.
-    fn read_batch(&mut self, stack: &mut DirStack) -> Outcome<Option<u64>> {
+    fn read_batch(&mut self, stack: &mut DirStack<'_>) -> Outcome<Option<u64>> {
         let (index, context) = (stack.levels.len() - 1, self.context);
         let is_target = stack.depth(index) == 0;
         let batch = cleared_batch(&mut self.batch);
@@ -260,16 +260,18 @@ impl<'run> Worker<'run> {
     }
 
     /// Removes the files of a batch in the current directory. Other workers may take a share.
-    fn remove_all(&mut self, stack: &mut DirStack, batch: &Arc<NameBatch>) -> Outcome<()> {
+    fn remove_all(&mut self, stack: &mut DirStack<'_>, batch: &Arc<NameBatch>) -> Outcome<()> {
         let index = stack.levels.len() - 1;
         let (mut begin, mut end) = (0, batch.files.len());
         let mut evict_helper = None;
         let cwd = self.remover.enter_dir(stack.descriptor());
-        let per_check = match stack.file_system.scaling_across_dirs.may_wait() {
+        let may_wait = stack.file_system.scaling_across_dirs.may_wait();
+        let per_check = match may_wait {
             true => WAITING_REMOVALS_PER_CHECK,
             false => REMOVALS_PER_CHECK,
         };
         while begin < end {
+            self.share_subdirs(stack, may_wait);
             let next = (begin + per_check).min(end);
             let progress = evict_helper.as_ref().map(EvictHelper::progress);
             let dirfd = stack.descriptor();
@@ -279,7 +281,6 @@ impl<'run> Worker<'run> {
             }
             outcome?;
             begin = next;
-            self.share_subdirs(stack);
             end = self.share_names(stack, batch, begin, end, &mut evict_helper);
         }
         Ok(())
@@ -306,7 +307,10 @@ impl<'run> Worker<'run> {
     }
 
     /// Shares half of the highest pending directories if a worker is idle.
-    fn share_subdirs(&mut self, stack: &mut DirStack) {
+    ///
+    /// The last pending directory stays with a worker that has no slower work to do meanwhile: sharing
+    /// it would only move the work.
+    fn share_subdirs(&mut self, stack: &mut DirStack<'_>, is_busy: bool) {
         if !self.context.queue.has_idle_worker() {
             return;
         }
@@ -316,8 +320,7 @@ impl<'run> Worker<'run> {
         }
         let index = stack.first_pending;
         let pending = stack.levels[index].pending;
-        // The last pending directory stays: sharing it would only move the work to another worker.
-        let shared = match index == last {
+        let shared = match index == last && !is_busy {
             true => pending / 2,
             false => pending.div_ceil(2),
         };
@@ -340,7 +343,11 @@ impl<'run> Worker<'run> {
     /// Adds a pending part to a level, for a task with this descriptor of its directory.
     ///
     /// Without a descriptor the work waits for this worker.
-    fn share_level(&self, stack: &mut DirStack, index: usize) -> Option<(Arc<SharedDir>, OwnedFd)> {
+    fn share_level(
+        &self,
+        stack: &mut DirStack<'_>,
+        index: usize,
+    ) -> Option<(Arc<SharedDir>, OwnedFd)> {
         let opened = stack.levels[index].descriptor.as_ref()?;
         let descriptor = self.calls.duplicate(opened.as_fd()).ok()?;
         let directory = Arc::clone(stack.share(index));
@@ -354,7 +361,7 @@ impl<'run> Worker<'run> {
     /// Returns the end of the names that are left for this worker.
     fn share_names(
         &mut self,
-        stack: &mut DirStack,
+        stack: &mut DirStack<'_>,
         batch: &Arc<NameBatch>,
         begin: usize,
         end: usize,
@@ -410,14 +417,14 @@ impl<'run> Worker<'run> {
     ) -> Outcome<()> {
         // The helper runs without a slot, so that the remover never waits for it.
         self.context.throttle.release_slot(&mut self.remover.slot);
-        let max_fds = self.max_open.min(MAX_EVICT_FDS);
+        let max_fds = self.context.open_dirs.own.min(MAX_EVICT_FDS);
         evict.run(&mut self.remover, descriptor.as_fd(), max_fds);
         self.context.throttle.acquire_slot(&mut self.remover.slot);
         self.finish_shared_dir(directory, Some(descriptor))
     }
 
     /// Leaves the current directory, which is finished, and removes it from its parent.
-    fn ascend(&mut self, stack: &mut DirStack) -> Outcome<()> {
+    fn ascend(&mut self, stack: &mut DirStack<'_>) -> Outcome<()> {
         let index = stack.levels.len() - 1;
         let Some(parent) = index.checked_sub(1) else {
             self.remover.wait()?; // the removal in `finish_shared_dir` waits itself
@@ -475,7 +482,7 @@ impl<'run> Worker<'run> {
     }
 
     /// Abandons the levels whose parent cannot be opened any more, up to one with an open descriptor.
-    fn abandon_path(&mut self, stack: &mut DirStack, error: Errno) -> Outcome<()> {
+    fn abandon_path(&mut self, stack: &mut DirStack<'_>, error: Errno) -> Outcome<()> {
         let index = stack.levels.len() - 2;
         let failures = &self.context.failures;
         failures.report("open", &stack.path(index), error);
@@ -694,7 +701,7 @@ impl<'run> Worker<'run> {
     }
 
     /// Reports a failure on a name in the current directory.
-    fn report_failure(&self, stack: &mut DirStack, at: u32, operation: &str, error: Errno) {
+    fn report_failure(&self, stack: &mut DirStack<'_>, at: u32, operation: &str, error: Errno) {
         let index = stack.levels.len() - 1;
         let path = join_path(stack.path(index), stack.names.name(at));
         self.context.failures.report(operation, &path, error);
