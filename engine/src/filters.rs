@@ -46,8 +46,12 @@ pub struct Filters {
     pub name_glob: Option<CString>,
     /// Regular files of at least this size.
     pub min_size_bytes: Option<u64>,
+    /// Regular files below this size.
+    pub size_below_bytes: Option<u64>,
     /// Modified at or before this time (epoch seconds).
     pub modified_before_s: Option<i64>,
+    /// Modified after this time (epoch seconds).
+    pub modified_after_s: Option<i64>,
     /// Only these entries of a root, with everything in them.
     pub share: Option<Share>,
 }
@@ -65,6 +69,8 @@ impl Filters {
                 self.name_glob = Some(glob.map_err(|_| "the pattern contains a NUL")?);
             }
             "min-size" => self.min_size_bytes = Some(parser.value()?.parse()?),
+            "size-below" => self.size_below_bytes = Some(parser.value()?.parse()?),
+            "modified-after" => self.modified_after_s = Some(parser.value()?.parse()?),
             "modified-before" => self.modified_before_s = Some(parser.value()?.parse()?),
             "share" => self.share = Some(parser.value()?.parse()?),
             _ => return Err(Arg::Long(option).unexpected()),
@@ -84,7 +90,13 @@ impl Filters {
 
     /// Returns whether a condition needs the status of an entry.
     pub fn need_status(&self) -> bool {
-        self.min_size_bytes.is_some() || self.modified_before_s.is_some()
+        self.selects_by_size()
+            || self.modified_before_s.is_some()
+            || self.modified_after_s.is_some()
+    }
+
+    fn selects_by_size(&self) -> bool {
+        self.min_size_bytes.is_some() || self.size_below_bytes.is_some()
     }
 
     pub fn matches_name(&self, name: &CStr) -> bool {
@@ -106,13 +118,19 @@ impl Filters {
     }
 
     fn matches_attributes(&self, mode: u32, size_bytes: u64, modified: (i64, u32)) -> bool {
-        let is_large_enough = self.min_size_bytes.map_or(true, |min_bytes| {
-            FileType::from_raw_mode(mode) == FileType::RegularFile && size_bytes >= min_bytes
-        });
+        let has_size = !self.selects_by_size()
+            || FileType::from_raw_mode(mode) == FileType::RegularFile
+                && self.min_size_bytes.map_or(true, |min| size_bytes >= min)
+                && self
+                    .size_below_bytes
+                    .map_or(true, |limit| size_bytes < limit);
         let is_old_enough = self
             .modified_before_s
             .map_or(true, |before| modified <= (before, 0));
-        is_large_enough && is_old_enough
+        let is_new_enough = self
+            .modified_after_s
+            .map_or(true, |after| modified > (after, 0));
+        has_size && is_old_enough && is_new_enough
     }
 }
 

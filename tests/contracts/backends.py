@@ -94,6 +94,9 @@ def _rows(table: DirectoryTable, *, has_links: bool) -> dict[str, tuple[int, ...
         ]
         if not has_links:
             columns += [int(table.apparent[row]), table.allocated[row]]
+        if (matches := table.matches) is not None:
+            columns += [matches.entries(row), matches.oldest_s[row], matches.newest_s[row]]
+            columns += [] if has_links else [int(matches.apparent[row]), matches.allocated[row]]
         parent, name = table.parent[row], os.fsdecode(table.name(row))
         # joined here: the path of a row takes time for each level
         paths.append(name if parent == NO_ROW else f"{paths[parent]}/{name}")

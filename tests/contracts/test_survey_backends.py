@@ -182,6 +182,8 @@ def test_sizes_beyond_64_bits(tmpfs: Path) -> None:
         Filters(modified_before_s=1_000_000_000),
         Filters(name_glob="date*", modified_before_s=0),
         Filters(name_glob="*-again", min_size_bytes=1),
+        Filters(size_below_bytes=7),
+        Filters(modified_after_s=1_000_000_000),
     ],
 )
 def test_filters(tmpfs: Path, filters: Filters) -> None:

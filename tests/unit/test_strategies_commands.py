@@ -177,7 +177,9 @@ def test_several_targets_replace_a_single_one(name: StrategyName, keep_root: boo
         (Filters(min_size_bytes=0), "! -type d -type f"),
         (Filters(min_size_bytes=1), "! -type d -type f -size +0c"),
         (Filters(min_size_bytes=1024), "! -type d -type f -size +1023c"),
+        (Filters(size_below_bytes=1024), "! -type d -type f -size -1024c"),
         (Filters(modified_before_s=0), "! -type d ! -newermt @0"),
+        (Filters(modified_after_s=7), "! -type d -newermt @7"),
     ],
 )
 def test_filters_become_tests_of_find(filters: Filters, tests: str) -> None:

@@ -15,6 +15,7 @@ from tui_fs.survey.records import (
     DirectoryFlag,
     DirRecord,
     Link,
+    Matched,
 )
 
 
@@ -22,7 +23,7 @@ def batch(
     *pieces: DirRecord,
     links: tuple[Link, ...] = (),
     big_files: tuple[BigFile, ...] = (),
-    matched: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0),
+    matched: tuple[Matched, ...] = (),
     vanished: int = 0,
 ) -> Batch:
     """Make what a walker sends."""
@@ -30,7 +31,7 @@ def batch(
         [tuple(piece) for piece in pieces],
         [tuple(link) for link in links],
         [tuple(file) for file in big_files],
-        matched,
+        [tuple(record) for record in matched],
         vanished,
     )
 
@@ -171,10 +172,38 @@ def test_each_matching_name_counts_and_its_bytes_once() -> None:
         link(0, inode=2, kind=1, is_matched=True),
     )
     collector = collected(
-        root(files=3, symlinks=1), links=names, matched=(5, 0, 0, 50, 512), filtered=True
+        root(files=3, symlinks=1),
+        links=names,
+        matched=(Matched(0, 5, 0, 0, 50, 512, 7, 9),),
+        filtered=True,
     )
     assert collector.matched == Totals(7, 0, 1, 0, 2050, 2560)
+    assert collector.table.matches is not None
+    subtree = collector.table.matches.subtree(0)
+    assert (subtree.totals, subtree.repeats) == (collector.matched, 1)
+    assert (subtree.oldest_s, subtree.newest_s) == (7, 9)
     assert Aggregator(filtered=False).matched is None
+
+
+def test_matches_of_a_directory_are_those_of_everything_below_it_without_directories() -> None:
+    collector = collected(
+        root(files=2, subdirectories=2, pending=2),
+        DirRecord(1, 0, b"a", files=5, own_allocated_bytes=4096),
+        DirRecord(2, 0, b"b", files=5, own_allocated_bytes=4096),
+        matched=(Matched(1, 2, 1, 0, 30, 1024, 5, 6), Matched(1, 1, 0, 0, 1, 512, 3, 4)),
+        filtered=True,
+    )
+    table = collector.table.matches
+    assert table is not None
+    assert [table.subtree(row).totals for row in range(3)] == [
+        Totals(3, 0, 1, 0, 31, 1536),
+        Totals(3, 0, 1, 0, 31, 1536),
+        Totals(),
+    ]
+    assert (table.subtree(0).oldest_s, table.subtree(0).newest_s) == (3, 6)
+    assert table.subtree(0).is_complete == collector.table.subtree(0).is_complete
+    assert [large.path for large in table.ranked(Ranking.ENTRIES, 9)] == ["/t/a"]
+    assert collector.table.subtree(0).totals.entries == 15
 
 
 def test_the_largest_files_are_kept() -> None:

@@ -43,7 +43,9 @@ FILTERS = st.builds(
     Filters,
     name_glob=st.none() | GLOBS,
     min_size_bytes=st.none() | st.sampled_from([0, 1, 512, 513, 1024, 1 << 20]),
+    size_below_bytes=st.none() | st.sampled_from([0, 1, 513, 1 << 20]),
     modified_before_s=st.none() | st.sampled_from([NOW - 1, NOW, NOW + 1]),
+    modified_after_s=st.none() | st.sampled_from([NOW - 1, NOW, NOW + 1]),
 ).filter(lambda filters: filters.active)
 
 

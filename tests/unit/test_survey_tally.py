@@ -151,7 +151,7 @@ def test_matches_are_counted_by_kind_and_links_only_marked() -> None:
     ]
     tally = DirectoryTally(5, OWNER)
     tally.add([n for n, _ in entries], [s for _, s in entries], lambda n, _: n.endswith(b"x"))
-    assert tally.matched == [2, 1, 1, 101_010, 512]
+    assert tally.matched[:5] == [2, 1, 1, 101_010, 512]
     assert [(link.apparent_bytes, link.is_matched) for link in tally.links] == [
         (10_000, True),
         (0, False),

@@ -40,14 +40,23 @@ def add_filter_options(group: argparse._ArgumentGroup) -> None:
         help="only files of at least SIZE: 500, 10k, 2G (k = 1024)",
     )  # fmt: skip
     group.add_argument(
+        "--smaller-than", type=size, metavar="SIZE",
+        help="only files smaller than SIZE",
+    )  # fmt: skip
+    group.add_argument(
         "--older-than", type=age, metavar="AGE",
         help="only entries not modified for AGE: 90s, 15m, 12h, 30d, 2w",
+    )  # fmt: skip
+    group.add_argument(
+        "--newer-than", type=age, metavar="AGE",
+        help="only entries modified within AGE",
     )  # fmt: skip
 
 
 def options_of(parsed: argparse.Namespace) -> Options:
     """Return the strategy's options."""
     older_than_s = getattr(parsed, "older_than", None)
+    newer_than_s = getattr(parsed, "newer_than", None)
     return Options(
         keep_root=parsed.keep_root,
         batch_size=parsed.batch_size,
@@ -64,7 +73,9 @@ def options_of(parsed: argparse.Namespace) -> Options:
         filters=Filters(
             name_glob=getattr(parsed, "name", None),
             min_size_bytes=getattr(parsed, "min_size", None),
+            size_below_bytes=getattr(parsed, "smaller_than", None),
             modified_before_s=None if older_than_s is None else int(time.time()) - older_than_s,
+            modified_after_s=None if newer_than_s is None else int(time.time()) - newer_than_s,
             share=getattr(parsed, "shard", None),
         ),
     )

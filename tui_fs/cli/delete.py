@@ -77,8 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     group = parser.add_argument_group("what is deleted")
     group.add_argument(
         "paths", metavar="PATH", nargs="+",
-        help="a directory to delete with everything in it; with --name, --min-size or "
-        "--older-than, directories are kept",
+        help="a directory to delete with everything in it; with a filter "
+        "(--name, --min-size, …), directories are kept",
     )  # fmt: skip
     add_filter_options(group)
     group.add_argument(

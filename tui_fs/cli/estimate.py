@@ -99,7 +99,7 @@ def run(parsed: argparse.Namespace) -> int:
     options = options_of(parsed)
     if parsed.quick:
         if options.filters.active:
-            raise BadInput("--quick cannot be used with --name, --min-size and --older-than.")
+            raise BadInput("--quick cannot be used with filters, such as --name.")
         return _quick(paths, parsed)
     refused = _why_refused(paths)
     survey = count_tree(paths, options.filters)

@@ -69,10 +69,10 @@ def audit_line(plan: Plan, requester: CallerIdentity, end: AuditedEnd | None = N
     ]
     if filters.name_glob is not None:
         pairs.append(log_pair("name_glob", filters.name_glob, _MAX_GLOB_BYTES))
-    if filters.min_size_bytes is not None:
-        pairs.append(_number("min_size_bytes", filters.min_size_bytes))
-    if filters.modified_before_s is not None:
-        pairs.append(_number("modified_before_s", filters.modified_before_s))
+    limits = ("min_size_bytes", "size_below_bytes", "modified_before_s", "modified_after_s")
+    for name in limits:
+        if (limit := getattr(filters, name)) is not None:
+            pairs.append(_number(name, limit))
     if filters.share is not None:
         pairs.append(log_pair("share", str(filters.share)))
     if plan.confined_by:

@@ -2,7 +2,7 @@
 
 import enum
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NewType
 
 StrategyName = NewType("StrategyName", str)
@@ -39,19 +39,23 @@ class Filters:
     Attributes:
         name_glob: shell pattern for the last component, as in find -name.
         min_size_bytes: files of at least this apparent size.
+        size_below_bytes: files smaller than this apparent size.
         modified_before_s: entries last modified at or before this time (epoch seconds).
+        modified_after_s: entries last modified after this time (epoch seconds).
         share: only this share of the entries; the entries of others are not even counted.
     """
 
     name_glob: str | None = None
     min_size_bytes: int | None = None
+    size_below_bytes: int | None = None
     modified_before_s: int | None = None
+    modified_after_s: int | None = None
     share: Share | None = None
 
     @property
     def active(self) -> bool:
         """Whether a condition on single entries is set, which keeps all directories."""
-        return (self.name_glob, self.min_size_bytes, self.modified_before_s) != (None, None, None)
+        return replace(self, share=None) != Filters()
 
 
 class IoPriority(enum.StrEnum):

@@ -254,12 +254,16 @@ def find_tests(filters: Filters) -> tuple[str, ...]:
         tests += ["!", "-type", "d"]
     if filters.name_glob is not None:
         tests += ["-name", filters.name_glob]
-    if filters.min_size_bytes is not None:
+    if filters.min_size_bytes is not None or filters.size_below_bytes is not None:
         tests += ["-type", "f"]
     if filters.min_size_bytes:
         tests += ["-size", f"+{filters.min_size_bytes - 1}c"]
+    if filters.size_below_bytes is not None:
+        tests += ["-size", f"-{filters.size_below_bytes}c"]
     if filters.modified_before_s is not None:
         tests += ["!", "-newermt", f"@{filters.modified_before_s}"]
+    if filters.modified_after_s is not None:
+        tests += ["-newermt", f"@{filters.modified_after_s}"]
     return tuple(tests)
 
 

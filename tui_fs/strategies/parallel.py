@@ -272,7 +272,9 @@ def _flags(options: Options) -> Argv:
     for option, value in (
         ("--name", filters.name_glob),
         ("--min-size", filters.min_size_bytes),
+        ("--size-below", filters.size_below_bytes),
         ("--modified-before", filters.modified_before_s),
+        ("--modified-after", filters.modified_after_s),
         ("--share", filters.share),
         ("--threads", pace.threads or None),
         ("--rate", pace.rate_per_s or None),

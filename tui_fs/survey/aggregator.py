@@ -13,6 +13,7 @@ from tui_fs.survey.records import (
     Batch,
     BigFile,
     DirectoryFlag,
+    Matched,
 )
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
@@ -66,7 +67,8 @@ class Aggregator:
         self._apparent = self._allocated = self._repeats = 0
         self._links: dict[int | tuple[int, int], int] = {}
         self._device = -1
-        self._matched = [0, 0, 0, 0, 0] if filtered else None
+        self._matches = self.table.add_matches() if filtered else None
+        self._matched = [0] * 5
         self._matched_links: set[tuple[int, int]] = set()
 
     def take(self, batch: Batch) -> None:
@@ -75,8 +77,12 @@ class Aggregator:
             self._take_piece(*piece)
         self.table.forget_sums()
         self.vanished += batch.vanished
-        if self._matched is not None:
-            self._matched = [a + b for a, b in zip(self._matched, batch.matched, strict=True)]
+        for record in batch.matched:
+            matched = Matched._make(record)
+            row = self._rows[matched.directory]
+            self._add_matches(row, *matched[1:6])
+            if matched.newest_s and self._matches is not None:
+                self._matches.add_times(row, matched.oldest_s, matched.newest_s)
         for link in batch.links:
             self._take_link(*link)
         for file in batch.big_files:
@@ -139,9 +145,7 @@ class Aggregator:
             table.apparent[row] += apparent
             table.allocated[row] += allocated
             if newest:
-                table.newest_s[row] = max(newest, table.newest_s[row])
-                known = table.oldest_s[row]
-                table.oldest_s[row] = min(known, oldest) if known else oldest
+                table.add_times(row, oldest, newest)
             if subdirectories:
                 self.parents += table.subdirectories[row] == 0
                 table.subdirectories[row] += subdirectories
@@ -215,12 +219,26 @@ class Aggregator:
                 self.bytes_linked_outside -= allocated
             else:
                 self._links[key] = missing - 1
-        if is_matched and self._matched is not None:
-            self._matched[kind] += 1
-            if (device, inode) not in self._matched_links:
-                self._matched_links.add((device, inode))
-                self._matched[3] += apparent
-                self._matched[4] += allocated
+        if is_matched and self._matches is not None:
+            is_first = (device, inode) not in self._matched_links
+            self._matched_links.add((device, inode))
+            self._matches.repeats[row] += not is_first
+            size = (apparent, allocated) if is_first else (0, 0)
+            self._add_matches(row, kind == 0, kind == 1, kind == 2, *size)
+
+    def _add_matches(
+        self, row: int, files: int, symlinks: int, other: int, apparent: int, allocated: int
+    ) -> None:
+        table = self._matches
+        if table is None:
+            return
+        table.files[row] += files
+        table.symlinks[row] += symlinks
+        table.other[row] += other
+        table.apparent[row] += apparent
+        table.allocated[row] += allocated
+        numbers = files, symlinks, other, apparent, allocated
+        self._matched = [sum(both) for both in zip(self._matched, numbers, strict=True)]
 
     def _take_big_file(self, file: BigFile) -> None:
         if file.inode:
@@ -270,7 +288,7 @@ class Aggregator:
     @property
     def matched(self) -> Totals | None:
         """Totals of the entries that the filters select; None without filters."""
-        if self._matched is None:
+        if self._matches is None:
             return None
         files, symlinks, other, apparent, allocated = self._matched
         return Totals(files, 0, symlinks, other, apparent, allocated)

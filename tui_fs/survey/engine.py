@@ -17,12 +17,12 @@ from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root
-from tui_fs.survey.records import Batch, BigFile, DirRecord, Link
+from tui_fs.survey.records import Batch, BigFile, DirRecord, Link, Matched
 
 if TYPE_CHECKING:
     from msgspec.msgpack import Decoder
 
-RECORD_FORMAT = 4
+RECORD_FORMAT = 5
 """The version of docs/record-format.md that `records` describes."""
 
 _REINSTALL = "Reinstall tui-fs, so that it and its engine have the same version."
@@ -147,8 +147,7 @@ class EngineScan:
         self._process.wait()
 
 
-_Matched = tuple[int, int, int, int, int]
-_Fields = tuple[list[DirRecord], list[Link], list[BigFile], _Matched, int]
+_Fields = tuple[list[DirRecord], list[Link], list[BigFile], list[Matched], int]
 """The fields of a `Batch`."""
 
 
@@ -175,14 +174,18 @@ def _command(
     for gid in _private_groups(os.geteuid()):
         command += ["--private-group", str(gid)]
     if filters is not None:
-        if filters.name_glob is not None:
-            command += [f"--name={filters.name_glob}"]
-        if filters.min_size_bytes is not None:
-            command += [f"--min-size={filters.min_size_bytes}"]
-        if filters.modified_before_s is not None:
-            command += [f"--modified-before={filters.modified_before_s}"]
-        if filters.share is not None:
-            command += [f"--share={filters.share}"]
+        command += [
+            f"{option}={value}"
+            for option, value in (
+                ("--name", filters.name_glob),
+                ("--min-size", filters.min_size_bytes),
+                ("--size-below", filters.size_below_bytes),
+                ("--modified-before", filters.modified_before_s),
+                ("--modified-after", filters.modified_after_s),
+                ("--share", filters.share),
+            )
+            if value is not None
+        ]
     for root in roots:
         command += ["--pin", f"{root.device}:{root.inode}"]
     return [*command, "--", *(root.path for root in roots)]

@@ -330,7 +330,7 @@ class ImportedSurvey:
         for directory in self._unreported.values():
             self._report_directory(directory)
         self._unreported.clear()
-        self.collector.take(Batch(self._pieces, self._links, self._big_files, (0, 0, 0, 0, 0), 0))
+        self.collector.take(Batch(self._pieces, self._links, self._big_files, [], 0))
         self._unreported_entries = 0
         self._clear_batch()
 

@@ -15,6 +15,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Listing, Order, Sorting, Totals
 from tui_fs.survey.records import BigFile
 from tui_fs.survey.table import NO_ROW, DirectoryTable
+from tui_fs.survey.tally import Predicate
 
 OTHERS_LISTED = 2_000
 """Entries other than directories in a listing; further ones are only counted."""
@@ -111,18 +112,20 @@ def read_names(
     required: str = "",
     publish: Publish = lambda _: True,
     clock: Callable[[], float] = time.monotonic,
+    matches: Predicate | None = None,
 ) -> Names:
     """Read a directory, and choose the first `OTHERS_LISTED` entries other than directories.
 
     Args:
         path: canonical and absolute, of any length. No symbolic link in it is followed.
-        required: a name that is chosen in any case.
+        required: a name that is chosen in any case, unless it does not match.
         publish: called every `PUBLISH_INTERVAL_S`.
+        matches: choose only entries for which this returns True.
     """
     try:
         directory = _opened(path)
         try:
-            return _read(directory, order, required, publish, clock)
+            return _read(directory, order, required, publish, clock, matches)
         finally:
             os.close(directory)
     except OSError as error:
@@ -136,6 +139,7 @@ def _read(
     required: str,
     publish: Publish,
     clock: Callable[[], float],
+    matches: Predicate | None,
 ) -> Names:
     directories: list[bytes] = []
     first: FirstItems[str] = FirstItems(OTHERS_LISTED, order.is_reversed)
@@ -146,7 +150,9 @@ def _read(
         chosen = first.items()
         if required and required not in chosen:
             chosen.append(required)  # also before it has been read
-        others = [child for name in chosen if (child := _child(name, directory)) is not None]
+        others = [
+            child for name in chosen if (child := _child(name, directory, matches)) is not None
+        ]
         number = None if is_complete else examined
         return Names(tuple(directories), tuple(others), "", order, number)
 
@@ -158,7 +164,10 @@ def _read(
                 continue
             examined += 1
             try:
-                first.add(key_of_entry(entry), entry.name)
+                if matches is None or matches(
+                    os.fsencode(entry.name), entry.stat(follow_symlinks=False)
+                ):
+                    first.add(key_of_entry(entry), entry.name)
             except OSError:
                 continue  # removed between readdir and stat
             if examined % 256 == 0 and clock() - published_s >= PUBLISH_INTERVAL_S:
@@ -205,7 +214,7 @@ def listing_of(
     """
     row = table.find(path)
     if row == NO_ROW:
-        uncounted = (_uncounted(name) for name in names.directories)
+        uncounted = (_uncounted(table, name) for name in names.directories)
         return Listing(
             PathStr(path),
             Totals(),
@@ -216,7 +225,7 @@ def listing_of(
         )
     counted_rows = {table.name(child): child for child in table.children(row)}
     children = [_directory(table, name, child) for name, child in counted_rows.items()]
-    children += [_uncounted(name) for name in names.directories if name not in counted_rows]
+    children += [_uncounted(table, name) for name in names.directories if name not in counted_rows]
     listed = {child.name for child in names.others}
     further = [_big(file) for file in big_files]
     others = [*names.others, *(child for child in further if child.name not in listed)]
@@ -234,8 +243,9 @@ def listing_of(
     )
 
 
-def _uncounted(name: bytes) -> Child:
-    return Child(PathStr(os.fsdecode(name)), EntryKind.DIRECTORY, Totals(directories=1), False)
+def _uncounted(table: DirectoryTable, name: bytes) -> Child:
+    totals = Totals(directories=int(table.counts_directories))
+    return Child(PathStr(os.fsdecode(name)), EntryKind.DIRECTORY, totals, False)
 
 
 def _directory(table: DirectoryTable, name: bytes, row: int) -> Child:
@@ -251,8 +261,8 @@ def _directory(table: DirectoryTable, name: bytes, row: int) -> Child:
     )
 
 
-def _child(name: str, directory: int) -> Child | None:
-    """Return an entry; None for a directory or a name that was removed meanwhile."""
+def _child(name: str, directory: int, matches: Predicate | None) -> Child | None:
+    """Return an entry; None for a directory, or for one that was removed or does not match."""
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), EntryKind.OTHER)
@@ -261,6 +271,8 @@ def _child(name: str, directory: int) -> Child | None:
     except OSError:
         return None
     if stat.S_ISDIR(status.st_mode):
+        return None
+    if matches is not None and not matches(os.fsencode(name), status):
         return None
     totals = Totals(
         files=int(kind is EntryKind.FILE),

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tui_fs.model.codec import encode
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, to_base64
+from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import LargeDirectory, Listing, Match, Order, Ranking, Survey, Totals
 
 _ENDS_WITHIN_S = 0.2
@@ -31,6 +33,7 @@ class Update:
             a request.
         measured, sizes: the directories measured last; and of those that the survey has met: path,
             totals of everything in it, and whether these are complete.
+        is_filtered: listing, ranking and sizes count only entries that match the filters.
     """
 
     survey: Survey
@@ -41,6 +44,7 @@ class Update:
     paths_named: tuple[PathStr, ...] = ()
     measured: tuple[PathStr, ...] = ()
     sizes: tuple[tuple[PathStr, Totals, bool], ...] = ()
+    is_filtered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +129,12 @@ class SurveyProcess(WorkerProcess):
     Args:
         paths: absolute paths of directories, none inside another.
         imported: an ncdu export file to read instead of directories.
+        filters: entries to count separately; the answers count only these.
     """
 
-    def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[str], imported: str | None = None, filters: Filters = Filters()
+    ) -> None:
         super().__init__("tui_fs.survey.worker")
         self._signalling = threading.Lock()  # a SIGCONT of `updates` must not undo a pause
         self._is_paused = self._was_paused = False
@@ -135,6 +142,7 @@ class SurveyProcess(WorkerProcess):
             {
                 "paths": [to_base64(path) for path in paths],
                 "imported": None if imported is None else to_base64(imported),
+                "filters": encode(filters),
             }
         )
 
@@ -168,6 +176,10 @@ class SurveyProcess(WorkerProcess):
                 "required": to_base64(required),
             }
         )
+
+    def count_everything(self) -> None:
+        """Let the answers to the following requests count all entries, despite the filters."""
+        self._ask({"everything": True})
 
     def rank(self, by: Ranking) -> None:
         """Request the first directories of a ranking, likewise."""

@@ -112,18 +112,37 @@ class BigFile(NamedTuple):
     inode: int = 0
 
 
+class Matched(NamedTuple):
+    """Entries directly in a directory that the filters select; its records add up.
+
+    Inodes with several names are counted by their links; only their times are here.
+
+    Attributes:
+        directory: its number.
+        oldest_s, newest_s: modification times (epoch seconds); 0 for none.
+    """
+
+    directory: int
+    files: int
+    symlinks: int
+    other: int
+    apparent_bytes: int
+    allocated_bytes: int
+    oldest_s: int
+    newest_s: int
+
+
 class Batch(NamedTuple):
     """The records since the last batch.
 
     Attributes:
-        pieces, links, big_files: `DirRecord`, `Link`, `BigFile`, or plain tuples of their fields.
-        matched: entries that the filters select: files, symlinks, other, apparent and allocated
-            bytes; without inodes that have several names.
+        pieces, links, big_files, matched: `DirRecord`, `Link`, `BigFile`, `Matched`, or plain
+            tuples of their fields.
         vanished: names that are not directories and vanished before their stat.
     """
 
     pieces: list[tuple[Any, ...]]
     links: list[tuple[Any, ...]]
     big_files: list[tuple[Any, ...]]
-    matched: tuple[int, int, int, int, int]
+    matched: list[tuple[int, ...]]
     vanished: int

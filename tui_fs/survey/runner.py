@@ -94,6 +94,11 @@ class SurveyRunner:
         """Return the present entries of a directory; see `read_names`."""
         return read_names(path, order, required, publish)
 
+    def matching_names(self, path: str, order: Order, required: str, publish: Publish) -> Names:
+        """Return the directories, and the other entries that the filters select."""
+        matches = _predicate(self._filters)
+        return read_names(path, order, required, publish, matches=matches)
+
     def flush_progress(self) -> None:
         """Let `run` yield without waiting for the next interval."""
         self._telling.at_once()
@@ -212,15 +217,22 @@ def _without_shared(survey: Survey, space: SharedSpace) -> Survey:
 def _predicate(filters: Filters) -> Predicate:
     """Return a predicate that selects what the find tests of the strategies select."""
     has_name = None if filters.name_glob is None else name_matcher(filters.name_glob)
+    least, limit = filters.min_size_bytes, filters.size_below_bytes
+    before, after = filters.modified_before_s, filters.modified_after_s
+    selects_by_size = least is not None or limit is not None
 
     def matches(name: bytes, status: os.stat_result) -> bool:
         if has_name is not None and not has_name(name):
             return False
-        if filters.min_size_bytes is not None and (
-            not stat.S_ISREG(status.st_mode) or status.st_size < filters.min_size_bytes
+        if selects_by_size and not (
+            stat.S_ISREG(status.st_mode)
+            and (least is None or status.st_size >= least)
+            and (limit is None or status.st_size < limit)
         ):
             return False
-        before = filters.modified_before_s
-        return before is None or status.st_mtime_ns <= before * 1_000_000_000
+        modified_ns = status.st_mtime_ns
+        return (before is None or modified_ns <= before * 1_000_000_000) and (
+            after is None or modified_ns > after * 1_000_000_000
+        )
 
     return matches

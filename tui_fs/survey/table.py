@@ -8,6 +8,7 @@ import heapq
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,8 @@ class DirectoryTable:
     """Rows of directories. A row counts the direct entries of its directory.
 
     Attributes:
+        matches: a table of the same rows that counts only matching entries, and no directories;
+            None without filters.
         further: further directories counted in this row because the table was full.
         path_bytes: length of the path without a trailing slash.
     """
@@ -50,6 +53,13 @@ class DirectoryTable:
         self._next_sibling = array("i")
         self.depth = array("I")
         self.path_bytes = array("I")
+        self.pending = array("i")
+        self.flags = array("I")
+        self.matches: DirectoryTable | None = None
+        self.counts_directories = True
+        self._reset_counts()
+
+    def _reset_counts(self) -> None:
         self.further = array("I")
         self.subdirectories = array("I")
         self.files = array("Q")
@@ -63,12 +73,17 @@ class DirectoryTable:
         self.record_bytes = array("Q")
         self.oldest_s = array("q")
         self.newest_s = array("q")
-        self.pending = array("i")
-        self.flags = array("I")
         self._subtrees: _Subtrees | None = None
 
     def __len__(self) -> int:
         return len(self.parent)
+
+    def add_matches(self) -> "DirectoryTable":
+        """Add the table of matching entries to this table, which is empty; return it."""
+        self.matches = copy(self)  # shares the names, the tree and what is pending
+        self.matches.counts_directories = False
+        self.matches._reset_counts()
+        return self.matches
 
     def add(self, parent: int, name: bytes) -> int:
         """Add a directory with zero counts; return its row."""
@@ -86,8 +101,11 @@ class DirectoryTable:
             self._first_child[parent] = row
             self.depth.append(self.depth[parent] + 1)
             self.path_bytes.append(self.path_bytes[parent] + 1 + len(name))
-        for column in self._counts():
-            column.append(0)
+        self.pending.append(0)
+        self.flags.append(0)
+        for table in (self, self.matches):
+            for column in table._counts() if table is not None else ():
+                column.append(0)
         return row
 
     def _counts(self) -> "tuple[array[int] | array[float], ...]":
@@ -105,9 +123,12 @@ class DirectoryTable:
             self.record_bytes,
             self.oldest_s,
             self.newest_s,
-            self.pending,
-            self.flags,
         )
+
+    def add_times(self, row: int, oldest_s: int, newest_s: int) -> None:
+        """Add modification times to the range of a row."""
+        self.newest_s[row] = max(newest_s, self.newest_s[row])
+        self.oldest_s[row] = min(self.oldest_s[row] or oldest_s, oldest_s)
 
     def entries(self, row: int) -> int:
         """Return the number of names in the directory itself."""
@@ -200,10 +221,14 @@ class DirectoryTable:
     def forget_sums(self) -> None:
         """Discard the cached sums; call this after every change."""
         self._subtrees = None
+        if self.matches is not None:
+            self.matches.forget_sums()
 
     def ranked(self, by: Ranking, number: int) -> tuple[LargeDirectory, ...]:
         """Return the first directories of a ranking by their direct entries."""
         rows: Iterable[int] = range(len(self))
+        if not self.counts_directories:
+            rows = list(filter(self.entries, rows))
         match by:
             case Ranking.ENTRIES:
                 chosen = heapq.nlargest(number, rows, self.entries)
@@ -242,7 +267,8 @@ class DirectoryTable:
 class _Subtrees:
     def __init__(self, table: DirectoryTable) -> None:
         number = len(table)
-        self.directories = array("I", (further + 1 for further in table.further))
+        self._own = int(table.counts_directories)  # whether a directory counts itself
+        self.directories = array("I", (further + self._own for further in table.further))
         self.files = array("Q", table.files)
         self.symlinks = array("I", table.symlinks)
         self.other = array("I", table.other)
@@ -283,7 +309,7 @@ class _Subtrees:
 
     def entries(self, row: int) -> int:
         others = self.files[row] + self.symlinks[row] + self.other[row]
-        return others + self.directories[row] - 1
+        return others + self.directories[row] - self._own
 
     def of(self, row: int) -> Subtree:
         totals = Totals(

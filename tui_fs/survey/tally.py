@@ -99,7 +99,7 @@ class DirectoryTally:
         self.files = self.symlinks = self.other = self.subdirectories = 0
         self.apparent = self.allocated = self.name_bytes = self.record_bytes = 0
         self.oldest = self.newest = 0
-        self.matched = [0, 0, 0, 0, 0]
+        self.matched = [0] * 7  # the fields of `Matched` but the directory
         self.links: list[Link] = []
         self.big_files: list[BigFile] = []
 
@@ -199,11 +199,17 @@ class DirectoryTally:
     def _add_matches(
         self, names: Sequence[bytes], statuses: Sequence[os.stat_result], matches: Predicate
     ) -> None:
+        matched = self.matched
         for name, status in zip(names, statuses, strict=True):
-            if status.st_nlink <= 1 and matches(name, status):
-                self.matched[_kind(status.st_mode)] += 1
-                self.matched[3] += status.st_size
-                self.matched[4] += status.st_blocks * 512
+            if not matches(name, status):
+                continue
+            modified_s = max(1, int(status.st_mtime))  # 0 means no entry
+            matched[5] = min(matched[5] or modified_s, modified_s)
+            matched[6] = max(matched[6], modified_s)
+            if status.st_nlink <= 1:
+                matched[_kind(status.st_mode)] += 1
+                matched[3] += status.st_size
+                matched[4] += status.st_blocks * 512
 
     def _check_names(self, names: Sequence[bytes]) -> None:
         joined = b"/" + b"/".join(names) + b"/"

@@ -96,7 +96,7 @@ class Walker:
         self._pieces: list[tuple[Any, ...]] = []
         self._links: list[tuple[Any, ...]] = []
         self._big_files: list[tuple[Any, ...]] = []
-        self._matched = [0, 0, 0, 0, 0]
+        self._matched: list[tuple[int, ...]] = []
         self._vanished = 0
         self._not_entered: list[tuple[bytes, int]] = []
 
@@ -234,7 +234,8 @@ class Walker:
     ) -> None:
         self._links += map(tuple, tally.links)
         self._big_files += map(tuple, tally.big_files)
-        self._matched = [sum(both) for both in zip(self._matched, tally.matched, strict=True)]
+        if any(tally.matched):
+            self._matched.append((tally.number, *tally.matched))
         self._pieces.append(tuple(tally.take_record(parent, name, own, pending, flags)))
 
     def _add(self, directory: _Directory, tally: DirectoryTally, names: list[bytes]) -> int:
@@ -316,15 +317,8 @@ class Walker:
 
     def _take_batch(self) -> Batch:
         """Return the records since the last batch."""
-        files, symlinks, other, apparent, allocated = self._matched
-        batch = Batch(
-            self._pieces,
-            self._links,
-            self._big_files,
-            (files, symlinks, other, apparent, allocated),
-            self._vanished,
-        )
+        batch = Batch(self._pieces, self._links, self._big_files, self._matched, self._vanished)
         self._pieces, self._links, self._big_files = [], [], []
-        self._matched, self._vanished = [0, 0, 0, 0, 0], 0
+        self._matched, self._vanished = [], 0
         self._sent_s = self._clock()
         return batch

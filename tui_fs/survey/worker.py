@@ -13,16 +13,19 @@ import os
 import pickle
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from tui_fs.linux.processes import set_pdeathsig
 from tui_fs.linux.timeouts import BackgroundCall, is_readable
+from tui_fs.model.codec import decode
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, from_base64
+from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import LargeDirectory, Order, Ranking, Sorting, Survey
 from tui_fs.model.target import common_directory
 from tui_fs.survey.imported import ImportedSurvey
-from tui_fs.survey.listing import Names, listing_of
+from tui_fs.survey.listing import Names, Publish, listing_of
 from tui_fs.survey.process import Update
 from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.same_name_dirs import paths_named
@@ -35,6 +38,9 @@ NAMED = 1_000
 """The maximum number of targets of one job (see job/permission)."""
 
 
+_ReadNames = Callable[[PathStr, Order, str, Publish], Names]
+
+
 class Reading:
     """A directory that is read in a thread, so that an unresponsive file system blocks only that.
 
@@ -43,14 +49,14 @@ class Reading:
     """
 
     def __init__(
-        self, survey: SurveyRunner | ImportedSurvey, path: PathStr, order: Order, required: str
+        self, read_names: _ReadNames, path: PathStr, order: Order, required: str
     ) -> None:
         self.path = path
         self.names = Names(problem=_NO_ANSWER, order=order)
         self._is_abandoned = False
 
         def read() -> Names:
-            return survey.names(path, order, required, self._publish)
+            return read_names(path, order, required, self._publish)
 
         self._call: BackgroundCall[Names] | None = None
         try:
@@ -75,10 +81,16 @@ class Reading:
 
 
 class Server:
-    """Answer requests during a survey and after it."""
+    """Answer requests during a survey and after it.
 
-    def __init__(self, survey: SurveyRunner | ImportedSurvey) -> None:
+    Args:
+        is_filtered: the survey has filters. The answers count only what matches, until a request
+            for everything.
+    """
+
+    def __init__(self, survey: SurveyRunner | ImportedSurvey, *, is_filtered: bool = False) -> None:
         self._survey = survey
+        self._is_filtered = is_filtered
         self._last: Survey | None = None
         self._reading: Reading | None = None
         self._sent_names: Names | None = None
@@ -109,12 +121,17 @@ class Server:
         if not line:
             os._exit(0)
         request = json.loads(line)
+        if "everything" in request:
+            self._is_filtered = False
         if "show" in request:
             if self._reading is not None:
                 self._reading.abandon()
             order = Order(Sorting(request["sorting"]), request["is_reversed"])
+            read_names: _ReadNames = self._survey.names
+            if self._is_filtered and isinstance(self._survey, SurveyRunner):
+                read_names = self._survey.matching_names
             self._reading = Reading(
-                self._survey, from_base64(request["show"]), order, from_base64(request["required"])
+                read_names, from_base64(request["show"]), order, from_base64(request["required"])
             )
             self._reading.wait(_READ_WITHIN_S)
         if "rank" in request:
@@ -137,17 +154,19 @@ class Server:
         sys.stdout.buffer.flush()
 
     def _build_update(self, survey: Survey) -> Update:
-        counted = self._survey.collector
-        table, listing = counted.table, None
+        counted, listing = self._survey.collector, None
+        table = counted.table
+        if self._is_filtered and table.matches is not None:
+            table = table.matches
         ranking: tuple[LargeDirectory, ...] = ()
         named: tuple[PathStr, ...] = ()
         if (reading := self._reading) is not None:
             reading.wait(0.0)
             self._sent_names = names = reading.names
-            big = counted.big_files_in(table.find(reading.path))
+            big = [] if self._is_filtered else counted.big_files_in(table.find(reading.path))
             listing = listing_of(table, reading.path, names, big)
         if self._ranked_by is not None:
-            ranking = counted.table.ranked(self._ranked_by, RANKED)
+            ranking = table.ranked(self._ranked_by, RANKED)
         if self._named is not None:
             named = paths_named(table, os.fsencode(self._named), NAMED)
         name = None if self._named is None else PathStr(self._named)
@@ -156,7 +175,17 @@ class Server:
             for path, row in table.find_all(self._measured).items()
             for subtree in (table.subtree(row),)
         )
-        return Update(survey, listing, self._ranked_by, ranking, name, named, self._measured, sizes)
+        return Update(
+            survey,
+            listing,
+            self._ranked_by,
+            ranking,
+            name,
+            named,
+            self._measured,
+            sizes,
+            self._is_filtered,
+        )
 
 
 def _read_line() -> bytes:
@@ -179,7 +208,9 @@ def main() -> None:
     paths = [from_base64(path) for path in request["paths"]]
     try:
         if request.get("imported") is None:
-            Server(SurveyRunner(paths, family=os.getppid())).run()
+            filters = decode(Filters, request["filters"])
+            runner = SurveyRunner(paths, filters, family=os.getppid())
+            Server(runner, is_filtered=filters.active).run()
         else:
             Server(ImportedSurvey(from_base64(request["imported"]))).run()
     except BrokenPipeError:

@@ -47,8 +47,10 @@ what is deleted (with a filter, directories are kept):
                          mounted them for this run, and removes them afterwards
   --name GLOB            only entries whose name matches (find -name)
   --min-size BYTES       only regular files of at least this size
+  --size-below BYTES     only regular files smaller than this
   --modified-before S    only entries last modified at or before this time
                          (seconds since the epoch)
+  --modified-after S     only entries last modified after this time
   --share K/N            only the K-th of N shares of the entries directly in a
                          target, directories with everything in them
 

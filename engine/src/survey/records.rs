@@ -4,7 +4,7 @@
 use rmp::encode;
 
 /// The version of the format, which is the first message. It changes with every change.
-pub const FORMAT: u64 = 4;
+pub const FORMAT: u64 = 5;
 
 pub const NO_PARENT: i64 = -1;
 
@@ -36,6 +36,7 @@ pub struct DirRecord<'a> {
     pub parent: i64,
     pub name: &'a [u8],
     pub sums: Sums,
+    pub matched: Matched,
     pub own_bytes: u64,
     pub own_allocated_bytes: u64,
     pub longest_name: u64,
@@ -56,6 +57,18 @@ pub struct Sums {
     pub newest_s: i64,
     pub name_bytes: u64,
     pub record_bytes: u64,
+}
+
+/// Entries of a directory that the filters select. Inodes with several names have only their times
+/// here; their links say whether they match.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Matched {
+    /// Files, symbolic links, other.
+    pub entries: [u64; 3],
+    pub apparent_bytes: u64,
+    pub allocated_bytes: u64,
+    pub oldest_s: i64,
+    pub newest_s: i64,
 }
 
 /// A name of an inode with several names.
@@ -89,8 +102,7 @@ pub struct Batch {
     dir_records: RecordBuffer,
     links: RecordBuffer,
     big_files: RecordBuffer,
-    /// Entries selected by the filters: files, symlinks, other, apparent and allocated bytes.
-    pub matched: [u64; 5],
+    matched: RecordBuffer,
     /// Names that vanished before their stat.
     pub vanished: u64,
 }
@@ -116,7 +128,7 @@ impl RecordBuffer {
     }
 }
 
-/// Sums of one record or batch stay below this, so that one more entry does not overflow them.
+/// Sums of one record stay below this, so that one more entry does not overflow them.
 const MAX_SUM_BYTES: u64 = 1 << 63;
 
 /// Returns whether a sum of sizes must be emitted before another size is added. A size is less than
@@ -130,15 +142,8 @@ impl Batch {
         self.dir_records.count
     }
 
-    /// Returns whether the batch must be sent before another entry is added.
-    pub fn is_full(&self) -> bool {
-        is_full(&self.matched[3..])
-    }
-
     fn is_empty(&self) -> bool {
-        self.dir_records.count + self.links.count + self.big_files.count == 0
-            && self.vanished == 0
-            && self.matched == [0; 5]
+        self.dir_records.count + self.links.count + self.big_files.count == 0 && self.vanished == 0
     }
 
     pub fn add_dir_record(&mut self, record: &DirRecord<'_>) {
@@ -166,6 +171,21 @@ impl Batch {
         put_uint(out, record.longest_name);
         put_int(out, record.pending);
         put_uint(out, record.flags.into());
+        if record.matched != Matched::default() {
+            self.add_matched(record.number, &record.matched);
+        }
+    }
+
+    fn add_matched(&mut self, directory: u64, matched: &Matched) {
+        let out = self.matched.begin(8);
+        put_uint(out, directory);
+        for number in matched.entries {
+            put_uint(out, number);
+        }
+        put_uint(out, matched.apparent_bytes);
+        put_uint(out, matched.allocated_bytes);
+        put_int(out, matched.oldest_s);
+        put_int(out, matched.newest_s);
     }
 
     pub fn add_link(&mut self, link: &Link) {
@@ -201,15 +221,13 @@ impl Batch {
             return None;
         }
         let bytes = self.dir_records.encoded.len() + self.links.encoded.len();
-        let mut out = Vec::with_capacity(bytes + self.big_files.encoded.len() + 128);
+        let bytes = bytes + self.big_files.encoded.len() + self.matched.encoded.len();
+        let mut out = Vec::with_capacity(bytes + 128);
         put_array(&mut out, 5);
         self.dir_records.move_to(&mut out);
         self.links.move_to(&mut out);
         self.big_files.move_to(&mut out);
-        put_array(&mut out, 5);
-        for number in std::mem::take(&mut self.matched) {
-            put_uint(&mut out, number);
-        }
+        self.matched.move_to(&mut out);
         put_uint(&mut out, std::mem::take(&mut self.vanished));
         Some(out)
     }

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use rustix::fs::{FileType, Statx, StatxAttributes, StatxFlags};
 
 use super::names;
-use super::records::{flag, is_full, Batch, BigFile, DirRecord, Link, Sums};
+use super::records::{flag, is_full, Batch, BigFile, DirRecord, Link, Matched, Sums};
 use crate::filters::Filters;
 use crate::identity::DevIno;
 
@@ -47,6 +47,7 @@ pub struct Tally {
     owner: u32,
     longest_name: u64,
     sums: Sums,
+    matched: Matched,
 }
 
 impl Tally {
@@ -69,6 +70,7 @@ impl Tally {
     /// Moves the sums into a record.
     pub fn move_to(&mut self, record: &mut DirRecord<'_>) {
         record.sums = std::mem::take(&mut self.sums);
+        record.matched = std::mem::take(&mut self.matched);
         record.longest_name = self.longest_name;
         record.flags = self.flags;
     }
@@ -90,6 +92,11 @@ impl Tally {
             _ => sums.other += 1,
         }
         sums.name_bytes += bytes.len() as u64;
+    }
+
+    /// Adds a match without its status.
+    pub fn add_matched_name(&mut self, kind: FileType) {
+        self.matched.entries[kind_index(kind)] += 1;
     }
 
     /// Adds an entry. Links and big files get records in the batch.
@@ -117,10 +124,7 @@ impl Tally {
         let sums = &mut self.sums;
         let modified_s = status.stx_mtime.tv_sec.max(1); // 0 means none
         sums.newest_s = sums.newest_s.max(modified_s);
-        sums.oldest_s = match sums.oldest_s {
-            0 => modified_s,
-            oldest_s => oldest_s.min(modified_s),
-        };
+        sums.oldest_s = earlier(sums.oldest_s, modified_s);
         let apparent_bytes = status.stx_size;
         let allocated_bytes = allocated_bytes_of(status);
         let has_several_names = status.stx_nlink > 1;
@@ -142,6 +146,10 @@ impl Tally {
         }
         let is_matched = filters
             .is_some_and(|filters| filters.matches_name(name) && filters.matches_statx(status));
+        if is_matched {
+            self.matched.newest_s = self.matched.newest_s.max(modified_s);
+            self.matched.oldest_s = earlier(self.matched.oldest_s, modified_s);
+        }
         if has_several_names {
             batch.add_link(&Link {
                 directory,
@@ -159,15 +167,24 @@ impl Tally {
         sums.apparent_bytes = sums.apparent_bytes.saturating_add(apparent_bytes);
         sums.allocated_bytes = sums.allocated_bytes.saturating_add(allocated_bytes);
         if is_matched {
-            batch.matched[kind_index(kind)] += 1;
-            batch.matched[3] = batch.matched[3].saturating_add(apparent_bytes);
-            batch.matched[4] = batch.matched[4].saturating_add(allocated_bytes);
+            let matched = &mut self.matched;
+            matched.entries[kind_index(kind)] += 1;
+            matched.apparent_bytes = matched.apparent_bytes.saturating_add(apparent_bytes);
+            matched.allocated_bytes = matched.allocated_bytes.saturating_add(allocated_bytes);
         }
     }
 }
 
-/// Returns the index in `Batch::matched`: files, symbolic links, other.
-pub fn kind_index(kind: FileType) -> usize {
+/// Returns the earlier time; 0 is none.
+fn earlier(oldest_s: i64, modified_s: i64) -> i64 {
+    match oldest_s {
+        0 => modified_s,
+        oldest_s => oldest_s.min(modified_s),
+    }
+}
+
+/// Returns the index in `Matched::entries`: files, symbolic links, other.
+fn kind_index(kind: FileType) -> usize {
     match kind {
         FileType::RegularFile => 0,
         FileType::Symlink => 1,

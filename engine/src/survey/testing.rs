@@ -70,7 +70,8 @@ pub struct Collected {
     pub links: Vec<(Vec<u8>, [i128; 4])>,
     /// Names, and whether the file has other names.
     pub big_files: Vec<(Vec<u8>, bool)>,
-    pub matched: [i128; 5],
+    /// Matches in each directory: files, symlinks, other, apparent and allocated bytes.
+    pub matched: BTreeMap<Vec<u8>, [i128; 5]>,
     pub vanished: i128,
     pub messages: usize,
     pub has_ended: bool,
@@ -107,8 +108,13 @@ impl Collected {
             let is_linked = int(&file[6]) != 0;
             self.big_files.push((bytes(&file[1]).to_vec(), is_linked));
         }
-        for (sum, more) in self.matched.iter_mut().zip(list(matched)) {
-            *sum += int(more);
+        for record in list(matched).iter().map(list) {
+            assert_eq!(record.len(), 8);
+            let path = self.paths[&int(&record[0])].clone();
+            let sums = self.matched.entry(path).or_default();
+            for (sum, more) in sums.iter_mut().zip(&record[1..6]) {
+                *sum += int(more);
+            }
         }
         self.vanished += int(vanished);
     }

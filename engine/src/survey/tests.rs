@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{symlink, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use proptest::prelude::*;
 use rustix::fs::{mkdirat, mknodat, openat, FileType, Mode, OFlags, CWD};
@@ -272,6 +272,10 @@ fn vanished_directories_are_counted() {
     assert_eq!((collected.directories.len(), collected.vanished), (1, 2));
 }
 
+fn matched_in(collected: &Collected, directory: &Path) -> [i128; 5] {
+    collected.matched[directory.as_os_str().as_bytes()]
+}
+
 #[test]
 fn filtered_entries_are_counted_separately() {
     let (scratch, root) = scratch_root();
@@ -279,6 +283,7 @@ fn filtered_entries_are_counted_separately() {
     fs::write(root.join("b.log"), [b'x'; 10]).unwrap();
     fs::write(root.join("c"), [b'x'; 5_000]).unwrap();
     fs::create_dir(root.join("d.log")).unwrap();
+    fs::write(root.join("d.log/f.log"), b"xyz").unwrap();
     symlink("x", root.join("e.log")).unwrap();
     fs::hard_link(root.join("a.log"), scratch.path().join("outside")).unwrap();
     let allocated = i128::from(root.join("b.log").metadata().unwrap().blocks() * 512);
@@ -289,13 +294,32 @@ fn filtered_entries_are_counted_separately() {
         ..Filters::default()
     };
     let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    assert_eq!(collected.matched, [1, 1, 0, 11, allocated + link]);
+    assert_eq!(
+        matched_in(&collected, &root),
+        [1, 1, 0, 11, allocated + link]
+    );
+    let below = matched_in(&collected, &root.join("d.log"));
+    assert_eq!(below[..4], [1, 0, 0, 3]);
     assert_eq!(collected.links.len(), 1); // a match of links is counted by the collector
 
     let mut args = args_for(&root, 1);
     args.filters.min_size_bytes = Some(5_000);
     let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    assert_eq!(collected.matched[..4], [1, 0, 0, 5_000]);
+    assert_eq!(matched_in(&collected, &root)[..4], [1, 0, 0, 5_000]);
+
+    let mut args = args_for(&root, 1);
+    args.filters.size_below_bytes = Some(11);
+    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
+    assert_eq!(matched_in(&collected, &root)[..4], [1, 0, 0, 10]); // no symbolic link
+
+    let mut args = args_for(&root, 1);
+    args.filters.modified_after_s = Some(1_000);
+    File::open(root.join("c"))
+        .unwrap()
+        .set_modified(UNIX_EPOCH + Duration::from_secs(1_000))
+        .unwrap();
+    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
+    assert_eq!(matched_in(&collected, &root)[..3], [1, 1, 0]);
 }
 
 #[test]
@@ -333,7 +357,7 @@ fn sums_above_64_bits_are_split_among_records() {
     }
     args.filters.min_size_bytes = Some(1);
     let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    assert_eq!(collected.matched[3], 5 * i128::from(i64::MAX));
+    assert_eq!(matched_in(&collected, root)[3], 5 * i128::from(i64::MAX));
     assert_naive(&collected, root);
 }
 
@@ -355,7 +379,8 @@ fn names_only_survey_counts_entries_without_stat() {
         assert_eq!((actual.names, actual.own), (totals.names, totals.own));
         assert_eq!((actual.bytes, actual.dates_s), ([0, 0], [0, 0]));
     }
-    assert_eq!(collected.matched, [1, 1, 0, 0, 0]);
+    assert_eq!(matched_in(&collected, &root.join("l"))[..3], [1, 0, 0]);
+    assert_eq!(matched_in(&collected, &root.join("r"))[..3], [0, 1, 0]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::dir_reader::{modified, DirProgress, DirentBatch};
 use super::emitter::Emitter;
 use super::records::flag;
 use super::stack::{Level, OpenDir, Stack};
-use super::tally::{kind_index, kind_of, ENTRY_MASK};
+use super::tally::{kind_of, ENTRY_MASK};
 use super::Context;
 use crate::identity::DevIno;
 use crate::syscalls::Syscalls;
@@ -266,10 +266,7 @@ impl<'a> Walker<'a> {
                 continue;
             }
             let is_clock_read = number % NAMES_PER_CLOCK_READ == 0;
-            if (is_clock_read && self.emitter.is_due())
-                || progress.tally.is_full()
-                || self.emitter.batch.is_full()
-            {
+            if (is_clock_read && self.emitter.is_due()) || progress.tally.is_full() {
                 self.emitter.emit_record(dir.number, progress, false);
                 self.emitter.send();
             }
@@ -323,7 +320,7 @@ impl<'a> Walker<'a> {
             self.stack.push_name(name);
             progress.pending += 1;
         } else if filters.is_some_and(|filters| filters.matches_name(name)) {
-            self.emitter.batch.matched[kind_index(kind)] += 1;
+            progress.tally.add_matched_name(kind);
         }
     }
 
