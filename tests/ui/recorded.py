@@ -36,7 +36,7 @@ from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.space import Space
-from tui_fs.model.strategy import Options, Pace, StrategyName
+from tui_fs.model.strategy import Filters, Options, Pace, StrategyName
 from tui_fs.model.survey import LargeDirectory, Order, Ranking, Survey, Totals
 from tui_fs.model.target import Pin, Target
 from tui_fs.survey.process import Update
@@ -274,8 +274,13 @@ def record(events: Sequence[Event], *, job_id: str = "7f3a01") -> JobFolder:
 class SilentSurvey:
     """Stand-in for a survey process that has not counted anything yet."""
 
-    def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
-        self.paths, self.imported = paths, imported
+    def __init__(
+        self,
+        paths: Sequence[str],
+        imported: str | None = None,
+        filters: Filters | None = None,
+    ) -> None:
+        self.paths, self.imported, self.filters = paths, imported, filters
         self.is_paused = False
 
     def updates(self) -> Iterator[Update]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tests.ui.recorded import FLAT, MAIL_TOTALS, MAILDROP, SPOOL, spool_survey
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import (
     Child,
     EntryKind,
@@ -129,8 +130,14 @@ class TreeSurvey:
 
     begun: "list[TreeSurvey]" = []
 
-    def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        imported: str | None = None,
+        filters: Filters | None = None,
+    ) -> None:
         self.paths, self.imported = tuple(paths), imported
+        self.filters = filters or Filters()
         self.asked: list[str] = []
         self.orders: list[Order] = []
         self.is_paused = self.is_stopped = False
@@ -138,7 +145,7 @@ class TreeSurvey:
         if paths and paths[0] != SPOOL:
             self.survey = replace(self.survey, path=PathStr(paths[0]))
         self._updates: queue.Queue[Update | None] = queue.Queue()
-        self._last = Update(self.survey)
+        self._last = Update(self.survey, is_filtered=self.filters.active)
         self.begun.append(self)
         self._post_last()
 
@@ -168,6 +175,11 @@ class TreeSurvey:
         listing = replace(known.get(PathStr(path), other), complete=True, order=order)
         self._last = replace(self._last, listing=listing)
         self._post_last()
+
+    def count_everything(self) -> None:
+        """Answer without filters from now on."""
+        self.asked.append("everything")
+        self._last = replace(self._last, is_filtered=False)
 
     def rank(self, by: Ranking) -> None:
         """Answer with the current ranking."""

@@ -30,6 +30,7 @@ from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobSummary
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import EntryKind, Listing, Match, Order, Sorting
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated, Prompts
@@ -58,9 +59,9 @@ def previewed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Collect the targets of all previews."""
     targets: list[tuple[str, ...]] = []
 
-    def preview(paths: tuple[str, ...], settings: Settings) -> PreviewScreen:
+    def preview(paths: tuple[str, ...], settings: Settings, *, filters: Filters) -> PreviewScreen:
         targets.append(paths)
-        return PreviewScreen(paths, settings)
+        return PreviewScreen(paths, settings, filters=filters)
 
     monkeypatch.setattr("tui_fs.screens.browser.screen.PreviewScreen", preview)
     return targets

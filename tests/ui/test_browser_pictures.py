@@ -177,6 +177,9 @@ class StubBrowser:
     def jump_to(self, path: PathStr) -> None:
         raise AssertionError(path)
 
+    def filter_words(self) -> str:
+        raise AssertionError
+
     def preview(self, paths: Sequence[PathStr]) -> None:
         raise AssertionError(paths)
 

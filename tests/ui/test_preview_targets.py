@@ -11,7 +11,7 @@ from tui_fs.job.planning import Forecast, expected_of
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import Filters, Options, StrategyName
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.screens.base import Settings
 from tui_fs.screens.preview import PreviewScreen, about_estimate, about_targets, confirmation
@@ -53,7 +53,7 @@ SURVEY = Survey(
 
 def test_files_of_a_lower_layer_are_not_promised_to_free_space() -> None:
     prediction = Forecast((), None, (), expected_of(SURVEY, Options(), "overlay"))
-    shown = about_targets(SURVEY, prediction).plain
+    shown = about_targets(SURVEY, prediction, Filters()).plain
     assert "frees 0 B to 3.0 MiB (files in a lower layer free no space)" in shown
 
 

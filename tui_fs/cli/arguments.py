@@ -10,6 +10,7 @@ from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_THREADS
 from tui_fs.model.errors import BadInput, nearest_word
+from tui_fs.model.filter_text import check_glob
 from tui_fs.model.paths import PathStr, displayable, is_encodable
 from tui_fs.model.strategy import Confine, Filters, IoPriority, Options, Pace, Share, StrategyName
 from tui_fs.model.target import Pin
@@ -194,15 +195,11 @@ def directory_id(text: str) -> str:
 
 def glob(text: str) -> str:
     """Return a shell pattern."""
-    if not text:
-        raise argparse.ArgumentTypeError("an empty pattern matches no name")
-    if "\0" in text or not is_encodable(text):
-        raise argparse.ArgumentTypeError(f"{text!r} cannot match any name")
-    if "/" in text:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} contains a slash, but the pattern is compared with names, not with paths; "
-            "to delete a directory, give it as PATH"
-        )
+    try:
+        check_glob(text)
+    except ValueError as error:
+        advice = "; to delete a directory, give it as PATH" if "/" in text else ""
+        raise argparse.ArgumentTypeError(f"{error}{advice}") from error
     return text
 
 

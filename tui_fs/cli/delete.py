@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -53,6 +54,7 @@ from tui_fs.linux.logind import ends_at_logout
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, JobFailed, Missing, Refused
+from tui_fs.model.filter_text import in_words as filter_words
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import IoPriority, Options, StrategyName, confined_words
@@ -313,7 +315,7 @@ def _summary(plan: Plan) -> str:
     if plan.options.filters.active:
         matches = counted(totals.entries, "entry matches", "entries match")
         return (
-            f"{place}: {matches} the filters, "
+            f"{place}: {matches} the filters ({filter_words(plan.options.filters, time.time())}), "
             f"{bytes_iec(expected.freed_bytes_max)}, with {plan.strategy} in {seconds}"
         )
     return (

@@ -1,6 +1,7 @@
 """``tui-fs estimate``."""
 
 import argparse
+import time
 from collections.abc import Sequence
 
 from tui_fs.cli.arguments import (
@@ -24,6 +25,7 @@ from tui_fs.linux.pins import take_pin
 from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.filter_text import in_words as in_words_of_filters
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.space import LOWER_LAYER_WORDS
@@ -126,7 +128,8 @@ def run(parsed: argparse.Namespace) -> int:
     else:
         contents = counted(entries, "entry", "entries")
         if is_filtered:
-            contents = f"{count(matching)} of {contents} match the filters"
+            words = in_words_of_filters(options.filters, time.time())
+            contents = f"{count(matching)} of {contents} match the filters ({words})"
         print_text(f"{in_words(paths)}: {contents}, frees {predicted.expected.freed_words}")
         print_text(estimates_as_text(predicted, refused))
     return DONE

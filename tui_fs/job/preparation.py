@@ -28,6 +28,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 from tui_fs.model.events import JobStarted
 from tui_fs.model.figures import FOR_JOB
+from tui_fs.model.filter_text import in_words
 from tui_fs.model.plan import Plan
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import IoPriority, confined_words, flatten
@@ -193,6 +194,7 @@ def job_started(plan: Plan, prepared: PreparedJob, space: Space | None, at_s: fl
         predicted_other_calls=predicted.other_calls if predicted else None,
         missing_figures=missing_figures(FOR_JOB),
         is_filtered=plan.options.filters.active,
+        filters=in_words(plan.options.filters),
         share=None if plan.options.filters.share is None else str(plan.options.filters.share),
         confined_by=plan.confined_by,
     )

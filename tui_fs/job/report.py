@@ -111,6 +111,7 @@ _STARTED_FIELDS = (
     "strategy",
     "keep_root",
     "is_filtered",
+    "filters",
     "share",
     "command",
     "command_b64",

@@ -47,7 +47,8 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return labels and values: counts, time, memory and space, each beside what was expected."""
     expected = report["expected"]["totals"]
     files_expected = expected["files"] + expected["symlinks"] + expected["other"]
-    rows = [
+    rows = [("only", f"{report['filters']}; directories stay")] if report.get("filters") else []
+    rows += [
         ("files", _deleted(report, "deleted_files", files_expected)),
         ("directories", _deleted(report, "deleted_directories", expected["directories"])),
     ]

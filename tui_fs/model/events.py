@@ -49,6 +49,7 @@ class JobStarted:
         predicted_other_calls: approximate number of calls not predicted by name; None if unknown.
         missing_figures: figures that cannot be measured while it runs.
         is_filtered: only entries that match a filter are deleted; the targets stay.
+        filters: what is deleted then, in words.
         share: only this share of the targets is deleted, as ``1/3``; None for all of them.
     """
 
@@ -73,6 +74,7 @@ class JobStarted:
     predicted_other_calls: int | None = None
     missing_figures: tuple[MissingFigure, ...] = ()
     is_filtered: bool = False
+    filters: str = ""
     confined_by: tuple[Mechanism, ...] = ()
     share: str | None = None
 

@@ -1,6 +1,7 @@
 """A preview of a deletion: the cost of each strategy, and the confirmation."""
 
 import os
+import time
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -43,6 +44,7 @@ from tui_fs.job.store import JobFolder
 from tui_fs.model.calls import OTHER_CALLS_LABEL, REMOVING_CALLS, TraceSource, about_text
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.filter_text import in_words as in_words_of_filters
 from tui_fs.model.finding import Severity
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
@@ -109,11 +111,25 @@ def about_estimate(survey: Survey, estimate: QuickEstimate) -> Text:
     return text
 
 
-def about_targets(survey: Survey, prediction: Forecast) -> Text:
+def about_targets(survey: Survey, prediction: Forecast, filters: Filters) -> Text:
     """Return the totals of the targets and the space they free, in three lines."""
     totals = survey.totals
     prefix = "" if survey.finished else "~"
     text = Text()
+    if survey.matched is not None:
+        matched = prefix + counted(survey.matched.non_directories, "file matches", "files match")
+        text.append(matched, "bold")
+        text.append(f" {in_words_of_filters(filters, time.time())}\n")
+        text.append("frees ")
+        text.append(prediction.expected.freed_words, "bold")
+        text.append(" · all directories stay\n")
+        files = counted(totals.non_directories, "file", "files")
+        directories = counted(totals.directories, "directory", "directories")
+        text.append(f"of {prefix}{files} in {prefix}{directories}")
+        text.append_text(_unreadable(survey))
+        if prediction.expected.about_directories:
+            text.append(f"\n{prediction.expected.about_directories}", "dim")
+        return text
     text.append(prefix + counted(totals.files, "file", "files"), "bold")
     text.append(" · ")
     text.append(prefix + counted(totals.directories, "directory", "directories"), "bold")
@@ -127,9 +143,13 @@ def about_targets(survey: Survey, prediction: Forecast) -> Text:
         f"deepest level {count(survey.max_depth)} · largest directory "
         f"{counted(survey.max_entries_in_directory, 'entry', 'entries')}"
     )
-    if survey.unreadable:
-        text.append(f" · {count(survey.unreadable)} unreadable, not counted !", "bold")
-    return text
+    return text.append_text(_unreadable(survey))
+
+
+def _unreadable(survey: Survey) -> Text:
+    if not survey.unreadable:
+        return Text("")
+    return Text(f" · {count(survey.unreadable)} unreadable, not counted !", "bold")
 
 
 def activity_in(survey: Survey) -> list[Text]:
@@ -202,6 +222,8 @@ def about_options(choices: Choices, strategy: StrategyName) -> Text:
     """Return the options in force."""
     options = choices.options
     words = [f"keep directory {'[x]' if options.keep_root else '[ ]'}"]
+    if options.filters.active:
+        words = [f"only {in_words_of_filters(options.filters, time.time())}"]
     words += STRATEGIES[strategy].options_in_words(options)
     pace = options.pace
     words.append(f"gentle {'[x]' if pace.gentle else '[ ]'}")
@@ -257,23 +279,32 @@ def confirmation(
         reason: why the name must be typed; None if it need not.
         lines_for_paths: the lines on the screen for the names of several targets.
     """
-    totals = survey.totals
+    totals = survey.totals if survey.matched is None else survey.matched
     at_least = "" if survey.finished else "at least "
     directories = totals.directories - len(paths) * options.keep_root
+    contents = Text(
+        f"{at_least}{counted(totals.non_directories, 'file', 'files')}, "
+        f"{counted(directories, 'directory', 'directories')}, "
+        f"{bytes_iec(totals.allocated_bytes)}"
+    )
+    if options.filters.active:
+        nouns = ("file in it that matches", "files in it that match")
+        if len(paths) > 1:
+            nouns = ("file in them that matches", "files in them that match")
+        matches = counted(totals.non_directories, *nouns)
+        contents = Text(f"only {at_least}{matches}:\n", "bold")
+        contents.append(in_words_of_filters(options.filters, time.time()), "bold")
+        contents.append(f"\n{bytes_iec(totals.allocated_bytes)}; all directories stay", "not bold")
     lines: list[str | Text] = [
-        *_confirmed(paths, lines_for_paths),
-        Text(
-            f"{at_least}{counted(totals.non_directories, 'file', 'files')}, "
-            f"{counted(directories, 'directory', 'directories')}, "
-            f"{bytes_iec(totals.allocated_bytes)}"
-        ),
+        *_confirmed(paths, lines_for_paths, verb="delete in" if options.filters.active else ""),
+        contents,
         Text(
             f"with {estimate.strategy} in "
             f"{duration_span(estimate.seconds_low, estimate.seconds_high)}"
         ),
     ]
     lines += activity_in(survey)
-    if options.keep_root:
+    if options.keep_root and not options.filters.active:
         kept = "the directory itself is" if len(paths) == 1 else "the directories themselves are"
         lines.append(Text(f"{kept} kept, empty"))
     if reason is not None:
@@ -289,11 +320,16 @@ def _is_long(paths: Sequence[str]) -> bool:
     return len(paths) == 1 and len(displayable(paths[0])) > _LONG_PATH
 
 
-def _confirmed(paths: Sequence[str], lines_for_paths: int) -> list[Text]:
+def _confirmed(paths: Sequence[str], lines_for_paths: int, verb: str) -> list[Text]:
+    """Return the targets.
+
+    Args:
+        verb: what is done to them; empty to delete them.
+    """
     if len(paths) == 1:
         shown = os.path.basename(paths[0]) if _is_long(paths) else paths[0]
-        return [Text(displayable(shown), style="bold")]
-    lines = [Text(f"delete {in_words(paths)}", style="bold")]
+        return [Text(f"{verb} {displayable(shown)}".lstrip(), style="bold")]
+    lines = [Text(f"{verb or 'delete'} {in_words(paths)}", style="bold")]
     above = common_directory(paths)
     names = [f"  {displayable(os.path.relpath(path, above))}" for path in paths]
     ends = list(accumulate(-(-cell_len(name) // DIALOG_TEXT_CELLS) for name in names))
@@ -369,11 +405,13 @@ class PreviewScreen(BaseScreen):
         died: Plan | None = None,
         *,
         is_gentle: bool = False,
+        filters: Filters | None = None,
     ) -> None:
         """Preview directories, or the rest of a dead job.
 
         Args:
             is_gentle: start with the gentle pace selected.
+            filters: what is deleted in the directories; None for everything, and themselves.
         """
         super().__init__(settings)
         self._paths = paths
@@ -385,7 +423,8 @@ class PreviewScreen(BaseScreen):
         self._survey: Survey | None = None
         self._quick_estimate: QuickEstimate | None = None
         self._forecast: Forecast | None = None
-        self._choices = Choices(Options(pace=Pace(gentle=is_gentle)))
+        options = Options(pace=Pace(gentle=is_gentle), filters=filters or Filters())
+        self._choices = Choices(options)
         if died is not None:
             self._choices = Choices(died.options, died.trace)
         self._recommended: StrategyName | None = None  # the one that the user has seen
@@ -409,10 +448,9 @@ class PreviewScreen(BaseScreen):
         self._show_targets("?")
         self.query_one(BarTable).focus()
         self.set_timer(_PATIENCE_S, self._show_no_answer)
-        if self._died is not None and self._died.options.filters != Filters():
+        if self._died is not None and self._died.options.filters.share is not None:
             error = BadInput(
-                "This job deletes only some of the entries, by filters or as a share, and this "
-                "screen cannot count those.",
+                "This job deletes only a share of the entries, and this screen cannot count that.",
                 f"tui-fs resume {self._died.job_id} continues it.",
             )
             self._refuse(error)
@@ -453,8 +491,9 @@ class PreviewScreen(BaseScreen):
         self._paths = tuple(target.path for target in self._targets)
         for about in self.query("#targets").results(Static):
             about.update(listed(self._paths))
-        self._client.start(self._paths)
-        self._estimate_quickly(self._paths)
+        self._client.start(self._paths, filters=self._filters)
+        if not self._filters.active:  # a sample does not say how many entries match
+            self._estimate_quickly(self._paths)
 
     @work(thread=True, exclusive=True, group="quick estimate")
     def _estimate_quickly(self, paths: tuple[str, ...]) -> None:
@@ -470,8 +509,14 @@ class PreviewScreen(BaseScreen):
 
     def _show_targets(self, note: Text | str) -> None:
         number = len(self._paths)
-        verb = "Delete" if number == 1 else f"Delete {count(number)} directories in"
+        verb = "Delete matches in" if self._filters.active else "Delete"
+        if number > 1:
+            verb += f" {count(number)} directories in"
         self.show_place(verb, displayable(common_directory(self._paths)), note)
+
+    @property
+    def _filters(self) -> Filters:
+        return self._choices.options.filters
 
     def _make_forecast(self, update: Update) -> ForecastUpdated:
         """Predict the costs from the counts; runs in the thread that reads the survey."""
@@ -558,7 +603,7 @@ class PreviewScreen(BaseScreen):
             counted = Text("counting ~", style="bold")
         self._show_targets(counted)
         estimate = self._current_estimate(survey)
-        about = about_targets(survey, prediction)
+        about = about_targets(survey, prediction, self._filters)
         if estimate is not None:
             about = about_estimate(survey, estimate)
         if self._gone:
@@ -588,7 +633,8 @@ class PreviewScreen(BaseScreen):
         about = about_command(self._forecast.of(strategy), self._forecast)
         self.query_one("#command", Static).update(about)
         self.query_one("#options", Static).update(about_options(self._choices, strategy))
-        self.query_one("#largest", Static).update(largest_directories(survey))
+        largest = Text("") if self._filters.active else largest_directories(survey)
+        self.query_one("#largest", Static).update(largest)
 
     def on_bar_table_highlighted(self) -> None:
         """Show the command of the strategy under the cursor."""
@@ -607,6 +653,9 @@ class PreviewScreen(BaseScreen):
         if not estimate.feasible:
             self.notify(estimate.reasons[0], title=f"{strategy} cannot run", markup=False)
             return
+        if survey.finished and survey.matched is not None and not survey.matched.entries:
+            self.notify("Nothing matches: there is nothing to delete.", markup=False)
+            return
         self._ask_for_confirmation(survey, estimate, self._targets, self._choices)
 
     @work(exclusive=True, group="ask")
@@ -619,7 +668,8 @@ class PreviewScreen(BaseScreen):
     ) -> None:
         """Ask for confirmation once it is known whether the name must be typed."""
         strategy, options = estimate.strategy, choices.options
-        needed = partial(why_type_name, self._paths, survey.totals.entries)
+        totals = survey.totals if survey.matched is None else survey.matched
+        needed = partial(why_type_name, self._paths, totals.entries)
         try:
             reason = await in_daemon_thread(needed)  # examines the targets
         except TuiFsError as error:
@@ -631,7 +681,7 @@ class PreviewScreen(BaseScreen):
         if not survey.finished:
             reason = "you asked before counting was complete"
         word = word_to_type(self._paths) if reason is not None else None
-        label = "Empty it" if options.keep_root else "Delete"
+        label = "Empty it" if options.keep_root and not options.filters.active else "Delete"
         consequence = "A deletion cannot be undone."
         dialog = ConfirmDialog("Delete permanently?", (), consequence, word, yes_label=label)
         question = self._question = _Question(dialog, strategy, choices, reason, survey)

@@ -45,6 +45,7 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     if started is None:
         return "", "starting…", ""
     verb = "deleting gently" if snapshot.pace.gentle else _STATE_WORDS[JobState.RUNNING]
+    verb += " matches in" if started.is_filtered else ""
     if state is not JobState.RUNNING:
         verb = _STATE_WORDS.get(state, str(state))
     if snapshot.held is not None:
@@ -115,6 +116,8 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
         figures.append(Figure("failed", count(failed), tone="danger", label_first=True))
     else:
         figures.append(Figure("failed", "0", label_first=True))
+    if snapshot.started is not None and snapshot.started.filters:
+        figures.append(Figure("only", snapshot.started.filters, label_first=True))
     # The pace comes early: the user has set it, and a narrow line drops the last figures.
     pace = pace_words(snapshot.pace)
     if pace:

@@ -100,6 +100,11 @@ class Selection:
             if path in self._sizes:
                 self._sizes[path] = size
 
+    def forget_sizes(self) -> None:
+        """Forget all sizes, because other entries count from now on."""
+        self._sizes = dict.fromkeys(self._sizes, Size())
+        self._totals.clear()
+
     def remove(self, paths: Iterable[PathStr]) -> None:
         """Remove the marks of some directories."""
         for path in paths:
@@ -120,15 +125,20 @@ class Selection:
                 rest -= paths
         return sizes + [self._sizes[path] for path in rest]
 
-    def in_words(self) -> str:
-        """Return the number and the size of the marked directories; empty without marks."""
+    def in_words(self, *, is_filtered: bool = False) -> str:
+        """Return the number and the size of the marked directories; empty without marks.
+
+        Args:
+            is_filtered: the sizes count only what matches a filter.
+        """
         if not self._sizes:
             return ""
         words = f"{count(len(self))} marked"
         sizes = self._known_sizes()
         entries = sum(size.entries for size in sizes)
         allocated_bytes = sum(size.allocated_bytes for size in sizes)
-        contents = counted(entries, "entry", "entries")
+        nouns = ("match", "matches") if is_filtered else ("entry", "entries")
+        contents = counted(entries, *nouns)
         if all(size.is_whole for size in sizes):
             return f"{words} · {contents} · {bytes_iec(allocated_bytes)}"
         if not allocated_bytes:
@@ -136,11 +146,11 @@ class Selection:
         return f"{words} · at least {contents} · {bytes_iec(allocated_bytes)}"
 
 
-def marks_line(marks: Selection, path: str = "") -> Text:
+def marks_line(marks: Selection, path: str = "", *, is_filtered: bool = False) -> Text:
     """Return the marks; empty without any."""
     line = Text(no_wrap=True, overflow="ellipsis")
     if marks:
-        line.append(f"* {marks.in_words()}", "bold")
+        line.append(f"* {marks.in_words(is_filtered=is_filtered)}", "bold")
         is_inside = path != "" and any(is_within(path, mark) for mark in marks)
         line.append(" · inside a marked directory" if is_inside else "", "bold")
         line.append(" · d previews · M lists", "dim")

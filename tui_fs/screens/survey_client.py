@@ -10,6 +10,7 @@ from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from tui_fs.model.errors import TuiFsError
+from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Listing, Order, Ranking, Survey
 from tui_fs.screens.base import Failed
 from tui_fs.survey.process import SurveyProcess, Update
@@ -73,6 +74,7 @@ class SurveyClient:
     Attributes:
         last_update: None before the first one.
         number: number of the running survey, counted from the first one of this client.
+        is_filtered: the answers count only entries that match the filters of the survey.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class SurveyClient:
         self._make_message = make_message
         self._process: SurveyProcess | None = None
         self.number = 0
+        self.is_filtered = False
         self._forget()
 
     def _forget(self) -> None:
@@ -118,17 +121,24 @@ class SurveyClient:
         """Seconds since the survey finished; 0 before that."""
         return 0.0 if self._finished_at_s is None else time.monotonic() - self._finished_at_s
 
-    def start(self, paths: Sequence[str], imported: str | None = None) -> None:
+    def start(
+        self,
+        paths: Sequence[str],
+        imported: str | None = None,
+        filters: Filters | None = None,
+    ) -> None:
         """Start a survey; stop the previous one.
 
         Args:
             imported: a file to read instead of the directories.
+            filters: entries to count separately; the answers count only these.
         """
         self.stop()
         self._forget()
+        self.is_filtered = filters is not None and filters.active
         # In this thread, not in the worker: the kernel may kill a process when the thread that
         # forked it exits.
-        self._process = SurveyProcess(paths, imported)
+        self._process = SurveyProcess(paths, imported, filters)
         self.number += 1
         follow = partial(self._follow, self._process, self.number)
         self._screen.run_worker(follow, thread=True, exclusive=True, group="survey")
@@ -163,10 +173,10 @@ class SurveyClient:
             process.stop()
 
     def accept(self, message: SurveyUpdated) -> bool:
-        """Store an update; return False if it belongs to an earlier survey."""
-        if message.survey_number != self.number:
-            return False
+        """Store an update; return False if it belongs to an earlier survey or to no filters."""
         update = message.update
+        if message.survey_number != self.number or update.is_filtered != self.is_filtered:
+            return False
         self.last_update = update
         if update.survey.finished and self._finished_at_s is None:
             self._finished_at_s = time.monotonic()
@@ -190,6 +200,14 @@ class SurveyClient:
         """
         self._next = self._next._replace(listing=(path, order, required or ""))
         self._send_questions()
+
+    def count_everything(self) -> None:
+        """Let the answers count all entries from now on; the survey has counted these as well."""
+        if self._process is not None:
+            self._process.count_everything()
+        self.is_filtered = False
+        self._listings.clear()
+        self._unanswered = None  # its answer would be ignored
 
     def rank(self, by: Ranking) -> None:
         """Ask for the first directories of a ranking."""

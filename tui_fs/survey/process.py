@@ -133,7 +133,7 @@ class SurveyProcess(WorkerProcess):
     """
 
     def __init__(
-        self, paths: Sequence[str], imported: str | None = None, filters: Filters = Filters()
+        self, paths: Sequence[str], imported: str | None = None, filters: Filters | None = None
     ) -> None:
         super().__init__("tui_fs.survey.worker")
         self._signalling = threading.Lock()  # a SIGCONT of `updates` must not undo a pause
@@ -142,7 +142,7 @@ class SurveyProcess(WorkerProcess):
             {
                 "paths": [to_base64(path) for path in paths],
                 "imported": None if imported is None else to_base64(imported),
-                "filters": encode(filters),
+                "filters": encode(filters or Filters()),
             }
         )
 

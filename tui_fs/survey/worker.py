@@ -48,9 +48,7 @@ class Reading:
         names: so far.
     """
 
-    def __init__(
-        self, read_names: _ReadNames, path: PathStr, order: Order, required: str
-    ) -> None:
+    def __init__(self, read_names: _ReadNames, path: PathStr, order: Order, required: str) -> None:
         self.path = path
         self.names = Names(problem=_NO_ANSWER, order=order)
         self._is_abandoned = False

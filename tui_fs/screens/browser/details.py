@@ -50,22 +50,32 @@ def totals_line(
     is_paused: bool,
     since_finished_s: float,
     is_imported: bool,
+    is_filtered: bool = False,
 ) -> Text:
-    """Return the totals of the shown directory, and the progress of counting and sorting."""
+    """Return the totals of the shown directory, and the progress of counting and sorting.
+
+    Args:
+        is_filtered: the listing counts only what matches the filter.
+    """
     totals = listing.totals
     line = Text(no_wrap=True, overflow="ellipsis")
     state = "paused" if is_paused else "reading" if is_imported else "counting"
     if not survey.finished and not listing.complete:
         line.append(f"{state}  ", "bold" if is_paused else "dim")
     growing = "" if listing.complete or survey.finished else "~"
+    nouns = ("entry", "entries")
+    if is_filtered:
+        line.append("matches ", "bold")
+        nouns = ("file", "files")
     line.append(growing + count(totals.entries), "bold")
-    noun = "entry" if totals.entries == 1 else "entries"
-    line.append(f" {noun}")
+    line.append(f" {nouns[totals.entries != 1]}")
     if not listing.is_sorted(order):
         line.append(f" · {bytes_iec(totals.allocated_bytes)}")
         line.append(f" · {_sorted_part(listing, order)} !", "bold")
         return line
-    line.append(f" in {counted(totals.directories, 'directory', 'directories')} · ")
+    if not is_filtered:
+        line.append(f" in {counted(totals.directories, 'directory', 'directories')}")
+    line.append(" · ")
     line.append(bytes_iec(totals.allocated_bytes), "bold")
     if survey.finished:
         line.append_text(_completeness(survey, listing, since_finished_s))
@@ -99,6 +109,14 @@ def _completeness(survey: Survey, listing: Listing, since_finished_s: float) -> 
     if since_finished_s >= _SHOWN_AGE_S:
         minutes = f"{since_finished_s / 60:.0f}"
         text.append(f", counted {minutes} min ago (r counts again)", "dim")
+    return text
+
+
+def filter_line(words: str) -> Text:
+    """Return what a filter selects, and the keys for it."""
+    text = Text("only ", style="bold")
+    text.append(words)
+    text.append(" · f changes this filter, esc removes it", "dim not bold")
     return text
 
 

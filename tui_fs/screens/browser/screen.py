@@ -19,10 +19,17 @@ from tui_fs.job.store import all_jobs, find
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.errors import JobFailed, TuiFsError
+from tui_fs.model.filter_text import SYNTAX, in_words, parse_filters
 from tui_fs.model.paths import PathStr, displayable, is_shown_as_it_is, is_within, upwards
+from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Child, EntryKind, Listing, Order, Sorting, Survey
 from tui_fs.screens.base import BaseScreen, Failed, Settings
-from tui_fs.screens.browser.details import finding_line, place_note, totals_line
+from tui_fs.screens.browser.details import (
+    filter_line,
+    finding_line,
+    place_note,
+    totals_line,
+)
 from tui_fs.screens.browser.job_strip import JobStrip
 from tui_fs.screens.browser.search import SearchScreen
 from tui_fs.screens.browser.side_screens import (
@@ -30,6 +37,7 @@ from tui_fs.screens.browser.side_screens import (
     MarksScreen,
     RankingScreen,
     SideScreen,
+    measured_sizes,
 )
 from tui_fs.screens.browser.table import (
     READING,
@@ -88,6 +96,7 @@ class BrowserScreen(BaseScreen):
         root: the surveyed directory; empty until an imported survey has reported it.
         client: the survey and its answers.
         marks: the marked directories; opening another directory keeps the marks.
+        filters: what is counted, shown and deleted; inactive for everything.
     """
 
     EXPLANATION = (
@@ -95,7 +104,9 @@ class BrowserScreen(BaseScreen):
         "everything below it. Numbers marked ~ are still growing; ? was not counted. Symbolic "
         "links are shown but never followed. Marks remain when you change to another directory. "
         "d previews deleting the marked directories or, if none is marked, the highlighted one; "
-        "nothing is deleted before you have confirmed the preview."
+        "nothing is deleted before you have confirmed the preview. f sets a filter, for example "
+        "*.log >100M >30d: then the numbers count only the files that match, and d and D preview "
+        "deleting only these."
     )
 
     BINDINGS = [
@@ -106,6 +117,9 @@ class BrowserScreen(BaseScreen):
         ),
         Binding("left,h,backspace", "up", tooltip="Open the parent directory"),
         Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
+        Binding("D", "delete_here", tooltip="With a filter: preview deleting what matches in here"),
+        Binding("f", "filter", tooltip="Filter by name, size or age", priority=True),
+        Binding("escape", "remove_filter", tooltip="Remove the filter; count everything"),
         Binding("a", "maintenance", tooltip="Set a directory aside, or recreate an emptied one"),
         Binding("s", "sort", tooltip="Sort by the next of: allocated, entries, inodes, …"),
         Binding("S", "reverse", tooltip="Reverse the order"),
@@ -135,6 +149,8 @@ class BrowserScreen(BaseScreen):
         self.root = ""
         self.client = SurveyClient(self, settings.interval_s, self._arrange_listing)
         self.marks = Selection("" if imported is None else _IMPORTED)
+        self.filters = Filters()
+        self._filter_text = ""
         self._table = EntryTable(self._toggle_mark)
         self._order = Order()
         self._side_screen: SideScreen | None = None
@@ -216,7 +232,8 @@ class BrowserScreen(BaseScreen):
 
     def _survey(self, root: str, sought: str | None = None) -> None:
         self.root = root
-        self.client.start(() if self.imported is not None else (root,), self.imported)
+        paths = () if self.imported is not None else (root,)
+        self.client.start(paths, self.imported, self.filters)
         self._show_nothing(sought=sought)
         if self.path:
             self.client.show(self.path, self._order, sought)
@@ -247,6 +264,7 @@ class BrowserScreen(BaseScreen):
         if not self.client.accept(message):
             return
         update = message.update
+        self.marks.update_sizes(measured_sizes(update))
         if not self.root and update.survey.path:
             self.root = update.survey.path
             self.open_directory(self.root)
@@ -289,6 +307,7 @@ class BrowserScreen(BaseScreen):
             is_growing=not survey.finished,
             now_s=time.time(),
             required=self._table.sought,
+            is_filtered=self.client.is_filtered,
         )
 
     def on_rows_arranged(self, message: RowsArranged) -> None:
@@ -321,6 +340,7 @@ class BrowserScreen(BaseScreen):
             is_paused=self.client.is_paused,
             since_finished_s=self.client.since_finished_s,
             is_imported=self.imported is not None,
+            is_filtered=self.client.is_filtered,
         )
         self.query_one("#totals", Static).update(line)
         self._show_marks()
@@ -331,6 +351,8 @@ class BrowserScreen(BaseScreen):
             return listing.problem
         if not (survey.finished or listing.complete):
             return READING
+        if self.client.is_filtered:
+            return "nothing here matches the filter"
         if not listing.totals.entries:
             return "not counted; r counts again"
         return "empty directory"
@@ -340,6 +362,8 @@ class BrowserScreen(BaseScreen):
         self._table.clear_rows(reason, sought)
         for line in ("#totals", "#finding"):
             self.query_one(line, Static).update(Text(""))
+        if self.filters.active:
+            self._show_finding()
         self._show_marks()
         if self.imported is not None:
             self.show_place("", displayable(self.path), "imported, read-only")
@@ -363,13 +387,17 @@ class BrowserScreen(BaseScreen):
     def _show_keys(self) -> None:
         survey = self.client.survey
         number = len(survey.findings) if survey is not None else 0
-        marks = (("space", "mark"), ("d", "delete…")) if self.imported is None else ()
+        actions: tuple[tuple[str, str], ...] = ()
+        if self.imported is None:
+            actions = ("space", "mark"), ("d", "delete…"), ("f", "filter")
+        if self.filters.active:
+            actions += ("D", "delete here…"), ("esc", "no filter")
         self.query_one("#keys", Footer).keys = (
-            ("enter", "open"),
-            *marks,
-            ("s", "sort"),
+            *actions,
             ("/", "search"),
             ("tab", f"findings ({number})"),
+            ("s", "sort"),
+            ("enter", "open"),
             ("b", "biggest"),
             ("M", "marks"),
             ("←", "up"),
@@ -381,10 +409,13 @@ class BrowserScreen(BaseScreen):
         )
 
     def _show_marks(self) -> None:
-        self.query_one("#marks", Static).update(marks_line(self.marks, self.path))
+        line = marks_line(self.marks, self.path, is_filtered=self.client.is_filtered)
+        self.query_one("#marks", Static).update(line)
 
     def _show_finding(self) -> None:
-        if self.client.survey is not None:
+        if self.filters.active:
+            self.query_one("#finding", Static).update(filter_line(self.filter_words()))
+        elif self.client.survey is not None:
             child = self._table.highlighted
             path = self._path_of(child) if child is not None else None
             line = finding_line(self.client.survey, self.path, path)
@@ -489,7 +520,9 @@ class BrowserScreen(BaseScreen):
         parameters: tuple[object, ...],  # noqa: ARG002  textual's signature
     ) -> bool | None:
         """Disable the keys that open a field while the user types in one."""
-        return not (action in ("search", "path") and isinstance(self.focused, Input))
+        if action == "remove_filter":
+            return self.filters.active
+        return not (action in ("search", "path", "filter") and isinstance(self.focused, Input))
 
     def action_search(self) -> None:
         """Open the search field."""
@@ -501,6 +534,43 @@ class BrowserScreen(BaseScreen):
             self.notify("Only the imported directories can be shown here.", markup=False)
         else:
             self.query_one(Prompts).ask_for_path(self.path)
+
+    def action_filter(self) -> None:
+        """Open the filter field."""
+        if self.imported is not None:
+            self.notify("An import cannot be filtered.", markup=False)
+        else:
+            self.query_one(Prompts).ask_for_filters(self._filter_text)
+
+    def on_prompts_filtered(self, message: "Prompts.Filtered") -> None:
+        """Count the tree again with the typed filters."""
+        if not message.filters.active:
+            self.action_remove_filter()
+            return
+        self.filters, self._filter_text = message.filters, message.text
+        self.marks.forget_sizes()
+        self.action_recount()
+        self._measure_marks()
+
+    def action_remove_filter(self) -> None:
+        """Show the counts of everything, which the survey has as well."""
+        if not self.filters.active:
+            return
+        self.filters, self._filter_text = Filters(), ""
+        self.client.count_everything()
+        self.marks.forget_sizes()
+        child = self._table.highlighted
+        self.open_directory(self.path, child.name if child is not None else None)
+        self._measure_marks()
+
+    def _measure_marks(self) -> None:
+        if self.marks:
+            self.client.measure(tuple(self.marks))
+        self._show_keys()
+
+    def filter_words(self) -> str:
+        """Return what the filter selects; empty without a filter."""
+        return in_words(self.filters, time.time())
 
     def on_prompts_closed(self) -> None:
         """Focus the table."""
@@ -656,12 +726,20 @@ class BrowserScreen(BaseScreen):
             paths = (self._path_of(child),)
         self.preview(paths)
 
+    def action_delete_here(self) -> None:
+        """Preview the deletion of what matches in the shown directory."""
+        if self.filters.active:
+            self.preview((PathStr(self.path),))
+        else:
+            self.notify("D needs a filter; f sets one.", markup=False)
+
     def preview(self, paths: Sequence[PathStr]) -> None:
         """Preview the deletion of some directories; counting pauses meanwhile."""
         if self.client.is_counting and not self.client.is_paused:
             self.client.toggle_pause()  # two surveys would each run at half speed
             self._is_paused_for_preview = True
-        self.app.push_screen(PreviewScreen(tuple(paths), self.settings))
+        screen = PreviewScreen(tuple(paths), self.settings, filters=self.filters)
+        self.app.push_screen(screen)
 
 
 def _known_jobs() -> frozenset[tuple[str, bool]] | None:
@@ -678,6 +756,8 @@ def _removed(marks: Sequence[PathStr]) -> list[PathStr]:
 
 def _size_of_named(update: Update) -> Size | None:
     """Return the total size of all directories of the name, if the survey has reported it."""
+    if update.is_filtered:
+        return None  # the survey's groups count everything
     for group in update.survey.groups:
         if group.name == update.named and group.directories == len(update.paths_named):
             return Size(group.totals.entries, group.totals.allocated_bytes, is_whole=True)
@@ -685,7 +765,7 @@ def _size_of_named(update: Update) -> Size | None:
 
 
 class Prompts(Widget):
-    """The fields below the table, for a search and for a path; hidden until used."""
+    """The fields below the table, for a search, filters and a path; hidden until used."""
 
     BINDINGS = [Binding("escape", "close", tooltip="Close the field")]
 
@@ -695,6 +775,13 @@ class Prompts(Widget):
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
+
+    class Filtered(Message):
+        """The user has entered valid filters, or none."""
+
+        def __init__(self, text: str, filters: Filters) -> None:
+            super().__init__()
+            self.text, self.filters = text, filters
 
     class PathTyped(Message):
         """The user has entered an unchecked path, absolute or relative to the shown directory."""
@@ -707,7 +794,7 @@ class Prompts(Widget):
         """The user has closed the field."""
 
     def compose(self) -> ComposeResult:
-        """Lay out both fields."""
+        """Lay out the fields."""
         path = PathInput(id="path-input", classes="hidden")
         path.border_title = "path"
         yield path
@@ -718,10 +805,25 @@ class Prompts(Widget):
         )
         search.border_title = "search the whole tree"
         yield search
+        filters = OrderedInput(id="filter-input", placeholder="*.log >100M >30d", classes="hidden")
+        filters.border_title = "count only files that match; empty: everything"
+        yield filters
+        yield Static(Text(""), id="filter-help", classes="hidden")
 
     def ask_for_search(self) -> None:
         """Show the search field."""
         self._open_field("#search-input", "")
+
+    def ask_for_filters(self, text: str) -> None:
+        """Show the filter field with the present filters."""
+        self._open_field("#filter-input", text)
+        self.query_one("#filter-help").remove_class("hidden")
+        self._show_filter_help()
+
+    def _show_filter_help(self, problem: str = "") -> None:
+        text = Text(f"{problem}\n" if problem else "", "bold")
+        text.append("\n".join(SYNTAX), "dim not bold")
+        self.query_one("#filter-help", Static).update(text)
 
     def ask_for_path(self, path: str) -> None:
         """Show the path field with the longest typable part of this path."""
@@ -730,7 +832,7 @@ class Prompts(Widget):
 
     def close(self) -> None:
         """Hide the fields."""
-        for field in self.query(Input):
+        for field in self.query("Input, #filter-help"):
             field.add_class("hidden")
         self.post_message(self.Closed())
 
@@ -743,8 +845,16 @@ class Prompts(Widget):
         self.screen.set_focus(field)
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Report the text to search for."""
+        """Report the text to search for, or the filters unless they are wrong."""
         message.stop()
+        if message.input.id == "filter-input":
+            try:
+                filters = parse_filters(message.value, time.time())
+            except ValueError as error:
+                self._show_filter_help(str(error))
+                return
+            self.close()
+            self.post_message(self.Filtered(message.value.strip(), filters))
         if message.input.id == "search-input":
             self.close()
             if message.value:

@@ -178,6 +178,8 @@ class SearchScreen(SideScreen):
         super().show_update()
         self.show_place("search in", displayable(self._root), displayable(self._text))
         about = about_search(self._update, len(self._matches))
+        if self.client.is_filtered:
+            about.append(" · without the filter", "dim")
         self.query_one("#totals", Static).update(about)
         rows = self.query_one(BarTable)
         rows.empty_text = "no name matches" if self._update.is_finished else "searching…"

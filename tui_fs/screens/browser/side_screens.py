@@ -38,6 +38,9 @@ class Browser(Protocol):
     def jump_to(self, path: PathStr) -> None:
         """Show the directory of a path, with the cursor on that path."""
 
+    def filter_words(self) -> str:
+        """Return what the filter selects; empty without a filter."""
+
     def preview(self, paths: Sequence[PathStr]) -> None:
         """Preview the deletion of some directories."""
 
@@ -79,7 +82,8 @@ class SideScreen(BaseScreen):
         """Show survey and marks; extended by every screen."""
         # A recount has no counts at first; the former ones stay.
         self.shown = self.client.last_update or self.shown
-        self.query_one("#marks", Static).update(marks_line(self.marks))
+        line = marks_line(self.marks, is_filtered=self.client.is_filtered)
+        self.query_one("#marks", Static).update(line)
 
     def action_unmark_all(self) -> None:
         """Remove all marks."""
@@ -257,6 +261,8 @@ class FindingsScreen(SideScreen):
         note = Text(number, "" if survey.finished else "bold")
         if not survey.finished:
             note.append(" ~ so far")
+        if self.client.is_filtered:
+            note.append(" · of all files, without the filter", "dim")
         self.show_place("", displayable(survey.path), note)
         rows = self.query_one(BarTable)
         rows.empty_text = "no findings" if survey.finished else "no findings so far"
@@ -495,7 +501,9 @@ class RankingScreen(SideScreen):
         line = Text(no_wrap=True, overflow="ellipsis")
         line.append(_RANKING_TITLES[self._by], "bold")
         line.append(" · in the directory itself, not below", "dim")
-        if 0 < number < survey.totals.directories:
+        if self.client.is_filtered:
+            line.append(f" · only {self.browser.filter_words()}", "bold")
+        elif 0 < number < survey.totals.directories:
             line.append(f" · {count(number)} of {count(survey.totals.directories)}", "dim")
         return line
 
@@ -525,11 +533,20 @@ class RankingScreen(SideScreen):
         shown = self.shown.ranking
         directory = next((large for large in shown if large.path == row.key), None)
         if directory is not None:
-            size = Size(directory.entries + 1, directory.allocated_bytes)
+            own = int(not self.client.is_filtered)  # the directory itself
+            size = Size(directory.entries + own, directory.allocated_bytes)
             explanation = self.marks.toggle(directory.path, size)
             if explanation:
                 self.notify(explanation, markup=False)
             self.show_update()
+
+
+def measured_sizes(update: Update) -> list[tuple[PathStr, Size]]:
+    """Return the sizes of the directories measured last."""
+    return [
+        (path, Size(totals.entries, totals.allocated_bytes, is_complete))
+        for path, totals, is_complete in update.sizes
+    ]
 
 
 MARK_COLUMNS = (
@@ -589,11 +606,8 @@ class MarksScreen(SideScreen):
 
     def show_update(self) -> None:
         """Show the directories with their sizes so far."""
-        sizes = [
-            (path, Size(totals.entries, totals.allocated_bytes, is_complete))
-            for path, totals, is_complete in (self.client.last_update or self.shown).sizes
-            if path in self._sizes
-        ]
+        update = self.client.last_update or self.shown
+        sizes = [(path, size) for path, size in measured_sizes(update) if path in self._sizes]
         self._sizes.update(sizes)
         self.marks.update_sizes(sizes)
         super().show_update()
