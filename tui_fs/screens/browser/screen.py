@@ -728,7 +728,9 @@ class BrowserScreen(BaseScreen):
 
     def action_delete_here(self) -> None:
         """Preview the deletion of what matches in the shown directory."""
-        if self.filters.active:
+        if self.marks.refusal:
+            self.notify(self.marks.refusal, markup=False)
+        elif self.filters.active:
             self.preview((PathStr(self.path),))
         else:
             self.notify("D needs a filter; f sets one.", markup=False)

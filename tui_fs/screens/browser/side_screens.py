@@ -352,16 +352,16 @@ RANKINGS = tuple(Ranking(sorting) for sorting in Sorting if sorting is not Sorti
 """In the order of the browser's criteria, so that the same key selects the same one."""
 
 
-def ranking_columns(by: Ranking) -> tuple[Column, ...]:
+def ranking_columns(by: Ranking, *, is_filtered: bool = False) -> tuple[Column, ...]:
     """Return the columns; an arrow marks the criterion."""
     arrow = " ▲" if by is _UPWARDS else " ▼"
+
+    def title(field: Ranking) -> str:
+        text = "matches" if is_filtered and field is Ranking.ENTRIES else str(field)
+        return f"{text}{arrow}" if field is by else text
+
     return (
-        *(
-            Column(
-                f"{field}{arrow if field is by else ''}", 11, right=True, meaning=_MEANINGS[field]
-            )
-            for field in _FIELDS[by]
-        ),
+        *(Column(title(field), 11, right=True, meaning=_MEANINGS[field]) for field in _FIELDS[by]),
         Column("", 12, bar=True),
         Column("directory", 0, keep_end=True, meaning="its path below the top directory"),
     )
@@ -489,7 +489,7 @@ class RankingScreen(SideScreen):
         is_wanted = update.ranked_by is self._by
         ranking = update.ranking if is_wanted else ()
         self.query_one("#totals", Static).update(self._about(len(ranking)))
-        rows.set_columns(ranking_columns(self._by))
+        rows.set_columns(ranking_columns(self._by, is_filtered=self.client.is_filtered))
         rows.empty_text = "no directory has entries with a known date" if is_wanted else "reading…"
         rows.set_rows(
             ranking_rows(ranking, self._by, survey.path, tuple(self.marks), time.time()),
@@ -500,10 +500,11 @@ class RankingScreen(SideScreen):
         survey = self.shown.survey
         line = Text(no_wrap=True, overflow="ellipsis")
         line.append(_RANKING_TITLES[self._by], "bold")
-        line.append(" · in the directory itself, not below", "dim")
         if self.client.is_filtered:
             line.append(f" · only {self.browser.filter_words()}", "bold")
-        elif 0 < number < survey.totals.directories:
+            return line
+        line.append(" · in the directory itself, not below", "dim")
+        if 0 < number < survey.totals.directories:
             line.append(f" · {count(number)} of {count(survey.totals.directories)}", "dim")
         return line
 
@@ -612,6 +613,8 @@ class MarksScreen(SideScreen):
         self.marks.update_sizes(sizes)
         super().show_update()
         number = counted(len(self.marks), "marked directory", "marked directories")
+        if self.client.is_filtered:
+            number += f" · only {self.browser.filter_words()}"
         self.show_place("", "marks", number)
         rows = [
             mark_row(path, size, is_marked=path in self.marks) for path, size in self._sizes.items()

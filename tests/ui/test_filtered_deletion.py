@@ -1,0 +1,90 @@
+"""A real deletion with a filter, by keys: nothing that does not match goes."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.widgets import Button
+
+from tests.needs import needs_tools_of
+from tests.trees import Manifest, Sentinel, manifest
+from tests.ui.recorded import Host, screen_text, until, wait_for
+from tests.ui.test_filters import DAY_S, type_filter
+from tui_fs.screens.base import Settings
+from tui_fs.screens.browser.screen import BrowserScreen
+from widgets.bar_table import BarTable
+
+
+def without_sizes_of_directories(facts: Manifest) -> Manifest:
+    """Leave out what a deletion of files in a directory changes of it."""
+    return {
+        name: replace(fact, mtime_ns=0, size=0) if fact.kind == "d" else fact
+        for name, fact in facts.items()
+    }
+
+
+def aged_tree(place: Path) -> set[bytes]:
+    """Make files on both sides of ``*.log <1M >30d``; return the relative paths that match."""
+    now_s = time.time()
+    matching = set()
+    for directory in ("", "app", "app/deep", "app/old.log"):
+        (place / directory).mkdir(exist_ok=True)
+        for name in ("a.log", "b.log.gz", "c.LOG", "new\nline.log", "log", ".log"):
+            for size, days in ((10, 31), (10, 29), (1 << 20, 31)):
+                path = place / directory / f"{size}-{days}-{name}"
+                path.write_bytes(b"x" * size)
+                os.utime(path, (now_s - days * DAY_S,) * 2)
+                if (size, days) == (10, 31) and name.endswith(".log"):
+                    matching.add(os.fsencode(path.relative_to(place)))
+    (place / "only-others").mkdir()
+    (place / "only-others" / "fresh.log").touch()
+    return matching
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["find", "xargs", "parallel"])
+async def test_only_what_matches_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    needs_tools_of(strategy)
+    monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    place = tmp_path / "place"
+    place.mkdir()
+    matching = aged_tree(place)
+    sentinel = Sentinel(tmp_path)
+    sentinel.plant(place / "app")
+    before = without_sizes_of_directories(manifest(place))
+    whole = {name: fact for name, fact in before.items() if name not in matching}
+    browser = BrowserScreen(str(place), Settings(interval_s=0.05))
+    async with Host(browser).run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "complete")
+        await type_filter(pilot, "*.log <1M >30d")
+        await wait_for(pilot, f"matches {len(matching)} files")
+        await pilot.press("D")
+        await wait_for(pilot, f"{len(matching)} files match *.log, smaller than 1 MiB, not")
+        await wait_for(pilot, "counted")
+        rows = pilot.app.screen.query_one(BarTable)
+        rows.move_to(strategy)
+        await pilot.press("enter")
+        await wait_for(pilot, f"only {len(matching)} files in it that match:")
+        shown = screen_text(pilot.app)
+        assert "*.log, smaller than 1 MiB, not modified since" in shown
+        assert "all directories stay" in shown
+        pilot.app.screen.query_one("#confirm-yes", Button).focus()
+        await pilot.press("enter")
+        await wait_for(pilot, "DONE")
+        shown = screen_text(pilot.app)
+        assert "only         *.log, smaller than 1 MiB, not modified since" in shown
+        assert f"{len(matching)} of {len(matching)} deleted" in shown
+        await pilot.press("escape")
+        await wait_for(pilot, "matches 0 files")
+        await pilot.press("D")
+        await wait_for(pilot, "0 files match")
+        await wait_for(pilot, "counted")
+        await pilot.press("enter")
+        await until(pilot, lambda: len(pilot.app._notifications) > 0)
+        assert "Delete permanently?" not in screen_text(pilot.app)
+    assert without_sizes_of_directories(manifest(place)) == whole
+    sentinel.assert_whole()
