@@ -46,6 +46,8 @@ def aged_and_sized(root: Path) -> None:
         (("--min-size", "1M"), ("-type", "f", "-size", "+1048575c")),
         (("--min-size", "1k"), ("-type", "f", "-size", "+1023c")),
         (("--min-size", "1024"), ("-type", "f", "-size", "+1023c")),
+        (("--size-below", "1k"), ("-type", "f", "-size", "-1024c")),
+        (("--newer-than", "30d"), ("-newermt", "30 days ago")),
         (("--older-than", "30d"), ("!", "-newermt", "30 days ago")),
         (("--older-than", "12h"), ("!", "-newermt", "12 hours ago")),
         (

@@ -318,3 +318,43 @@ def test_typing_a_path_completes_it(open_on: Open, tmpfs: Path) -> None:
     terminal.press("Enter")
 
     terminal.wait_for("inner/")
+
+
+def test_old_logs_are_deleted_by_a_filter_and_nothing_else(open_on: Open, tmpfs: Path) -> None:
+    place = tmpfs / "log"
+    (place / "app").mkdir(parents=True)
+    old, fresh, other = (place / "app" / name for name in ("old.log", "fresh.log", "old.txt"))
+    for path in (old, fresh, other, place / "top.log"):
+        path.write_bytes(b"text")
+    for path in (old, other, place / "top.log"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    terminal = open_on(place)
+    terminal.wait_for("complete")
+
+    terminal.press("f")
+    terminal.wait_for("count only files that match")
+    terminal.type("*.log >30")
+    terminal.press("Enter")
+    terminal.wait_for("'>30' needs a unit, for example >30M or >30d.")
+    terminal.type("d")
+    terminal.press("Enter")
+    terminal.wait_for("matches 2 files")
+    terminal.press("Escape")
+    terminal.wait_for("6 entries in 2 directories")
+    terminal.press("f")
+    terminal.type("*.log >30d")
+    terminal.press("Enter")
+    terminal.wait_for("matches 2 files")
+    terminal.press("D")
+    terminal.wait_for("2 files match *.log, not modified since")
+    terminal.wait_for("counted")
+    terminal.press("Enter")
+    terminal.wait_for("only 2 files in it that match:")
+    terminal.press("Tab")
+    terminal.answer("Delete permanently?", "Enter")
+    terminal.wait_for("DONE")
+
+    assert "2 of 2 deleted" in terminal.text()
+    assert sorted(path.name for path in place.rglob("*")) == ["app", "fresh.log", "old.txt"]
+    terminal.press("q")
+    terminal.wait_for("matches 0 files")

@@ -41,7 +41,7 @@ def add_filter_options(group: argparse._ArgumentGroup) -> None:
         help="only files of at least SIZE: 500, 10k, 2G (k = 1024)",
     )  # fmt: skip
     group.add_argument(
-        "--smaller-than", type=size, metavar="SIZE",
+        "--size-below", type=size, metavar="SIZE",
         help="only files smaller than SIZE",
     )  # fmt: skip
     group.add_argument(
@@ -74,7 +74,7 @@ def options_of(parsed: argparse.Namespace) -> Options:
         filters=Filters(
             name_glob=getattr(parsed, "name", None),
             min_size_bytes=getattr(parsed, "min_size", None),
-            size_below_bytes=getattr(parsed, "smaller_than", None),
+            size_below_bytes=getattr(parsed, "size_below", None),
             modified_before_s=None if older_than_s is None else int(time.time()) - older_than_s,
             modified_after_s=None if newer_than_s is None else int(time.time()) - newer_than_s,
             share=getattr(parsed, "shard", None),
@@ -246,7 +246,7 @@ def add_strategy_options(group: Group) -> None:
     group.add_argument(
         "--accept-races",
         action="store_true",
-        help="run unconfined xargs or rsync even if others could redirect them",
+        help="run xargs or rsync where others could redirect them",
     )
     group.add_argument(
         "--confine", choices=("auto", "always", "off"), default="auto", metavar="HOW",

@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     group.add_argument(
         "--gentle",
         action="store_true",
-        help="suspend the tools while other processes wait for the disk or the processors",
+        help="suspend the tools while others wait for disk or CPU",
     )
     group.add_argument(
         "--rate", type=positive, default=0, metavar="N",

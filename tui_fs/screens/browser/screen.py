@@ -96,7 +96,7 @@ class BrowserScreen(BaseScreen):
         root: the surveyed directory; empty until an imported survey has reported it.
         client: the survey and its answers.
         marks: the marked directories; opening another directory keeps the marks.
-        filters: what is counted, shown and deleted; inactive for everything.
+        filters: the entries to count, show and delete; inactive for all.
     """
 
     EXPLANATION = (
@@ -413,13 +413,14 @@ class BrowserScreen(BaseScreen):
         self.query_one("#marks", Static).update(line)
 
     def _show_finding(self) -> None:
+        finding = self.query_one("#finding", Static)
+        finding.set_class(self.filters.active, "filter")
         if self.filters.active:
-            self.query_one("#finding", Static).update(filter_line(self.filter_words()))
+            finding.update(filter_line(self.filter_words()))
         elif self.client.survey is not None:
             child = self._table.highlighted
             path = self._path_of(child) if child is not None else None
-            line = finding_line(self.client.survey, self.path, path)
-            self.query_one("#finding", Static).update(line)
+            finding.update(finding_line(self.client.survey, self.path, path))
 
     def _path_of(self, child: Child) -> PathStr:
         return PathStr(os.path.join(self.path, child.name))
@@ -549,7 +550,7 @@ class BrowserScreen(BaseScreen):
             return
         self.filters, self._filter_text = message.filters, message.text
         self.marks.forget_sizes()
-        self.action_recount()
+        self._survey(self.root)
         self._measure_marks()
 
     def action_remove_filter(self) -> None:
