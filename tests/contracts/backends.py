@@ -9,6 +9,7 @@ from typing import Any
 from tui_fs.model.finding import Finding
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import NamedGroup, Survey
+from tui_fs.survey.histogram import HistogramTable
 from tui_fs.survey.runner import Backend, SurveyRunner
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
@@ -25,6 +26,7 @@ class Comparable:
 
     Attributes:
         survey: all else.
+        cells: entries and allocated bytes of the histograms, by path and class.
         rows: the record of each directory, by its path.
     """
 
@@ -33,6 +35,7 @@ class Comparable:
     findings: tuple[Any, ...]
     groups: tuple[Any, ...]
     names_of_links: int
+    cells: dict[tuple[str, int], tuple[int, int]]
 
 
 def survey_by(
@@ -43,7 +46,11 @@ def survey_by(
 ) -> Comparable:
     """Survey directories to their end."""
     counting = SurveyRunner(
-        [str(path) for path in paths], filters, threads=threads, backend=backend
+        [str(path) for path in paths],
+        filters,
+        threads=threads,
+        backend=backend,
+        has_histograms=True,
     )
     *_, survey = counting.run()
     assert survey.finished
@@ -52,12 +59,15 @@ def survey_by(
     plain = replace(
         survey, elapsed_s=0.0, backend="", largest=(), findings=(), groups=(), unchecked_processes=0
     )
+    has_links = collector.names_of_links > 0
+    rows = _rows(collector.table, has_links=has_links)
     return Comparable(
         plain,
-        _rows(collector.table, has_links=collector.names_of_links > 0),
+        rows,
         tuple(sorted(map(_finding, survey.findings))),
         tuple(sorted(map(_group, survey.groups))),
         collector.names_of_links,
+        _cells(collector.histograms, list(rows), has_links=has_links),
     )
 
 
@@ -103,6 +113,17 @@ def _rows(table: DirectoryTable, *, has_links: bool) -> dict[str, tuple[int, ...
         assert paths[-1] not in rows
         rows[paths[-1]] = tuple(columns)
     return rows
+
+
+def _cells(
+    histograms: HistogramTable, paths: Sequence[str], *, has_links: bool
+) -> dict[tuple[str, int], tuple[int, int]]:
+    sums: dict[tuple[str, int], tuple[int, int]] = {}
+    for row, class_, entries, allocated in histograms.cells():
+        known = sums.get((paths[row], class_), (0, 0))
+        sums[paths[row], class_] = known[0] + entries, known[1] + allocated
+    # The bytes of an inode are where its first name was met.
+    return {key: (n, 0 if has_links else size) for key, (n, size) in sums.items() if n}
 
 
 def _finding(finding: Finding) -> tuple[Any, ...]:

@@ -1,8 +1,10 @@
 """``survey`` counts what find and du count, and says it as its contract says."""
 
+import itertools
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +155,25 @@ def test_survey_counts_what_it_cannot_change(cli: Cli, ext4: Path) -> None:
     subprocess.run(["chattr", "+i", frozen], check=True)
     findings = survey(cli, ext4 / "root")["pathologies"]
     assert any(finding["path"] == str(frozen) for finding in findings), findings
+
+
+def test_histograms_are_what_find_counts(cli: Cli, tmp_path: Path) -> None:
+    days, sizes = (0, 0.5, 1.5, 8, 40, 89.99, 90.01, 364.9, 365.1, 9_000), (0, 1, 4_095, 70_000)
+    for number, (age, size) in enumerate(itertools.product(days, sizes)):
+        file = tmp_path / f"directory-{number % 7}" / f"{age}-{size}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"x" * size)
+        os.utime(file, (0, time.time() - age * 86_400))
+    os.sync()
+    for tree in (tmp_path, Path("/usr/share")):
+        counted = cli.run("survey", tree, "--json", "--top", "0").object()
+        for test, unit, bins in ("-mtime", "", counted["ages"]), ("-size", "c", counted["sizes"]):
+            for number, least in list(enumerate(each["least"] for each in bins))[1:]:
+                selects = "!", "-type", "d", test, f"+{least - 1}{unit}"
+                lines = shell_output("find", tree, *selects, "-printf", "%i %b\\n").splitlines()
+                assert sum(each["entries"] for each in bins[number:]) == len(lines)
+                blocks = {line.partition(" ")[0]: int(line.partition(" ")[2]) for line in lines}
+                allocated = sum(each["allocated_bytes"] for each in bins[number:])
+                assert allocated == 512 * sum(blocks.values())
+        assert counted["ages"][0]["below"] == 1
+        assert counted["ages"][-1]["below"] is None

@@ -174,3 +174,16 @@ def test_a_page_and_an_export_are_two_commands(cli: Cli, tree: Path, tmp_path: P
     ).expect(2)
     assert "mutually exclusive" in both.stderr
     assert not list(tmp_path.glob("a.*"))
+
+
+def test_ages_and_sizes_are_those_of_the_survey(browser: Browser, page: Path, cli: Cli) -> None:
+    counted: dict[str, Any] = cli.run("survey", page.parent / "root", "--json").object()
+    browser.open(page)
+    rows = "[...document.querySelectorAll('.chart tbody tr')].map(r => r.cells[2].innerText)"
+    bins = [*counted["ages"], *counted["sizes"]]
+    assert browser.evaluate(rows) == [f"{each['entries']:,}" for each in bins]
+    (widest,) = browser.evaluate(
+        "[[...document.querySelectorAll('.chart rect')].map(r => r.getBoundingClientRect().width)"
+        ".reduce((a, b) => Math.max(a, b))]"
+    )
+    assert widest > 50

@@ -12,6 +12,7 @@ from tui_fs.survey.records import (
     NO_PARENT,
     Batch,
     BigFile,
+    Cells,
     DirectoryFlag,
     DirRecord,
     Link,
@@ -32,6 +33,7 @@ def batch(
         [tuple(link) for link in links],
         [tuple(file) for file in big_files],
         [tuple(record) for record in matched],
+        Cells(),
         vanished,
     )
 

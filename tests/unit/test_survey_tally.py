@@ -111,8 +111,8 @@ def test_names_of_one_inode_and_large_files_are_reported_one_by_one() -> None:
     fifo = status_of(kind=stat.S_IFIFO, links=2, inode=4)
     tally = tallied([(b"a", large), (b"b", fifo)])
     assert tally.links == [
-        Link(5, 7, 3, 2, BIG_FILE_BYTES, 8192, 0, False),
-        Link(5, 7, 4, 2, 0, 0, 2, False),
+        Link(5, 7, 3, 2, BIG_FILE_BYTES, 8192, 0, False, 9),
+        Link(5, 7, 4, 2, 0, 0, 2, False, 1000),
     ]
     assert tally.big_files == [BigFile(5, b"a", BIG_FILE_BYTES, 8192, 9, 7, 3)]
     assert (tally.apparent, tally.allocated, tally.files, tally.other) == (0, 0, 1, 1)

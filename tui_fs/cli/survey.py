@@ -34,7 +34,14 @@ from tui_fs.survey.ncdu_export import ExportHeader, NcduExport, Written, header_
 from tui_fs.survey.report.page import circumstances, page
 from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.table_export import write_csv, write_json
-from tui_fs.survey.tables import groups_table, key_figures, metadata_bytes_of, ranking_tables
+from tui_fs.survey.tables import (
+    groups_table,
+    histograms_table,
+    key_figures,
+    metadata_bytes_of,
+    old_entries,
+    ranking_tables,
+)
 
 
 def survey_as_json(survey: Survey, collector: Aggregator, top: int) -> dict[str, object]:
@@ -60,6 +67,7 @@ def survey_as_json(survey: Survey, collector: Aggregator, top: int) -> dict[str,
         "largest": encode(survey.largest[:top]),
         "rankings": {by.value: encode(collector.table.ranked(by, top)) for by in Ranking},
         "groups": encode(survey.groups),
+        **encode(collector.histograms.of(collector.table)),
         "pathologies": encode(survey.findings),
         "unreadable": survey.unreadable,
         "vanished": survey.vanished,
@@ -71,13 +79,16 @@ def survey_as_json(survey: Survey, collector: Aggregator, top: int) -> dict[str,
 
 def survey_as_text(survey: Survey, collector: Aggregator, top: int) -> str:
     """Return a survey as text."""
-    lines = [displayable(survey.path), columns(key_figures(survey), frozenset({1}))]
+    histograms = collector.histograms.of(collector.table)
+    figures = (*key_figures(survey), *old_entries(histograms))
+    lines = [displayable(survey.path), columns(figures, frozenset({1}))]
     for finding in survey.findings:
         lines += ["", f"{finding.severity}: {finding.kind}: {displayable(finding.path)}"]
         lines.append(f"  {finding.meaning} {finding.advice}")
-    for table in (*ranking_tables(collector, top), groups_table(survey)):
+    tables = histograms_table(histograms), *ranking_tables(collector, top), groups_table(survey)
+    for table in tables:
         if table is not None:
-            numbers = frozenset(range(3))
+            numbers = frozenset(range(min(3, len(table.columns) - 1)))
             lines += ["", table.title, columns((table.columns, *table.rows), numbers)]
     if not survey.complete:
         lines += ["", "~ incomplete: see the findings above"]
@@ -175,7 +186,7 @@ def _counted(parsed: argparse.Namespace) -> tuple[Survey, Aggregator]:
         imported = ImportedSurvey(parsed.imported)
         return watched(imported, parsed.imported), imported.collector
     path = directory_argument(parsed.path)
-    counting = SurveyRunner([path])
+    counting = SurveyRunner([path], has_histograms=True)
     return watched(counting, path), counting.collector
 
 

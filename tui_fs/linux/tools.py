@@ -230,7 +230,7 @@ class EngineCapabilities:
     """
 
     version: str = "0.1.0"
-    record_format: int = 5
+    record_format: int = 6
     max_threads: int = 256
     auto_threads: int = 8
     open_directories: int = 4_096

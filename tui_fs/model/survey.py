@@ -42,6 +42,39 @@ class Totals:
         return self.files + self.symlinks + self.other
 
 
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The entries of one class of a histogram.
+
+    Attributes:
+        least, below: the range of the class, in days or in bytes; `below` is None without an end.
+        allocated_bytes: of every inode once.
+    """
+
+    least: int
+    below: int | None
+    entries: int
+    allocated_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """The entries other than directories of a tree, by age and by size.
+
+    Attributes:
+        ages: by the days since the last change; empty if these are unknown.
+        sizes: by the apparent size in bytes.
+    """
+
+    ages: tuple[Bin, ...]
+    sizes: tuple[Bin, ...]
+
+    def older_than(self, days: int) -> tuple[int, int]:
+        """Return entries and allocated bytes from an age on, at which a class begins."""
+        older = [age for age in self.ages if age.least >= days]
+        return sum(age.entries for age in older), sum(age.allocated_bytes for age in older)
+
+
 class Sorting(enum.StrEnum):
     """The criterion by which a directory's entries are sorted."""
 

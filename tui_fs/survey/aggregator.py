@@ -7,11 +7,13 @@ from collections import Counter
 
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Totals
+from tui_fs.survey.histogram import Classes, HistogramTable
 from tui_fs.survey.records import (
     DIRECTORY_FLAGS,
     NO_PARENT,
     Batch,
     BigFile,
+    Cells,
     DirectoryFlag,
     Matched,
 )
@@ -36,8 +38,11 @@ class Aggregator:
 
     Args:
         filtered: the survey has filters.
+        classes: of the histograms; None for no histogram.
 
     Attributes:
+        classes: as given.
+        histograms: of what the filters select, without filters of everything.
         vanished: names for which stat returned ENOENT.
         flagged: rows of the first `ROWS_NAMED` directories with each flag.
         flag_counts: how many directories have each flag.
@@ -47,8 +52,10 @@ class Aggregator:
         max_entries: entries of the largest directory.
     """
 
-    def __init__(self, filtered: bool) -> None:
+    def __init__(self, filtered: bool, classes: Classes | None = None) -> None:
         self.table = DirectoryTable()
+        self.histograms = HistogramTable()
+        self.classes = classes
         self.vanished = 0
         self.flagged: dict[int, list[int]] = {}
         self.flag_counts: Counter[int] = Counter()
@@ -83,6 +90,8 @@ class Aggregator:
             self._add_matches(row, *matched[1:6])
             if matched.newest_s and self._matches is not None:
                 self._matches.add_times(row, matched.oldest_s, matched.newest_s)
+        is_full = len(self.table) >= ROWS_LIMIT
+        self.histograms.take(Cells._make(batch.cells), self._rows, is_full=is_full)
         for link in batch.links:
             self._take_link(*link)
         for file in batch.big_files:
@@ -196,6 +205,7 @@ class Aggregator:
         allocated: int,
         kind: int,
         is_matched: bool,
+        modified_s: int,
     ) -> None:
         """Count an inode with several names once; keep the number of its missing names."""
         self.names_of_links += 1
@@ -204,6 +214,7 @@ class Aggregator:
         key = self._key(device, inode)
         row = self._rows[directory]
         missing = self._links.get(key)
+        is_first = missing is None
         if missing is None:
             self._links[key] = names - 1
             self.bytes_linked_outside += allocated
@@ -225,6 +236,9 @@ class Aggregator:
             self._matches.repeats[row] += not is_first
             size = (apparent, allocated) if is_first else (0, 0)
             self._add_matches(row, kind == 0, kind == 1, kind == 2, *size)
+        if self.classes is not None and is_first and (is_matched or self._matches is None):
+            for class_ in self.classes.of_time(modified_s), self.classes.of_size(apparent):
+                self.histograms.add(row, class_, 0, allocated)
 
     def _add_matches(
         self, row: int, files: int, symlinks: int, other: int, apparent: int, allocated: int

@@ -17,12 +17,13 @@ from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root
-from tui_fs.survey.records import Batch, BigFile, DirRecord, Link, Matched
+from tui_fs.survey.histogram import Classes
+from tui_fs.survey.records import Batch, BigFile, Cells, DirRecord, Link, Matched
 
 if TYPE_CHECKING:
     from msgspec.msgpack import Decoder
 
-RECORD_FORMAT = 5
+RECORD_FORMAT = 6
 """The version of docs/record-format.md that `records` describes."""
 
 _REINSTALL = "Reinstall tui-fs, so that it and its engine have the same version."
@@ -41,6 +42,7 @@ class EngineScan:
         roots: the directories with their identities at the time of opening.
         filters: entries to count separately, and the share to count.
         threads: of the engine; None: it chooses.
+        classes: of the histograms; None for no histogram.
 
     Raises:
         TuiFsError: the engine cannot be started; Missing if a limit of this process prevents it.
@@ -52,11 +54,12 @@ class EngineScan:
         roots: Sequence[Root],
         filters: Filters | None = None,
         threads: int | None = None,
+        classes: Classes | None = None,
     ) -> None:
         self._program = program
         try:
             self._process = subprocess.Popen(
-                _command(program, roots, filters, threads),
+                _command(program, roots, filters, threads, classes),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -147,7 +150,7 @@ class EngineScan:
         self._process.wait()
 
 
-_Fields = tuple[list[DirRecord], list[Link], list[BigFile], list[Matched], int]
+_Fields = tuple[list[DirRecord], list[Link], list[BigFile], list[Matched], Cells, int]
 """The fields of a `Batch`."""
 
 
@@ -167,10 +170,13 @@ def _command(
     roots: Sequence[Root],
     filters: Filters | None,
     threads: int | None,
+    classes: Classes | None,
 ) -> list[str]:
     command = [program, "survey", "--parent", str(os.getpid())]
     if threads is not None:
         command += ["--threads", str(threads)]
+    if classes is not None:
+        command += [f"--classes={classes}"]
     for gid in _private_groups(os.geteuid()):
         command += ["--private-group", str(gid)]
     if filters is not None:

@@ -28,6 +28,7 @@ from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Order, Survey, Totals
 from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
+from tui_fs.survey.histogram import Classes, columns_of
 from tui_fs.survey.listing import (
     OTHERS_LISTED,
     PUBLISH_INTERVAL_S,
@@ -203,6 +204,8 @@ class ImportedSurvey:
     ) -> Iterator[Survey]:
         """Read the file to its end; yield the intermediate results."""
         self.header = reader.read_header()
+        self.collector.classes = Classes.at(self.header.counted_at_s or 0)
+        self.collector.histograms.has_ages = self.header.counted_at_s is not None
         opening: int | None = reader.offset - 1
         for kind, item in reader.values():
             if kind == "end_map":
@@ -286,6 +289,8 @@ class ImportedSurvey:
             directory.flags |= DirectoryFlag.UNREADABLE
         if item.get("excluded"):
             self._note_excluded(item, NO_ROW)
+        if "mtime" not in item:
+            self.collector.histograms.has_ages = False
         self._unreported[directory.number] = directory
         self._unreported_entries += 1
 
@@ -315,12 +320,13 @@ class ImportedSurvey:
 
     def _report_directory(self, directory: _Directory) -> None:
         """Add the new entries of a directory to the next batch."""
-        tally = DirectoryTally(directory.number, directory.owner)
+        tally = DirectoryTally(directory.number, directory.owner, self.collector.classes)
         if directory.names:
             tally.add(directory.names, directory.statuses, None)
             directory.names, directory.statuses = [], []
         self._links += map(tuple, tally.links)
         self._big_files += map(tuple, tally.big_files)
+        self._cells += tally.numbered_cells()
         record = tally.take_record(pending=directory.pending, flags=directory.flags)
         self._pieces.append(tuple(record))
         directory.pending = 0
@@ -330,7 +336,9 @@ class ImportedSurvey:
         for directory in self._unreported.values():
             self._report_directory(directory)
         self._unreported.clear()
-        self.collector.take(Batch(self._pieces, self._links, self._big_files, [], 0))
+        self.collector.take(
+            Batch(self._pieces, self._links, self._big_files, [], columns_of(self._cells), 0)
+        )
         self._unreported_entries = 0
         self._clear_batch()
 
@@ -338,6 +346,7 @@ class ImportedSurvey:
         self._pieces: list[tuple[object, ...]] = []
         self._links: list[tuple[object, ...]] = []
         self._big_files: list[tuple[object, ...]] = []
+        self._cells: list[tuple[int, int, int, int]] = []
 
     def _result(self, finished: bool) -> Survey:
         table = self.collector.table

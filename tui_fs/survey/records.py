@@ -83,6 +83,7 @@ class Link(NamedTuple):
         names: of the inode (st_nlink).
         kind: 0 file, 1 symbolic link, 2 other.
         is_matched: the filters select it.
+        modified_s: modification time (epoch seconds).
     """
 
     directory: int
@@ -93,6 +94,7 @@ class Link(NamedTuple):
     allocated_bytes: int
     kind: int
     is_matched: bool
+    modified_s: int = 0
 
 
 class BigFile(NamedTuple):
@@ -132,12 +134,26 @@ class Matched(NamedTuple):
     newest_s: int
 
 
+class Cells(NamedTuple):
+    """The histograms of directories, in columns: arrays of the machine's byte order.
+
+    A cell has a directory's number (64 bits), a class (8), a number of entries (32), and the
+    allocated bytes of those with one name (64).
+    """
+
+    directories: bytes = b""
+    classes: bytes = b""
+    entries: bytes = b""
+    allocated_bytes: bytes = b""
+
+
 class Batch(NamedTuple):
     """The records since the last batch.
 
     Attributes:
         pieces, links, big_files, matched: `DirRecord`, `Link`, `BigFile`, `Matched`, or plain
             tuples of their fields.
+        cells: `Cells`, or a plain tuple of its fields.
         vanished: names that are not directories and vanished before their stat.
     """
 
@@ -145,4 +161,5 @@ class Batch(NamedTuple):
     links: list[tuple[Any, ...]]
     big_files: list[tuple[Any, ...]]
     matched: list[tuple[int, ...]]
+    cells: tuple[bytes, bytes, bytes, bytes]
     vanished: int

@@ -28,6 +28,7 @@ from tui_fs.survey.engine import EngineScan
 from tui_fs.survey.findings.activity import find_holders
 from tui_fs.survey.findings.barriers import UsesFound, find_external_uses
 from tui_fs.survey.findings.base import Evidence, Place, SystemView, locate
+from tui_fs.survey.histogram import Classes
 from tui_fs.survey.listing import Names, Publish, read_names
 from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.result import survey_of
@@ -51,6 +52,7 @@ class SurveyRunner:
             0 for none.
         backend: the native engine, or this process (scandir); None for the engine if it is
             installed.
+        has_histograms: also count the entries of each directory by age and by size.
 
     Raises:
         Missing: `backend` is the engine, and it is not installed.
@@ -67,6 +69,7 @@ class SurveyRunner:
         checks_surroundings: bool = True,
         family: int = 0,
         backend: Backend | None = None,
+        has_histograms: bool = False,
     ) -> None:
         self._paths = tuple(paths)
         self._path = paths[0] if len(paths) == 1 else os.path.commonpath(paths)
@@ -78,14 +81,15 @@ class SurveyRunner:
             self._engine = None  # it reads every entry by statx; the walker uses fstatat
         if backend == "engine" and self._engine is None:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
-        self.collector = Aggregator(filtered=self._filters.active)
+        self._began_at_s = time.time()
+        self._classes = Classes.at(self._began_at_s) if has_histograms else None
+        self.collector = Aggregator(self._filters.active, self._classes)
         self._table = mounts = read_mounts(mountinfo)
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._overlays = [PathStr(p) for p in self._paths if has_lower_layers(p, mounts)]
         self._roots: list[Root] = []
         self._checks_surroundings = checks_surroundings
         self._family = family
-        self._began_at_s = time.time()
         self._occupation: OpenFileScan | None = None
         self._uses = UsesFound()
         self._places: list[Place] = []
@@ -144,10 +148,12 @@ class SurveyRunner:
 
     def _begin(self, roots: Sequence[OpenRoot]) -> Walker | EngineScan:
         if self._engine is not None:
-            return EngineScan(self._engine, self._roots, self._filters, self._threads)
+            return EngineScan(
+                self._engine, self._roots, self._filters, self._threads, self._classes
+            )
         mounts = [os.fsencode(mount) for mount in self._mounts]
         matches = _predicate(self._filters) if self._filters.active else None
-        return Walker(roots, mounts, matches, share=self._filters.share)
+        return Walker(roots, mounts, matches, share=self._filters.share, classes=self._classes)
 
     def _open(self, path: str) -> OpenRoot:
         descriptor = open_directory(path)

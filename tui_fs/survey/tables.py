@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from tui_fs.model.paths import displayable
 from tui_fs.model.space import freed_in_words, metadata_bytes_max
-from tui_fs.model.survey import LargeDirectory, Ranking, Survey
+from tui_fs.model.survey import Bin, Histograms, LargeDirectory, Ranking, Survey
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.aggregator import Aggregator
+from tui_fs.survey.histogram import AGE_LABELS, OLD_DAYS, SIZE_LABELS
 
 _TITLES = {
     Ranking.ENTRIES: "most entries",
@@ -44,6 +45,35 @@ def key_figures(survey: Survey) -> tuple[tuple[str, str], ...]:
         ("deepest level", count(survey.max_depth)),
         ("largest directory", counted(survey.max_entries_in_directory, "entry", "entries")),
     )
+
+
+def old_entries(histograms: Histograms) -> tuple[tuple[str, str], ...]:
+    """Return how much has not changed for long, as a figure with its name; nothing if unknown."""
+    if not histograms.ages:
+        return ()
+    entries, allocated_bytes = histograms.older_than(OLD_DAYS)
+    return ((f"older than {OLD_DAYS} days", _amount(entries, allocated_bytes)),)
+
+
+def _amount(entries: int, allocated_bytes: int) -> str:
+    return f"{counted(entries, 'entry', 'entries')}, {bytes_iec(allocated_bytes)}"
+
+
+def histograms_table(histograms: Histograms) -> Table | None:
+    """Return the classes of age and of size that have entries; None without entries."""
+    rows = tuple(
+        (count(each.entries), bytes_iec(each.allocated_bytes), label)
+        for label, each in labelled_bins(histograms)
+        if each.entries
+    )
+    columns = ("entries", "allocated", "last changed, or apparent size")
+    return Table("all entries but directories, by age and by size", columns, rows) if rows else None
+
+
+def labelled_bins(histograms: Histograms) -> list[tuple[str, Bin]]:
+    """Return the classes of age, then those of size."""
+    ages = zip(AGE_LABELS, histograms.ages, strict=False)
+    return [*ages, *zip(SIZE_LABELS, histograms.sizes, strict=True)]
 
 
 def ranking_tables(collector: Aggregator, top: int) -> list[Table]:

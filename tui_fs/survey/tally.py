@@ -7,11 +7,14 @@ entries takes longer than the kernel takes to stat them.
 import os
 import stat
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import compress
-from operator import attrgetter, not_
+from operator import attrgetter, itemgetter, not_
 
+from tui_fs.survey.histogram import CLASSES, FIRST_SIZE_CLASS, Classes
 from tui_fs.survey.records import NO_PARENT, BigFile, DirectoryFlag, DirRecord, Link
 
 BIG_FILE_BYTES = 64 << 20
@@ -24,17 +27,29 @@ _DIRENT_HEADER_BYTES = 19 + 1
 """struct linux_dirent64 without the name, plus the terminating NUL; padded to 8."""
 
 _blocks: Callable[[os.stat_result], int] = attrgetter("st_blocks")
+_size: Callable[[os.stat_result], int] = attrgetter("st_size")
+_modified_s: Callable[[os.stat_result], int] = itemgetter(stat.ST_MTIME)
 
 Predicate = Callable[[bytes, os.stat_result], bool]
 
 
 class DirectoryTally:
-    """The sums of one directory since its last record."""
+    """The sums of one directory since its last record.
+
+    Args:
+        classes: of its histogram; None for no histogram.
+
+    Attributes:
+        cells: entries and allocated bytes of each class that occurs. With filters, only what they
+            select; entries with several names add no bytes.
+    """
 
     __slots__ = (
         "allocated",
         "apparent",
         "big_files",
+        "cells",
+        "classes",
         "files",
         "flags",
         "links",
@@ -51,9 +66,10 @@ class DirectoryTally:
         "symlinks",
     )
 
-    def __init__(self, number: int, owner: int) -> None:
+    def __init__(self, number: int, owner: int, classes: Classes | None = None) -> None:
         self.number = number
         self.owner = owner
+        self.classes = classes
         self.flags = self.longest = 0
         self._clear()
 
@@ -95,11 +111,16 @@ class DirectoryTally:
         self._clear()
         return record
 
+    def numbered_cells(self) -> list[tuple[int, int, int, int]]:
+        """Return the cells of the histograms, with the number of the directory."""
+        return [(self.number, class_, *cell) for class_, cell in self.cells.items()]
+
     def _clear(self) -> None:
         self.files = self.symlinks = self.other = self.subdirectories = 0
         self.apparent = self.allocated = self.name_bytes = self.record_bytes = 0
         self.oldest = self.newest = 0
         self.matched = [0] * 7  # the fields of `Matched` but the directory
+        self.cells: dict[int, tuple[int, int]] = {}
         self.links: list[Link] = []
         self.big_files: list[BigFile] = []
 
@@ -153,6 +174,8 @@ class DirectoryTally:
             self._note_big_files(names, statuses)
         if matches is not None:
             self._add_matches(names, statuses, matches)
+        if self.classes is not None:
+            self._add_cells(self.classes, names, statuses, matches)
         if max(link_counts) > 1:
             self._note_links(names, statuses, matches)
             statuses = [status for status in statuses if status.st_nlink <= 1]
@@ -160,6 +183,30 @@ class DirectoryTally:
         self.apparent += sum(sizes)
         self.allocated += 512 * sum(map(_blocks, statuses))
         return directories
+
+    def _add_cells(
+        self,
+        classes: Classes,
+        names: Sequence[bytes],
+        statuses: Sequence[os.stat_result],
+        matches: Predicate | None,
+    ) -> None:
+        if matches is not None:
+            statuses = list(compress(statuses, map(matches, names, statuses)))
+        entries, blocks = [0] * CLASSES, [0] * CLASSES
+        for time_class, size_class, size in zip(
+            map(partial(bisect_left, classes.modified_s), map(_modified_s, statuses)),
+            map(partial(bisect_left, classes.size_bytes), map(_size, statuses)),
+            (status.st_blocks if status.st_nlink <= 1 else 0 for status in statuses),
+            strict=True,
+        ):
+            entries[time_class] += 1
+            blocks[time_class] += size
+            entries[FIRST_SIZE_CLASS + size_class] += 1
+            blocks[FIRST_SIZE_CLASS + size_class] += size
+        for class_ in compress(range(CLASSES), entries):
+            known = self.cells.get(class_, (0, 0))
+            self.cells[class_] = known[0] + entries[class_], known[1] + 512 * blocks[class_]
 
     def _note_big_files(self, names: Sequence[bytes], statuses: Sequence[os.stat_result]) -> None:
         for name, status in zip(names, statuses, strict=True):
@@ -193,6 +240,7 @@ class DirectoryTally:
                         status.st_blocks * 512,
                         _kind(status.st_mode),
                         matches is not None and matches(name, status),
+                        int(status[stat.ST_MTIME]),
                     )
                 )
 

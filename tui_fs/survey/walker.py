@@ -21,6 +21,7 @@ from tui_fs.linux.limits import descriptor_limits, is_limit
 from tui_fs.linux.permissions import may, others_may_write
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.model.strategy import Share
+from tui_fs.survey.histogram import Classes, columns_of
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.tally import DirectoryTally, Predicate
 
@@ -61,6 +62,7 @@ class Walker:
         matches: returns whether the filters select an entry.
         share: the share of the entries directly in the roots to count; None for all.
         clock: returns seconds.
+        classes: of the histograms; None for no histogram.
 
     Attributes:
         pids: processes that count in addition to this one: none.
@@ -75,8 +77,10 @@ class Walker:
         matches: Predicate | None = None,
         clock: Callable[[], float] = time.monotonic,
         share: Share | None = None,
+        classes: Classes | None = None,
     ) -> None:
         self._share = share
+        self._classes = classes
         self._roots = [root._replace(descriptor=os.dup(root.descriptor)) for root in roots]
         self._root = self._roots[0]
         self._mounts = frozenset(mounts)
@@ -97,6 +101,7 @@ class Walker:
         self._links: list[tuple[Any, ...]] = []
         self._big_files: list[tuple[Any, ...]] = []
         self._matched: list[tuple[int, ...]] = []
+        self._cells: list[tuple[int, int, int, int]] = []
         self._vanished = 0
         self._not_entered: list[tuple[bytes, int]] = []
 
@@ -189,7 +194,7 @@ class Walker:
     def _read(self, directory: _Directory, parent: int) -> Iterator[None]:
         """Count the entries of an open directory; yield after each part of a large one."""
         status, number = directory.status, directory.number
-        tally = DirectoryTally(number, status.st_uid)
+        tally = DirectoryTally(number, status.st_uid, self._classes)
         flags = entries_read = pending_before = 0
         name, own = directory.name, (status.st_size, status.st_blocks * 512)
         try:
@@ -236,6 +241,7 @@ class Walker:
         self._big_files += map(tuple, tally.big_files)
         if any(tally.matched):
             self._matched.append((tally.number, *tally.matched))
+        self._cells += tally.numbered_cells()
         self._pieces.append(tuple(tally.take_record(parent, name, own, pending, flags)))
 
     def _add(self, directory: _Directory, tally: DirectoryTally, names: list[bytes]) -> int:
@@ -317,8 +323,15 @@ class Walker:
 
     def _take_batch(self) -> Batch:
         """Return the records since the last batch."""
-        batch = Batch(self._pieces, self._links, self._big_files, self._matched, self._vanished)
+        batch = Batch(
+            self._pieces,
+            self._links,
+            self._big_files,
+            self._matched,
+            columns_of(self._cells),
+            self._vanished,
+        )
         self._pieces, self._links, self._big_files = [], [], []
-        self._matched, self._vanished = [], 0
+        self._matched, self._cells, self._vanished = [], [], 0
         self._sent_s = self._clock()
         return batch

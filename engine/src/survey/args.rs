@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
+use super::histogram::Classes;
 use crate::filters::Filters;
 use crate::identity::DevIno;
 
@@ -15,6 +16,8 @@ pub struct Args {
     /// `None` for one per processor.
     pub threads: Option<usize>,
     pub filters: Filters,
+    /// Of the histograms; `None` for no histogram.
+    pub classes: Option<Classes>,
     /// Groups without members other than this user and root.
     pub private_groups: Vec<u32>,
     /// Identities of the roots, in their order; empty for no check.
@@ -33,6 +36,11 @@ impl Args {
                 Long("threads") => {
                     let threads: usize = arguments.value()?.parse()?;
                     args.threads = (threads > 0).then_some(threads.min(MAX_THREADS));
+                }
+                Long("classes") => {
+                    let limits = arguments.value()?.string()?;
+                    let classes = Classes::parse(&limits);
+                    args.classes = Some(classes.ok_or("--classes needs ascending limits")?);
                 }
                 Long("pin") => args.pins.push(arguments.value()?.parse()?),
                 Long("private-group") => args.private_groups.push(arguments.value()?.parse()?),
@@ -74,7 +82,7 @@ mod tests {
 
     #[test]
     fn all_options_are_parsed() {
-        let words = "--names-only --threads 3 --name *.o --pin 1:2 --pin 3:4 --private-group 5 \
+        let words = "--names-only --classes -1,2:0,9 --threads 3 --name *.o --pin 1:2 --pin 3:4 --private-group 5 \
                      --private-group 6 --parent 7 -- /a /-b"
             .split_whitespace();
         let expected = Args {
@@ -84,6 +92,7 @@ mod tests {
                 name_glob: Some(c"*.o".to_owned()),
                 ..Filters::default()
             },
+            classes: Classes::parse("-1,2:0,9"),
             private_groups: vec![5, 6],
             pins: vec![
                 DevIno {
@@ -120,6 +129,7 @@ mod tests {
             &["--pin", "1", "/a"],
             &["--pin", "1:x", "/a"],
             &["--names-only", "--min-size", "1", "/a"],
+            &["--classes", "1", "/a"],
             &["--unknown", "/a"],
         ] {
             assert!(parsed(words).is_err(), "{words:?}");

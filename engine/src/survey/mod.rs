@@ -6,6 +6,7 @@ mod access;
 mod args;
 mod dir_reader;
 mod emitter;
+mod histogram;
 mod names;
 mod records;
 mod stack;
@@ -35,6 +36,7 @@ use self::access::User;
 use self::args::Args;
 pub use self::args::MAX_THREADS;
 use self::emitter::Output;
+use self::histogram::Classes;
 use self::records::end_message;
 pub use self::records::FORMAT as RECORD_FORMAT;
 use self::walker::{Job, Walker};
@@ -114,6 +116,8 @@ pub struct Context {
     pub names_only: bool,
     /// Entries that are also counted separately.
     pub filters: Option<Filters>,
+    /// Of the histograms; `None` for no histogram.
+    pub classes: Option<Classes>,
     /// The share of the entries directly in the roots that is counted; `None` for all.
     pub share: Option<Share>,
     pub user: User,
@@ -191,6 +195,7 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
         names_only: args.names_only,
         share: args.filters.share,
         filters: args.filters.are_active().then_some(args.filters),
+        classes: args.classes,
         user: User {
             uid: geteuid().as_raw(),
             private_groups: args.private_groups,

@@ -3,8 +3,10 @@
 
 use rmp::encode;
 
+use super::histogram::Histogram;
+
 /// The version of the format, which is the first message. It changes with every change.
-pub const FORMAT: u64 = 5;
+pub const FORMAT: u64 = 6;
 
 pub const NO_PARENT: i64 = -1;
 
@@ -37,6 +39,7 @@ pub struct DirRecord<'a> {
     pub name: &'a [u8],
     pub sums: Sums,
     pub matched: Matched,
+    pub histogram: Histogram,
     pub own_bytes: u64,
     pub own_allocated_bytes: u64,
     pub longest_name: u64,
@@ -82,6 +85,7 @@ pub struct Link {
     pub allocated_bytes: u64,
     pub kind: u8,
     pub is_matched: bool,
+    pub modified_s: i64,
 }
 
 /// A large file. `device` and `inode` are 0 if it has no other name.
@@ -103,6 +107,7 @@ pub struct Batch {
     links: RecordBuffer,
     big_files: RecordBuffer,
     matched: RecordBuffer,
+    cells: Cells,
     /// Names that vanished before their stat.
     pub vanished: u64,
 }
@@ -125,6 +130,44 @@ impl RecordBuffer {
         put_array(out, self.count);
         out.append(&mut self.encoded);
         self.count = 0;
+    }
+}
+
+/// The histograms of directories, in columns: the reader takes them without a step for each cell.
+#[derive(Debug, Default)]
+pub struct Cells {
+    directories: Vec<u8>,
+    classes: Vec<u8>,
+    entries: Vec<u8>,
+    allocated_bytes: Vec<u8>,
+}
+
+impl Cells {
+    pub fn add(&mut self, directory: u64, class: u8, entries: u32, allocated_bytes: u64) {
+        self.directories.extend_from_slice(&directory.to_ne_bytes());
+        self.classes.push(class);
+        self.entries.extend_from_slice(&entries.to_ne_bytes());
+        (self.allocated_bytes).extend_from_slice(&allocated_bytes.to_ne_bytes());
+    }
+
+    fn len(&self) -> usize {
+        self.directories.len()
+            + self.classes.len()
+            + self.entries.len()
+            + self.allocated_bytes.len()
+    }
+
+    fn move_to(&mut self, out: &mut Vec<u8>) {
+        let cells = std::mem::take(self);
+        put_array(out, 4);
+        for column in [
+            cells.directories,
+            cells.classes,
+            cells.entries,
+            cells.allocated_bytes,
+        ] {
+            put_bytes(out, &column);
+        }
     }
 }
 
@@ -174,6 +217,7 @@ impl Batch {
         if record.matched != Matched::default() {
             self.add_matched(record.number, &record.matched);
         }
+        record.histogram.move_to(record.number, &mut self.cells);
     }
 
     fn add_matched(&mut self, directory: u64, matched: &Matched) {
@@ -189,7 +233,7 @@ impl Batch {
     }
 
     pub fn add_link(&mut self, link: &Link) {
-        let out = self.links.begin(8);
+        let out = self.links.begin(9);
         for number in [
             link.directory,
             link.device,
@@ -202,6 +246,7 @@ impl Batch {
             put_uint(out, number);
         }
         encode::write_bool(out, link.is_matched).expect(IN_MEMORY);
+        put_int(out, link.modified_s);
     }
 
     pub fn add_big_file(&mut self, file: &BigFile<'_>) {
@@ -222,12 +267,14 @@ impl Batch {
         }
         let bytes = self.dir_records.encoded.len() + self.links.encoded.len();
         let bytes = bytes + self.big_files.encoded.len() + self.matched.encoded.len();
+        let bytes = bytes + self.cells.len();
         let mut out = Vec::with_capacity(bytes + 128);
-        put_array(&mut out, 5);
+        put_array(&mut out, 6);
         self.dir_records.move_to(&mut out);
         self.links.move_to(&mut out);
         self.big_files.move_to(&mut out);
         self.matched.move_to(&mut out);
+        self.cells.move_to(&mut out);
         put_uint(&mut out, std::mem::take(&mut self.vanished));
         Some(out)
     }

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 
 use rustix::fs::{FileType, Statx, StatxAttributes, StatxFlags};
 
+use super::histogram::{Classes, Histogram};
 use super::names;
 use super::records::{flag, is_full, Batch, BigFile, DirRecord, Link, Matched, Sums};
 use crate::filters::Filters;
@@ -48,6 +49,7 @@ pub struct Tally {
     longest_name: u64,
     sums: Sums,
     matched: Matched,
+    histogram: Histogram,
 }
 
 impl Tally {
@@ -71,6 +73,7 @@ impl Tally {
     pub fn move_to(&mut self, record: &mut DirRecord<'_>) {
         record.sums = std::mem::take(&mut self.sums);
         record.matched = std::mem::take(&mut self.matched);
+        record.histogram = std::mem::take(&mut self.histogram);
         record.longest_name = self.longest_name;
         record.flags = self.flags;
     }
@@ -101,13 +104,15 @@ impl Tally {
 
     /// Adds an entry. Links and big files get records in the batch.
     ///
-    /// `directory` is the number of the directory with this entry.
+    /// `directory` is the number of the directory with this entry. With filters, only what they select
+    /// is in the histogram.
     pub fn add(
         &mut self,
         name: &CStr,
         status: &Statx,
         directory: u64,
         filters: Option<&Filters>,
+        classes: Option<&Classes>,
         batch: &mut Batch,
     ) {
         let kind = kind_of(status);
@@ -150,6 +155,15 @@ impl Tally {
             self.matched.newest_s = self.matched.newest_s.max(modified_s);
             self.matched.oldest_s = earlier(self.matched.oldest_s, modified_s);
         }
+        if let Some(classes) = classes.filter(|_| filters.is_none() || is_matched) {
+            let own_bytes = if has_several_names {
+                0
+            } else {
+                allocated_bytes
+            };
+            let modified_s = status.stx_mtime.tv_sec;
+            (self.histogram).add(classes, modified_s, apparent_bytes, own_bytes);
+        }
         if has_several_names {
             batch.add_link(&Link {
                 directory,
@@ -160,6 +174,7 @@ impl Tally {
                 allocated_bytes,
                 kind: kind_index(kind) as u8,
                 is_matched,
+                modified_s: status.stx_mtime.tv_sec,
             });
             return;
         }

@@ -72,6 +72,8 @@ pub struct Collected {
     pub big_files: Vec<(Vec<u8>, bool)>,
     /// Matches in each directory: files, symlinks, other, apparent and allocated bytes.
     pub matched: BTreeMap<Vec<u8>, [i128; 5]>,
+    /// Histograms of directories: entries and allocated bytes of each class.
+    pub histograms: BTreeMap<(Vec<u8>, u8), [u64; 2]>,
     pub vanished: i128,
     pub messages: usize,
     pub has_ended: bool,
@@ -91,14 +93,14 @@ impl Collected {
             self.has_ended = true;
             return;
         }
-        let [dir_records, links, big_files, matched, vanished] = list(message) else {
+        let [dir_records, links, big_files, matched, cells, vanished] = list(message) else {
             panic!("no batch: {message}");
         };
         for record in list(dir_records) {
             self.add_dir_record(list(record));
         }
         for link in list(links).iter().map(list) {
-            assert_eq!(link.len(), 8);
+            assert_eq!(link.len(), 9);
             let numbers = [1, 2, 3, 6].map(|at| int(&link[at]));
             self.links
                 .push((self.paths[&int(&link[0])].clone(), numbers));
@@ -117,6 +119,30 @@ impl Collected {
             }
         }
         self.vanished += int(vanished);
+        self.add_cells(list(cells));
+    }
+
+    fn add_cells(&mut self, columns: &[Value]) {
+        let [directories, classes, entries, allocated] = columns else {
+            panic!("not four columns");
+        };
+        let numbers = bytes(directories).chunks_exact(8);
+        let entries = bytes(entries).chunks_exact(4);
+        let allocated = bytes(allocated).chunks_exact(8);
+        assert_eq!(numbers.len(), bytes(classes).len());
+        assert_eq!(
+            (entries.len(), allocated.len()),
+            (numbers.len(), numbers.len())
+        );
+        for (((number, class), entries), allocated) in
+            numbers.zip(bytes(classes)).zip(entries).zip(allocated)
+        {
+            let number = u64::from_ne_bytes(number.try_into().expect("8 bytes"));
+            let path = self.paths[&number.into()].clone();
+            let sums = self.histograms.entry((path, *class)).or_default();
+            sums[0] += u64::from(u32::from_ne_bytes(entries.try_into().expect("4 bytes")));
+            sums[1] += u64::from_ne_bytes(allocated.try_into().expect("8 bytes"));
+        }
     }
 
     fn add_dir_record(&mut self, record: &[Value]) {

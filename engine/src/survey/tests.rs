@@ -13,6 +13,7 @@ use rustix::fs::{mkdirat, mknodat, openat, FileType, Mode, OFlags, CWD};
 use tempfile::TempDir;
 
 use super::args::Args;
+use super::histogram::Classes;
 use super::records::flag;
 use super::testing::{naive_survey, run_survey, Collected, NAME_FLAGS};
 use super::Limits;
@@ -320,6 +321,43 @@ fn filtered_entries_are_counted_separately() {
         .unwrap();
     let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
     assert_eq!(matched_in(&collected, &root)[..3], [1, 1, 0]);
+}
+
+#[test]
+fn histograms_count_what_the_filters_select() {
+    let (scratch, root) = scratch_root();
+    for (name, bytes, age_s) in [("a.log", 0, 10), ("b.log", 5_000, 900), ("c", 70, 900)] {
+        fs::write(root.join(name), vec![b'x'; bytes]).unwrap();
+        let file = File::open(root.join(name)).unwrap();
+        (file.set_modified(UNIX_EPOCH + Duration::from_secs(age_s))).unwrap();
+    }
+    fs::create_dir(root.join("d")).unwrap();
+    fs::hard_link(root.join("b.log"), scratch.path().join("outside")).unwrap();
+    let allocated = root.join("c").metadata().unwrap().blocks() * 512;
+    let mut args = args_for(&root, 1);
+    args.classes = Classes::parse("100:0,4999");
+    let in_class = |collected: &Collected| {
+        let path = root.as_os_str().as_bytes();
+        (0..5)
+            .map(|class| collected.histograms.get(&(path.to_vec(), class)).copied())
+            .map(Option::unwrap_or_default)
+            .collect::<Vec<_>>()
+    };
+    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
+    let expected = [[1, 0], [2, allocated], [1, 0], [1, allocated], [1, 0]];
+    assert_eq!(in_class(&collected), expected);
+
+    let mut args = args_for(&root, 1);
+    args.classes = Classes::parse("100:0,4999");
+    args.filters.name_glob = Some(c"*.log".to_owned());
+    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
+    assert_eq!(
+        in_class(&collected),
+        [[1, 0], [1, 0], [1, 0], [0, 0], [1, 0]]
+    );
+
+    let collected = run_survey(args_for(&root, 1), Limits::default(), |_| ()).unwrap();
+    assert!(collected.histograms.is_empty());
 }
 
 #[test]

@@ -340,8 +340,9 @@ impl<'a> Walker<'a> {
             }
         };
         let filters = self.context.filters.as_ref();
+        let classes = self.context.classes.as_ref();
         let batch = &mut self.emitter.batch;
-        (progress.tally).add(name, &status, dir.number, filters, batch);
+        (progress.tally).add(name, &status, dir.number, filters, classes, batch);
         let is_mounted = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
         if kind_of(&status) != FileType::Directory {
             return;

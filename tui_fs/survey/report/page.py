@@ -6,14 +6,15 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tui_fs import __version__
 from tui_fs.model.finding import Finding
 from tui_fs.model.html import document, pairs, section, text
 from tui_fs.model.paths import displayable, shell_quoted
-from tui_fs.model.survey import Survey
+from tui_fs.model.survey import Bin, Histograms, Survey
+from tui_fs.model.units import bytes_iec, count
 from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.table import NO_ROW, DirectoryTable
@@ -21,7 +22,9 @@ from tui_fs.survey.tables import (
     Table,
     groups_table,
     key_figures,
+    labelled_bins,
     largest_files_table,
+    old_entries,
     ranking_tables,
 )
 
@@ -63,6 +66,7 @@ def page(survey: Survey, collector: Aggregator, circumstances: Circumstances, to
     style = files.joinpath("page.css").read_text("utf-8")
     script = files.joinpath("treemap.js").read_text("utf-8")
     path = displayable(survey.path)
+    histograms = collector.histograms.of(collector.table)
     tables = (
         largest_files_table(collector, top),
         *ranking_tables(collector, top),
@@ -72,10 +76,11 @@ def page(survey: Survey, collector: Aggregator, circumstances: Circumstances, to
         f'<header><p class="kind">tui-fs survey</p><h1>{text(path)}</h1>',
         pairs("facts", _facts(survey, circumstances)),
         _incomplete(survey),
-        pairs("totals", key_figures(survey)),
+        pairs("totals", (*key_figures(survey), *old_entries(histograms))),
         "</header>",
         _findings(survey.findings),
         _treemap(survey, collector.table, circumstances.moment_s or time.time()),
+        _histograms(histograms),
         *(_table(table) for table in tables if table is not None),
         f"<footer>Written by tui-fs {text(__version__)}; "
         f"<code>{text(shell_quoted(('tui-fs', 'survey', survey.path)))}</code> counts again."
@@ -122,6 +127,36 @@ def _table(table: Table) -> str:
     )
     content = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     return section(table.title.capitalize(), f'<div class="wide">{content}</div>')
+
+
+def _histograms(histograms: Histograms) -> str:
+    labelled = labelled_bins(histograms)
+    ages, sizes = labelled[: len(histograms.ages)], labelled[len(histograms.ages) :]
+    charts = _chart("By last change", ages) + _chart("By apparent size", sizes)
+    return section("How old, how large", f'<div class="charts">{charts}</div>')
+
+
+def _chart(title: str, bins: Sequence[tuple[str, Bin]]) -> str:
+    """Return a table with a bar for the share of each class in bytes, and one in entries."""
+    if not bins:
+        return ""
+    all_bytes = max(1, sum(each.allocated_bytes for _, each in bins))
+    all_entries = max(1, sum(each.entries for _, each in bins))
+    rows = "".join(
+        f'<tr><th scope="row">{text(label)}</th>'
+        f"{_bar_cell(bytes_iec(each.allocated_bytes), each.allocated_bytes / all_bytes)}"
+        f"{_bar_cell(count(each.entries), each.entries / all_entries)}</tr>"
+        for label, each in bins
+    )
+    return (
+        f'<table class="chart"><caption>{text(title)}</caption><thead><tr><td></td>'
+        f'<th scope="col">allocated</th><th scope="col">entries</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def _bar_cell(words: str, share: float) -> str:
+    return f'<td>{text(words)}<svg aria-hidden="true"><rect width="{share:.2%}"/></svg></td>'
 
 
 def _treemap(survey: Survey, table: DirectoryTable, moment_s: float) -> str:
