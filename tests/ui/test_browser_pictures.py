@@ -6,13 +6,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
+from textual.widgets import Input
 
-from tests.ui.recorded import SPOOL
+from tests.ui.recorded import SPOOL, settle
 from tests.ui.recorded_tree import (
     NOW_S,
     RANKING,
     SESSIONS,
     SESSIONS_LISTING,
+    directory,
     found_survey,
     spool_listing,
 )
@@ -28,7 +30,7 @@ from tests.ui.test_screens import (
     then,
 )
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import EntryKind, Listing, Match, Ranking, Survey, Totals
+from tui_fs.model.survey import Child, EntryKind, Listing, Match, Ranking, Survey, Totals
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated
 from tui_fs.screens.browser.search import SearchScreen
@@ -78,6 +80,32 @@ def other(**changes: object) -> Act:
     return post_update(replace(COMPLETE, **changes))  # type: ignore[arg-type]
 
 
+def typed_filter(text: str) -> Act:
+    """Enter a filter."""
+
+    async def act(pilot: Pilot[None]) -> None:
+        await pilot.press("f")
+        pilot.app.screen.query_one("#filter-input", Input).value = text
+        await pilot.press("enter")
+        await settle(pilot)
+
+    return act
+
+
+MATCHING = Listing(
+    SPOOL,
+    Totals(41_203, allocated_bytes=19_542_000_000),
+    (
+        directory("maildrop", Totals(41_000, allocated_bytes=19_500_000_000)),
+        directory("sessions", Totals(202, allocated_bytes=41_000_000)),
+        directory("a[", Totals()),
+        Child(PathStr("mail.log"), EntryKind.FILE, Totals(1, allocated_bytes=1_000_000), True),
+    ),
+    complete=True,
+)
+FILTERED = Update(found_survey(), MATCHING, is_filtered=True)
+
+
 BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
     "nothing counted": (None, SMALL),
     "counting": (post_update(COUNTING), SMALL),
@@ -110,6 +138,26 @@ BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
         SMALL,
     ),
     "help": (then(post_update(COMPLETE), keys("question_mark")), SMALL),
+    "typing a filter": (then(post_update(COMPLETE), keys("f")), SMALL),
+    "a wrong filter": (then(post_update(COMPLETE), typed_filter(">15m")), SMALL),
+    "filtered": (then(typed_filter("*.log >1k"), post_update(FILTERED)), SMALL),
+    "filtered on a large terminal": (
+        then(typed_filter("*.log >1k"), post_update(FILTERED)),
+        LARGE,
+    ),
+    "filtered and counting": (
+        then(
+            typed_filter("*.log >1k"),
+            post_update(
+                replace(
+                    FILTERED,
+                    survey=found_survey(finished=False),
+                    listing=replace(MATCHING, complete=False),
+                )
+            ),
+        ),
+        SMALL,
+    ),
 }
 
 

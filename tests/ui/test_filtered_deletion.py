@@ -12,6 +12,7 @@ from tests.needs import needs_tools_of
 from tests.trees import Manifest, Sentinel, manifest
 from tests.ui.recorded import Host, screen_text, until, wait_for
 from tests.ui.test_filters import DAY_S, type_filter
+from tui_fs.job.view import JobList
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
 from widgets.bar_table import BarTable
@@ -77,6 +78,9 @@ async def test_only_what_matches_is_deleted(
         await wait_for(pilot, "DONE")
         shown = screen_text(pilot.app)
         assert "only         *.log, smaller than 1 MiB, not modified since" in shown
+        assert "DONE  matches in" in shown
+        (job,), _ = JobList().read()
+        assert job.place == f"matches in {place}"
         assert f"{len(matching)} of {len(matching)} deleted" in shown
         await pilot.press("escape")
         await wait_for(pilot, "matches 0 files")

@@ -157,3 +157,8 @@ async def test_a_dead_job_with_filters_is_previewed_with_them(
         post_forecast(screen, survey, prediction)
         await wait_for(pilot, "3 files match *.log")
         assert "Delete matches in" in screen_text(pilot.app)
+        await pilot.press("o")
+        await wait_for(pilot, "only *.log; all directories stay (f in the browser)")
+        await pilot.press("enter")
+        await settle(pilot)
+        assert screen._filters == filters

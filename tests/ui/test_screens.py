@@ -187,6 +187,20 @@ async def test_preview(state: str, picture: SnapshotAssertion) -> None:
     assert await look(preview(), PREVIEWS[state]) == picture
 
 
+@pytest.mark.parametrize("asks", [False, True], ids=["figures", "confirmation"])
+@pytest.mark.slow
+async def test_preview_with_a_filter(asks: bool, picture: SnapshotAssertion) -> None:
+    filters = Filters(name_glob="*.log", min_size_bytes=1 << 20)
+    survey = replace(
+        maildrop_survey(),
+        matched=Totals(41_203, allocated_bytes=19_542_000_000),
+        matching_directories=1,
+    )
+    screen = PreviewScreen((MAILDROP,), Settings(), filters=filters)
+    acts = (counted(survey), keys("enter")) if asks else (counted(survey),)
+    assert await look(screen, then(*acts)) == picture
+
+
 async def test_preview_with_a_quick_estimate(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:

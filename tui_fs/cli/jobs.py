@@ -20,7 +20,7 @@ from tui_fs.model.command import COMMANDS, read_command
 from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
-from tui_fs.model.target import in_words, target_fields
+from tui_fs.model.target import target_fields
 from tui_fs.model.units import bytes_iec, count, counted
 
 _DESCRIPTIONS = {
@@ -194,7 +194,7 @@ def _as_text(jobs: list[JobSummary]) -> str:
                 job.strategy,
                 "?" if job.deleted_entries is None else count(job.deleted_entries),
                 count(job.expected_entries),
-                in_words(job.targets),
+                job.place,
             )
         )
     return columns(rows, frozenset({3, 4}))

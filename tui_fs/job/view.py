@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tui_fs.job.control import sample
 from tui_fs.job.journal import JournalReader, last_event, read_crash, read_reserve
@@ -29,8 +29,8 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.snapshot import Snapshot, fold
-from tui_fs.model.strategy import StrategyName
-from tui_fs.model.target import Target
+from tui_fs.model.strategy import Filters, StrategyName
+from tui_fs.model.target import Target, in_words
 
 _MISSING_TIMEOUT_S = 0.25
 """How long a view waits for the file system with a target of a job that died."""
@@ -220,6 +220,7 @@ class JobSummary:
         is_other_host: `host` is not this host.
         fraction: the deleted share of the entries; None if unknown or if the job has ended.
         left_s: low and high remaining seconds; None likewise.
+        filters: the entries that it deletes in the targets.
     """
 
     job_id: str
@@ -234,6 +235,17 @@ class JobSummary:
     is_other_host: bool
     fraction: float | None = None
     left_s: tuple[float, float] | None = None
+    filters: Filters = field(default_factory=Filters)
+
+    @property
+    def place(self) -> str:
+        """What it deletes, in words."""
+        return in_words(self.targets, self.filters.share, is_filtered=self.filters.active)
+
+
+@dataclass(frozen=True, slots=True)
+class _OptionsHead:
+    filters: Filters = field(default_factory=Filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +256,7 @@ class _PlanHead:
     targets: tuple[Target, ...]
     strategy: StrategyName
     expected: Expected
+    options: _OptionsHead
 
 
 class JobList:
@@ -318,4 +331,5 @@ def _summary_of(
         failed=failed,
         host=host,
         is_other_host=locality_of(host, current_host()) is Locality.OTHER_HOST,
+        filters=head.options.filters,
     )

@@ -73,13 +73,17 @@ def common_directory(paths: Sequence[str]) -> PathStr:
     return PathStr(paths[0] if len(paths) == 1 else os.path.commonpath(paths))
 
 
-def in_words(paths: Sequence[str], share: Share | str | None = None) -> str:
+def in_words(
+    paths: Sequence[str], share: Share | str | None = None, *, is_filtered: bool = False
+) -> str:
     """Return the text for one or several directories: ``/srv/a``, ``3 directories in /srv``.
 
     Args:
         share: the only share of them that is meant: ``share 1/3 of /srv/a``; None for all.
+        is_filtered: only entries in them that match a filter are meant: ``matches in /srv/a``.
     """
-    return _words(len(paths), displayable(common_directory(paths)), share)
+    words = _words(len(paths), displayable(common_directory(paths)), share)
+    return f"matches in {words}" if is_filtered else words
 
 
 def target_fields(
@@ -98,7 +102,8 @@ def target_fields(
 
 def shown_targets(record: Mapping[str, Json]) -> str:
     """Return the text for the targets in a record of `target_fields`."""
-    return _words(len(record["targets"]), shown_path(record, "target"), record.get("share"))
+    words = _words(len(record["targets"]), shown_path(record, "target"), record.get("share"))
+    return f"matches in {words}" if record.get("is_filtered") else words
 
 
 def done_word(report: Mapping[str, Json]) -> str:

@@ -13,7 +13,6 @@ from tui_fs.job.view import JobList, JobSummary, elsewhere
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
-from tui_fs.model.target import in_words
 from tui_fs.model.units import count, duration
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.report import ReportScreen
@@ -125,7 +124,7 @@ def _row(job: JobSummary) -> BarRow:
             str(job.strategy),
             deleted,
             duration(max(0.0, time.time() - job.created_at)),
-            in_words(job.targets),
+            job.place,
         ),
         flag=_flag(job),
         tone="warning" if job.state in _BAD else "normal",

@@ -1,5 +1,6 @@
 """The options of a deletion."""
 
+import time
 from dataclasses import dataclass, field, replace
 
 from rich.text import Text
@@ -13,6 +14,7 @@ from textual.widgets import Checkbox, Input, Label, Select, Static
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_PER_S, MOST_THREADS
 from tui_fs.model.errors import Missing
+from tui_fs.model.filter_text import in_words
 from tui_fs.model.strategy import Confine, Options
 from tui_fs.tracing.select_source import open_source
 from widgets.ordered_input import OrderedInput
@@ -81,9 +83,12 @@ class OptionsDialog(ModalScreen[Choices | None]):
         with Vertical(classes="box form") as box:
             box.border_title = "options"
             box.border_subtitle = "enter accepts · tab next · esc discards"
-            yield _Box(
-                "keep the directory itself; delete only its contents", options.keep_root, id="keep"
-            )
+            if options.filters.active:
+                words = in_words(options.filters, time.time())
+                yield Static(Text(f"only {words}; all directories stay (f in the browser)"))
+            else:
+                label = "keep the directory itself; delete only its contents"
+                yield _Box(label, options.keep_root, id="keep")
             yield _Box(
                 "gentle: pause while others wait for disk or processors",
                 options.pace.gentle,
@@ -130,7 +135,7 @@ class OptionsDialog(ModalScreen[Choices | None]):
             return
         options = replace(
             self._choices.options,
-            keep_root=self.query_one("#keep", Checkbox).value,
+            keep_root=any(box.value for box in self.query("#keep").results(Checkbox)),
             pace=replace(
                 self._choices.options.pace,
                 gentle=self.query_one("#gentle", Checkbox).value,

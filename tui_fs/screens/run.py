@@ -45,7 +45,6 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     if started is None:
         return "", "starting…", ""
     verb = "deleting gently" if snapshot.pace.gentle else _STATE_WORDS[JobState.RUNNING]
-    verb += " matches in" if started.is_filtered else ""
     if state is not JobState.RUNNING:
         verb = _STATE_WORDS.get(state, str(state))
     if snapshot.held is not None:
@@ -53,7 +52,7 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     verb = "cancelling" if snapshot.cancel is not None else verb
     return (
         verb,
-        in_words(started.targets, started.share),
+        in_words(started.targets, started.share, is_filtered=started.is_filtered),
         f"{started.strategy} · job {started.job_id}",
     )
 

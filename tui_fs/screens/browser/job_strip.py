@@ -12,7 +12,6 @@ from textual.worker import get_current_worker
 from tui_fs.job.view import JobList, JobSummary
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
-from tui_fs.model.target import in_words
 from tui_fs.model.units import count, duration_span
 
 _POLL_INTERVAL_S = 1.0
@@ -38,7 +37,7 @@ def strip_of(jobs: Sequence[JobSummary]) -> Text:
     if len(jobs) > 1:
         line.append(f" · {count(len(jobs) - 1)} more (J)")
     line.append(" · w watches")
-    line.append(f" · {in_words(job.targets)}", "dim")
+    line.append(f" · {job.place}", "dim")
     return line
 
 
