@@ -35,6 +35,6 @@ def test_a_terminal_of_20_columns_is_usable(open_on: Open, tmp_path: Path) -> No
         terminal.press(key)
         terminal.wait_for(words)
         terminal.answer(words, "Escape")
-    terminal.wait_for("enter open")
+    terminal.wait_for("space mark")
     terminal.press("q")
     wait_until(lambda: not terminal.is_open(), "the end of the program")
