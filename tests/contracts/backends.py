@@ -50,6 +50,7 @@ def survey_by(
         filters,
         threads=threads,
         backend=backend,
+        matches_by_directory=True,
         has_histograms=True,
     )
     *_, survey = counting.run()

@@ -40,7 +40,7 @@ def batch(
 
 def collected(*pieces: DirRecord, filtered: bool = False, **rest: Any) -> Aggregator:
     """Add up one batch."""
-    collector = Aggregator(filtered)
+    collector = Aggregator(filtered, matches_by_directory=filtered)
     collector.take(batch(*pieces, **rest))
     return collector
 
@@ -173,10 +173,11 @@ def test_each_matching_name_counts_and_its_bytes_once() -> None:
         link(0, names=3, is_matched=True),
         link(0, inode=2, kind=1, is_matched=True),
     )
+    matched = (Matched(0, 5, 0, 0, 50, 512, 7, 9),)
     collector = collected(
         root(files=3, symlinks=1),
         links=names,
-        matched=(Matched(0, 5, 0, 0, 50, 512, 7, 9),),
+        matched=matched,
         filtered=True,
     )
     assert collector.matched == Totals(7, 0, 1, 0, 2050, 2560)
@@ -185,6 +186,9 @@ def test_each_matching_name_counts_and_its_bytes_once() -> None:
     assert (subtree.totals, subtree.repeats) == (collector.matched, 1)
     assert (subtree.oldest_s, subtree.newest_s) == (7, 9)
     assert Aggregator(filtered=False).matched is None
+    plain = Aggregator(filtered=True)  # as for the command line: one total, no second table
+    plain.take(batch(root(files=3, symlinks=1), links=names, matched=matched))
+    assert (plain.matched, plain.table.matches) == (collector.matched, None)
 
 
 def test_matches_of_a_directory_are_those_of_everything_below_it_without_directories() -> None:

@@ -38,6 +38,8 @@ class Aggregator:
 
     Args:
         filtered: the survey has filters.
+        matches_by_directory: also count in each directory what matches (`DirectoryTable.matches`),
+            with 84 bytes for each.
         classes: of the histograms; None for no histogram.
 
     Attributes:
@@ -52,7 +54,13 @@ class Aggregator:
         max_entries: entries of the largest directory.
     """
 
-    def __init__(self, filtered: bool, classes: Classes | None = None) -> None:
+    def __init__(
+        self,
+        filtered: bool,
+        classes: Classes | None = None,
+        *,
+        matches_by_directory: bool = False,
+    ) -> None:
         self.table = DirectoryTable()
         self.histograms = HistogramTable()
         self.classes = classes
@@ -74,7 +82,9 @@ class Aggregator:
         self._apparent = self._allocated = self._repeats = 0
         self._links: dict[int | tuple[int, int], int] = {}
         self._device = -1
-        self._matches = self.table.add_matches() if filtered else None
+        self._is_filtered = filtered
+        counts_matches = filtered and matches_by_directory
+        self._matches = self.table.add_matches() if counts_matches else None
         self._matched = [0] * 5
         self._matched_links: set[tuple[int, int]] = set()
 
@@ -230,27 +240,26 @@ class Aggregator:
                 self.bytes_linked_outside -= allocated
             else:
                 self._links[key] = missing - 1
-        if is_matched and self._matches is not None:
+        if is_matched:
             is_first = (device, inode) not in self._matched_links
             self._matched_links.add((device, inode))
-            self._matches.repeats[row] += not is_first
+            if self._matches is not None:
+                self._matches.repeats[row] += not is_first
             size = (apparent, allocated) if is_first else (0, 0)
             self._add_matches(row, kind == 0, kind == 1, kind == 2, *size)
-        if self.classes is not None and is_first and (is_matched or self._matches is None):
+        if self.classes is not None and is_first and (is_matched or not self._is_filtered):
             for class_ in self.classes.of_time(modified_s), self.classes.of_size(apparent):
                 self.histograms.add(row, class_, 0, allocated)
 
     def _add_matches(
         self, row: int, files: int, symlinks: int, other: int, apparent: int, allocated: int
     ) -> None:
-        table = self._matches
-        if table is None:
-            return
-        table.files[row] += files
-        table.symlinks[row] += symlinks
-        table.other[row] += other
-        table.apparent[row] += apparent
-        table.allocated[row] += allocated
+        if (table := self._matches) is not None:
+            table.files[row] += files
+            table.symlinks[row] += symlinks
+            table.other[row] += other
+            table.apparent[row] += apparent
+            table.allocated[row] += allocated
         numbers = files, symlinks, other, apparent, allocated
         self._matched = [sum(both) for both in zip(self._matched, numbers, strict=True)]
 
@@ -302,7 +311,7 @@ class Aggregator:
     @property
     def matched(self) -> Totals | None:
         """Totals of the entries that the filters select; None without filters."""
-        if self._matches is None:
+        if not self._is_filtered:
             return None
         files, symlinks, other, apparent, allocated = self._matched
         return Totals(files, 0, symlinks, other, apparent, allocated)

@@ -52,6 +52,7 @@ class SurveyRunner:
             0 for none.
         backend: the native engine, or this process (scandir); None for the engine if it is
             installed.
+        matches_by_directory: with filters, also count in each directory what matches.
         has_histograms: also count the entries of each directory by age and by size.
 
     Raises:
@@ -69,6 +70,7 @@ class SurveyRunner:
         checks_surroundings: bool = True,
         family: int = 0,
         backend: Backend | None = None,
+        matches_by_directory: bool = False,
         has_histograms: bool = False,
     ) -> None:
         self._paths = tuple(paths)
@@ -83,7 +85,9 @@ class SurveyRunner:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
         self._began_at_s = time.time()
         self._classes = Classes.at(self._began_at_s) if has_histograms else None
-        self.collector = Aggregator(self._filters.active, self._classes)
+        self.collector = Aggregator(
+            self._filters.active, self._classes, matches_by_directory=matches_by_directory
+        )
         self._table = mounts = read_mounts(mountinfo)
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._overlays = [PathStr(p) for p in self._paths if has_lower_layers(p, mounts)]

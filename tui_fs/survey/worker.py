@@ -207,7 +207,7 @@ def main() -> None:
     try:
         if request.get("imported") is None:
             filters = decode(Filters, request["filters"])
-            runner = SurveyRunner(paths, filters, family=os.getppid())
+            runner = SurveyRunner(paths, filters, family=os.getppid(), matches_by_directory=True)
             Server(runner, is_filtered=filters.active).run()
         else:
             Server(ImportedSurvey(from_base64(request["imported"]))).run()
