@@ -450,6 +450,13 @@ async def test_a_search_lists_paths_and_says_how_many_it_does_not_list(
         assert "sessions/one/cache/" in shown
         assert "maildrop/a.log" in shown
         assert searched == [(SPOOL, "*c")]
+        # A filter for these names
+        await browser.press("f")
+        assert browser.screen.query_one("#filter-input", Input).value == "*c"
+        await browser.press("enter")
+        assert browser.survey.filters == Filters(name_glob="*c")
+        await browser.press("escape", "slash", "asterisk", "c", "enter")
+        await browser.sees("1,003 matches")
         # Directories are marked, and the rest is named
         await browser.press("A")
         assert list(browser.marked) == list(CACHES)

@@ -228,6 +228,9 @@ class StubBrowser:
     def filter_words(self) -> str:
         raise AssertionError
 
+    def ask_for_filter(self, text: str) -> None:
+        raise AssertionError(text)
+
     def preview(self, paths: Sequence[PathStr]) -> None:
         raise AssertionError(paths)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.model.filter_text import SYNTAX, in_words, parse_filters
+from tui_fs.model.filter_text import SYNTAX, in_words, parse_filters, typed_glob
 from tui_fs.model.strategy import Filters, Share
 
 NOW_S = 1_700_000_000.75
@@ -78,6 +78,11 @@ def test_no_line_fails_in_another_way(text: str) -> None:
         assert str(error).endswith(".")
     else:
         assert bool(in_words(filters)) == filters.active
+
+
+@pytest.mark.parametrize("glob", ["*.log", "* copy*", ">5d", "'x'", "-name", "it's", "a  b", "<'"])
+def test_a_pattern_is_typed_so_that_it_is_read_back(glob: str) -> None:
+    assert parse_filters(typed_glob(glob), NOW_S) == Filters(name_glob=glob)
 
 
 def test_filters_are_put_into_words_exactly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,13 @@ def check_glob(text: str) -> None:
         )
 
 
+def typed_glob(glob: str) -> str:
+    """Return a name pattern as it is typed in a line of filters."""
+    is_plain = glob.split() == [glob] and glob[0] not in "<>'\"" and glob not in _FIND_OPTIONS
+    quote = '"' if "'" in glob else "'"
+    return glob if is_plain else f"{quote}{glob}{quote}"
+
+
 def in_words(filters: Filters, now_s: float | None = None) -> str:
     """Return what the filters select; empty without filters.
 

@@ -537,11 +537,15 @@ class BrowserScreen(BaseScreen):
             self.query_one(Prompts).ask_for_path(self.path)
 
     def action_filter(self) -> None:
-        """Open the filter field."""
+        """Open the filter field with the present filter."""
+        self.ask_for_filter(self._filter_text)
+
+    def ask_for_filter(self, text: str) -> None:
+        """Open the filter field with a text."""
         if self.imported is not None:
             self.notify("An import cannot be filtered.", markup=False)
         else:
-            self.query_one(Prompts).ask_for_filters(self._filter_text)
+            self.query_one(Prompts).ask_for_filters(text)
 
     def on_prompts_filtered(self, message: "Prompts.Filtered") -> None:
         """Count the tree again with the typed filters."""

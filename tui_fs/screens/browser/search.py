@@ -14,7 +14,8 @@ from textual.worker import get_current_worker
 
 from tui_fs.linux.fnmatch import is_pattern
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.paths import PathStr, displayable, shell_quoted
+from tui_fs.model.filter_text import typed_glob
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.survey import EntryKind, Match
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.base import Failed, Settings, age, shown_below
@@ -84,16 +85,13 @@ def about_search(update: SearchUpdate, listed: int) -> Text:
     return line
 
 
-def cannot_mark_files(files: int, root: str, text: str) -> str:
-    """Return why files are not marked and, for a pattern, the command that deletes them."""
-    sentence = (
-        f"{counted(files, 'match is not a directory', 'matches are not directories')}: "
-        "only directories can be marked."
+def cannot_mark_files(files: int) -> str:
+    """Return why files are not marked, and what deletes them."""
+    matches = counted(files, "match is not a directory", "matches are not directories")
+    return (
+        f"{matches}: only directories can be marked. To delete files of such names, listed or "
+        "not, press f."
     )
-    if not is_pattern(text):
-        return sentence
-    command = shell_quoted(("tui-fs", "delete", root, "--strategy", "find", "--name", text))
-    return f"{sentence} This deletes all files of such names below, listed or not: {command}"
 
 
 class SearchScreen(SideScreen):
@@ -109,15 +107,20 @@ class SearchScreen(SideScreen):
         ("space", "mark"),
         ("A", "mark all"),
         ("d", "delete…"),
+        ("f", "filter"),
         ("esc", "back"),
     )
     EXPLANATION = (
         "All entries of the surveyed tree whose names match. A text with *, ? or [ is a pattern "
         "for whole names, as in find -name; any other text is a part of the names, in upper or "
-        "lower case. Enter shows the entry in the browser. Directories can be marked."
+        "lower case. Enter shows the entry in the browser. Directories can be marked. f makes a "
+        "filter of the text, with which the browser counts and deletes files of such names."
     )
 
-    BINDINGS = [Binding("A", "mark_all", tooltip="Mark all listed directories")]
+    BINDINGS = [
+        Binding("A", "mark_all", tooltip="Mark all listed directories"),
+        Binding("f", "filter", tooltip="Filter the browser by the text"),
+    ]
 
     def __init__(
         self, browser: Browser, text: str, imported: str | None, settings: Settings
@@ -199,7 +202,7 @@ class SearchScreen(SideScreen):
         if match.kind is EntryKind.DIRECTORY:
             explanation = self.marks.toggle(match.path, Size())
         else:
-            explanation = cannot_mark_files(1, self._root, self._text)
+            explanation = cannot_mark_files(1)
         if explanation:
             self.notify(explanation, markup=False)
         self.show_update()
@@ -230,8 +233,15 @@ class SearchScreen(SideScreen):
         elif listed < self._update.found:
             sentences.append(f"Only the {count(listed)} listed matches can be marked.")
         if files := listed - len(directories):  # last: its command is not limited to the list
-            sentences.append(cannot_mark_files(files, self._root, self._text))
+            sentences.append(cannot_mark_files(files))
         return " ".join(sentences) or "There is nothing to mark."
+
+    def action_filter(self) -> None:
+        """Go back, and offer a filter for the names."""
+        self.app.pop_screen()
+        literal = self._text.replace("\\", "\\\\")
+        glob = self._text if is_pattern(self._text) else f"*{literal}*"
+        self.browser.ask_for_filter(typed_glob(glob))
 
     def target(self) -> PathStr | None:
         """Return the directory under the cursor."""
@@ -241,5 +251,5 @@ class SearchScreen(SideScreen):
         match = self._matches[PathStr(row.key)]
         if match.kind is EntryKind.DIRECTORY:
             return self.check_target(match.path)
-        self.notify(cannot_mark_files(1, self._root, self._text), markup=False)
+        self.notify(cannot_mark_files(1), markup=False)
         return None

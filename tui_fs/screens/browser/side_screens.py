@@ -41,6 +41,9 @@ class Browser(Protocol):
     def filter_words(self) -> str:
         """Return what the filter selects; empty without a filter."""
 
+    def ask_for_filter(self, text: str) -> None:
+        """Open the filter field with a text."""
+
     def preview(self, paths: Sequence[PathStr]) -> None:
         """Preview the deletion of some directories."""
 
