@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 ELLIPSIS = "…"
+
+_PLAIN_TERMINALS = frozenset(("linux", "vt100", "vt102", "vt220", "ansi", "dumb"))
 
 _EIGHTHS = "▏▎▍▌▋▊▉█"
 
@@ -46,6 +49,18 @@ def fit_end(text: str, width: int) -> str:
             break
         kept = character + kept
     return ELLIPSIS + kept
+
+
+def draws_blocks() -> bool:
+    """Return whether the terminal's fonts have all block characters."""
+    return os.environ.get("TERM", "") not in _PLAIN_TERMINALS
+
+
+def share_bar(share: float, width: int) -> str:
+    """Draw a bar as `eighth_blocks` does, in ASCII where the terminal lacks these characters."""
+    if draws_blocks():
+        return eighth_blocks(share, width)
+    return "#" * max(1, round(min(1.0, share) * width)) if share > 0 else ""
 
 
 def eighth_blocks(fraction: float, width: int) -> str:

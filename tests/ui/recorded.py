@@ -293,6 +293,9 @@ class SilentSurvey:
     def measure(self, paths: Sequence[str]) -> None:
         """Never answer."""
 
+    def describe(self, path: str) -> None:
+        """Never answer."""
+
     def rank(self, by: Ranking) -> None:
         """Never answer."""
 

@@ -10,8 +10,11 @@ from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import (
+    Bin,
     Child,
+    Details,
     EntryKind,
+    Histograms,
     LargeDirectory,
     Listing,
     NamedGroup,
@@ -21,6 +24,7 @@ from tui_fs.model.survey import (
     Totals,
 )
 from tui_fs.survey.findings.barriers import mount_findings
+from tui_fs.survey.histogram import AGES_DAYS, SIZES_BYTES
 from tui_fs.survey.process import Update
 
 NOW_S = 1_700_000_000
@@ -119,6 +123,42 @@ RANKING = (
 )
 
 
+def bins(limits: tuple[int, ...], *sums: tuple[int, int]) -> tuple[Bin, ...]:
+    """The classes between some limits, with their entries and bytes."""
+    ranges = zip((0, *limits), (*limits, None), sums, strict=True)
+    return tuple(Bin(least, below, *both) for least, below, both in ranges)
+
+
+_NOTHING = (0, 0)
+DETAILS = Details(
+    Histograms(
+        bins(
+            AGES_DAYS,
+            (1_204, 5 << 20),
+            (9_000, 36 << 20),
+            _NOTHING,
+            (93_908, 400 << 20),
+            (500_000, 2 << 30),
+            (600_000, 2_500 << 20),
+        ),
+        bins(
+            SIZES_BYTES,
+            (12, 0),
+            (1_204_000, 4_700 << 20),
+            (90, 2 << 20),
+            (8, 3 << 20),
+            _NOTHING,
+            (2, 300 << 20),
+            _NOTHING,
+        ),
+    ),
+    (
+        (200 << 20, PathStr("/srv/spool/maildrop/core.4123")),
+        (100 << 20, PathStr("/srv/spool/maildrop/a very long directory/and a file in it.old")),
+    ),
+)
+
+
 class TreeSurvey:
     """Stand-in for a survey process of the spool directory.
 
@@ -191,6 +231,12 @@ class TreeSurvey:
         """Answer with two directories for any name."""
         self.asked.append(f"name {name}")
         self._last = replace(self._last, named=PathStr(name), paths_named=CACHES)
+        self._post_last()
+
+    def describe(self, path: str) -> None:
+        """Answer with the details of any directory."""
+        self.asked.append(f"describe {path}")
+        self._last = replace(self._last, described=PathStr(path), details=DETAILS)
         self._post_last()
 
     def measure(self, paths: Sequence[str]) -> None:

@@ -8,8 +8,9 @@ from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.ui.recorded import SPOOL, settle
+from tests.ui.recorded import MAILDROP, SPOOL, settle
 from tests.ui.recorded_tree import (
+    DETAILS,
     NOW_S,
     RANKING,
     SESSIONS,
@@ -47,6 +48,7 @@ from tui_fs.survey.process import SearchUpdate, Update
 __all__ = ["a_quiet_machine", "picture"]
 
 COMPLETE = Update(found_survey(), spool_listing())
+DESCRIBED = replace(COMPLETE, described=MAILDROP, details=DETAILS)
 COUNTING = Update(found_survey(finished=False), spool_listing(is_complete=False))
 
 
@@ -111,7 +113,13 @@ BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
     "counting": (post_update(COUNTING), SMALL),
     "paused": (then(post_update(COUNTING), keys("p"), post_update(COUNTING)), SMALL),
     "complete": (post_update(COMPLETE), SMALL),
-    "complete on a large terminal": (post_update(COMPLETE), LARGE),
+    "details not counted yet": (post_update(COMPLETE), LARGE),
+    "details": (post_update(DESCRIBED), LARGE),
+    "details on a low terminal": (post_update(DESCRIBED), (110, 24)),
+    "details and treemap": (post_update(DESCRIBED), (200, 50)),
+    "treemap by entries": (then(post_update(DESCRIBED), keys("2")), (160, 30)),
+    "complete on a small terminal": (post_update(DESCRIBED), (60, 20)),
+    "complete on a tiny terminal": (post_update(DESCRIBED), (40, 15)),
     "complete here and counting elsewhere": (
         post_update(replace(COUNTING, listing=spool_listing())),
         SMALL,

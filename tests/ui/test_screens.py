@@ -91,6 +91,7 @@ def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
 def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing on the screen may depend on this machine or this moment."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("XDG_STATE_HOME", "/nowhere/state")
     monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", SilentSurvey)
     disk = FileSystem("ext4", "/dev/vda1", "/", False, 250 << 30, 20 << 30, 19 << 30, 10**7, 10**5)

@@ -15,7 +15,8 @@ from tests.trees import hostile_names
 from tests.unit.survey_trees import assert_counts, children_of, naive
 from tests.waiting_process import waiting_process
 from tui_fs.model.errors import BadInput, TuiFsError
-from tui_fs.model.survey import EntryKind, Order, Ranking
+from tui_fs.model.strategy import Filters
+from tui_fs.model.survey import Details, EntryKind, Order, Ranking
 from tui_fs.survey.process import SurveyProcess, Update
 from tui_fs.survey.runner import SurveyRunner
 
@@ -26,8 +27,8 @@ def begin() -> Iterator[Callable[..., SurveyProcess]]:
     begun: list[SurveyProcess] = []
     family = children_of(os.getpid())
 
-    def begin(*paths: Path) -> SurveyProcess:
-        begun.append(SurveyProcess([str(path) for path in paths]))
+    def begin(*paths: Path, filters: Filters | None = None) -> SurveyProcess:
+        begun.append(SurveyProcess([str(path) for path in paths], filters=filters))
         return begun[-1]
 
     yield begin
@@ -110,6 +111,41 @@ def test_another_directory_is_shown_when_asked(
         "a": EntryKind.DIRECTORY,
         "b": EntryKind.SYMLINK,
     } | {name: EntryKind.DIRECTORY for name in os.listdir(tmp_path) if name not in "ab"}
+
+
+def test_a_directory_is_described(begin: Callable[..., SurveyProcess], tmp_path: Path) -> None:
+    for path, size in (("a/b/large", 65 << 20), ("a/small", 3), ("a/other.log", 70_000), ("c", 5)):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        with (tmp_path / path).open("wb") as file:
+            file.truncate(size)
+
+    def description(survey: SurveyProcess, updates: Iterator[Update], path: Path) -> Details | None:
+        survey.describe(str(path))
+        return until(updates, lambda update: update.described == str(path)).details
+
+    def sizes(details: Details | None) -> list[int]:
+        assert details is not None
+        assert details.histograms is not None
+        return [size.entries for size in details.histograms.sizes]
+
+    survey = begin(tmp_path)
+    updates = survey.updates()
+    until(updates, is_finished)
+    details = description(survey, updates, tmp_path / "a")
+    assert sizes(details) == [0, 1, 0, 1, 0, 1, 0]
+    assert details is not None
+    assert details.largest_files == ((65 << 20, str(tmp_path / "a/b/large")),)
+    assert description(survey, updates, tmp_path / "no such directory") is None
+
+    survey = begin(tmp_path, filters=Filters(name_glob="*.log"))
+    updates = survey.updates()
+    until(updates, is_finished)
+    assert sizes(description(survey, updates, tmp_path)) == [0, 0, 0, 1, 0, 0, 0]
+    survey.count_everything()
+    details = description(survey, updates, tmp_path / "a")
+    assert details is not None
+    assert details.histograms is None  # they count only what matched
+    assert len(details.largest_files) == 1
 
 
 def test_a_question_asked_before_anything_is_counted_is_answered(

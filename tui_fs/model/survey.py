@@ -75,6 +75,21 @@ class Histograms:
         return sum(age.entries for age in older), sum(age.allocated_bytes for age in older)
 
 
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a survey knows of a directory beyond its totals.
+
+    Attributes:
+        histograms: of everything below it, with filters of what matches; None if they were not
+            counted.
+        largest_files: apparent size and path of the largest files below it that have a record of
+            their own.
+    """
+
+    histograms: Histograms | None
+    largest_files: tuple[tuple[int, PathStr], ...]
+
+
 class Sorting(enum.StrEnum):
     """The criterion by which a directory's entries are sorted."""
 

@@ -11,11 +11,11 @@ from textual.worker import get_current_worker
 
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import Listing, Order, Ranking, Survey
+from tui_fs.model.survey import Details, Listing, Order, Ranking, Survey
 from tui_fs.screens.base import Failed
 from tui_fs.survey.process import SurveyProcess, Update
 
-_MAX_LISTINGS = 20
+_MAX_LISTINGS, _MAX_DETAILS = 20, 200
 
 
 class SurveyUpdated(Message):
@@ -39,12 +39,14 @@ class _Questions(NamedTuple):
         by: the ranking.
         name: the name of directories.
         measured: the paths of directories.
+        described: the path of a directory.
     """
 
     listing: tuple[str, Order, str] | None = None
     by: Ranking | None = None
     name: str | None = None
     measured: tuple[str, ...] | None = None
+    described: str | None = None
 
     def are_answered_by(self, update: Update) -> bool:
         """Return whether an update has all answers."""
@@ -56,6 +58,7 @@ class _Questions(NamedTuple):
             and (self.by is None or update.ranked_by is self.by)
             and (self.name is None or update.named == self.name)
             and (self.measured is None or update.measured == self.measured)
+            and (self.described is None or update.described == self.described)
         )
 
 
@@ -98,6 +101,8 @@ class SurveyClient:
         self._next = _Questions()
         self._unanswered: _Questions | None = None
         self._sought_name: str | None = None
+        self._details: dict[str, Details] = {}
+        self._described = ""
         self._is_paused = False
 
     @property
@@ -185,6 +190,11 @@ class SurveyClient:
             self._listings[update.listing.path] = update.listing
             if len(self._listings) > _MAX_LISTINGS:
                 del self._listings[next(iter(self._listings))]
+        if update.described is not None and update.details is not None:
+            self._details.pop(update.described, None)
+            self._details[update.described] = update.details
+            if len(self._details) > _MAX_DETAILS:
+                del self._details[next(iter(self._details))]
         self._on_reply(update)
         return True
 
@@ -207,6 +217,8 @@ class SurveyClient:
             self._process.count_everything()
         self.is_filtered = False
         self._listings.clear()
+        self._details.clear()
+        self._described = ""
         self._unanswered = None  # its answer would be ignored
 
     def rank(self, by: Ranking) -> None:
@@ -224,6 +236,18 @@ class SurveyClient:
         """Ask for the sizes of some directories."""
         self._next = self._next._replace(measured=tuple(paths))
         self._send_questions()
+
+    def describe(self, path: str) -> None:
+        """Ask for the details of a directory, unless it was asked for last."""
+        if path == self._described:
+            return
+        self._described = path
+        self._next = self._next._replace(described=path)
+        self._send_questions()
+
+    def details(self, path: str) -> Details | None:
+        """Return the last details of a directory, if they are stored."""
+        return self._details.get(path)
 
     def take_named(self) -> Update | None:
         """Return the answer to `find_named`, once."""
@@ -262,6 +286,8 @@ class SurveyClient:
             process.name(questions.name)
         if questions.measured is not None:
             process.measure(questions.measured)
+        if questions.described is not None:
+            process.describe(questions.described)
         self._next = _Questions()
 
     def _pause_or_resume(self) -> None:
@@ -276,4 +302,4 @@ class SurveyClient:
 def _answers(update: Update) -> tuple[object, ...]:
     listing = update.listing
     shown = (listing.path, listing.order, listing.examined) if listing is not None else None
-    return shown, update.ranked_by, update.named, update.measured
+    return shown, update.ranked_by, update.named, update.measured, update.described

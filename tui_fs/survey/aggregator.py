@@ -329,6 +329,13 @@ class Aggregator:
         """Return the large files of one directory that were kept."""
         return [file for _, its_row, _, file in self.big_files if its_row == row]
 
+    def largest_files_below(self, row: int, number: int) -> list[tuple[int, PathStr]]:
+        """Return apparent sizes and paths of the largest files below a directory that were kept."""
+        is_inside = self.table.rows_below(row)
+        largest = sorted(self.big_files, reverse=True)
+        below = [(size, at, name) for size, at, name, _ in largest if is_inside[at]]
+        return [(size, self.path_of_file(at, name)) for size, at, name in below[:number]]
+
     def path_of_file(self, row: int, name: bytes) -> PathStr:
         """Return the path of a file in a directory."""
         return PathStr(os.path.join(self.table.path(row), os.fsdecode(name)))

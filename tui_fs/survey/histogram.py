@@ -151,7 +151,7 @@ class HistogramTable:
         columns: Iterable[tuple[int, int, int]]
         columns = zip(self._classes, self._entries, self._allocated, strict=True)
         if row is not None:
-            is_inside = _subtree(table, row)
+            is_inside = table.rows_below(row)
             columns = compress(columns, map(is_inside.__getitem__, self._rows))
         entries, allocated = [0] * CLASSES, [0] * CLASSES
         for class_, number, size in columns:
@@ -169,17 +169,6 @@ def columns_of(cells: Iterable[tuple[int, int, int, int]]) -> Cells:
     columns = zip(*cells, strict=True)
     arrays = [array(kind, column) for kind, column in zip("QBIQ", columns, strict=False)]
     return Cells(*(column.tobytes() for column in arrays))
-
-
-def _subtree(table: DirectoryTable, row: int) -> bytearray:
-    """Return 1 for the rows of a directory and of all directories below it."""
-    parents = table.parent
-    is_inside = bytearray(len(parents) + 1)  # a root's parent, -1, is the last one
-    is_inside[row] = 1
-    for below in range(row + 1, len(parents)):
-        if is_inside[parents[below]]:
-            is_inside[below] = 1
-    return is_inside
 
 
 def _bins(limits: Sequence[int], sums: Sequence[tuple[int, int]]) -> tuple[Bin, ...]:

@@ -16,7 +16,16 @@ from tui_fs.model.codec import encode
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, to_base64
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import LargeDirectory, Listing, Match, Order, Ranking, Survey, Totals
+from tui_fs.model.survey import (
+    Details,
+    LargeDirectory,
+    Listing,
+    Match,
+    Order,
+    Ranking,
+    Survey,
+    Totals,
+)
 
 _ENDS_WITHIN_S = 0.2
 
@@ -33,6 +42,8 @@ class Update:
             a request.
         measured, sizes: the directories measured last; and of those that the survey has met: path,
             totals of everything in it, and whether these are complete.
+        described, details: the directory described last; `details` is None before the survey has
+            met it.
         is_filtered: listing, ranking and sizes count only entries that match the filters.
     """
 
@@ -45,6 +56,8 @@ class Update:
     measured: tuple[PathStr, ...] = ()
     sizes: tuple[tuple[PathStr, Totals, bool], ...] = ()
     is_filtered: bool = False
+    described: PathStr | None = None
+    details: Details | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +205,10 @@ class SurveyProcess(WorkerProcess):
     def measure(self, paths: Sequence[str]) -> None:
         """Request the sizes of some directories, likewise."""
         self._ask({"measure": [to_base64(path) for path in paths]})
+
+    def describe(self, path: str) -> None:
+        """Request the details of a directory, likewise."""
+        self._ask({"describe": to_base64(path)})
 
     @property
     def is_paused(self) -> bool:

@@ -184,6 +184,15 @@ class DirectoryTable:
                 return row
         return NO_ROW
 
+    def rows_below(self, row: int) -> bytearray:
+        """Return 1 for the rows of a directory and of all directories below it."""
+        is_inside = bytearray(len(self.parent) + 1)  # a root's parent, -1, is the last one
+        is_inside[row] = 1
+        for below in range(row + 1, len(self.parent)):
+            if is_inside[self.parent[below]]:
+                is_inside[below] = 1
+        return is_inside
+
     def find_all(self, paths: Iterable[PathStr]) -> dict[PathStr, int]:
         """Return the rows of those paths that are in the table."""
         rows: dict[PathStr, int] = {}

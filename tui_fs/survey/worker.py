@@ -22,18 +22,20 @@ from tui_fs.model.codec import decode
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, from_base64
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import LargeDirectory, Order, Ranking, Sorting, Survey
+from tui_fs.model.survey import Details, LargeDirectory, Order, Ranking, Sorting, Survey
 from tui_fs.model.target import common_directory
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.listing import Names, Publish, listing_of
 from tui_fs.survey.process import Update
 from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.same_name_dirs import paths_named
+from tui_fs.survey.table import NO_ROW
 
 _READ_WITHIN_S, _READ_AGAIN_S = 0.5, 0.25
 _NO_ANSWER = "The file system has not answered yet."
 
 RANKED = 1_000
+FILES_SHOWN = 20
 NAMED = 1_000
 """The maximum number of targets of one job (see job/permission)."""
 
@@ -95,6 +97,7 @@ class Server:
         self._ranked_by: Ranking | None = None
         self._named: str | None = None
         self._measured: tuple[PathStr, ...] = ()
+        self._described: PathStr | None = None
         self._answer: Update | None = None
         self._rebuild_at_s = -math.inf
 
@@ -138,6 +141,8 @@ class Server:
             self._named = from_base64(request["name"])
         if "measure" in request:
             self._measured = tuple(map(from_base64, request["measure"]))
+        if "describe" in request:
+            self._described = PathStr(from_base64(request["describe"]))
         self._rebuild_at_s = -math.inf
         self._survey.flush_progress()
 
@@ -183,7 +188,20 @@ class Server:
             self._measured,
             sizes,
             self._is_filtered,
+            self._described,
+            self._details(),
         )
+
+    def _details(self) -> Details | None:
+        counted = self._survey.collector
+        row = NO_ROW if self._described is None else counted.table.find(self._described)
+        if row == NO_ROW:
+            return None
+        # A survey with filters has counted only what matches.
+        is_counted = self._is_filtered == (counted.table.matches is not None)
+        histograms = counted.histograms.of(counted.table, row) if is_counted else None
+        files = () if self._is_filtered else counted.largest_files_below(row, FILES_SHOWN)
+        return Details(histograms, tuple(files))
 
 
 def _read_line() -> bytes:
@@ -207,7 +225,13 @@ def main() -> None:
     try:
         if request.get("imported") is None:
             filters = decode(Filters, request["filters"])
-            runner = SurveyRunner(paths, filters, family=os.getppid(), matches_by_directory=True)
+            runner = SurveyRunner(
+                paths,
+                filters,
+                family=os.getppid(),
+                matches_by_directory=True,
+                has_histograms=True,
+            )
             Server(runner, is_filtered=filters.active).run()
         else:
             Server(ImportedSurvey(from_base64(request["imported"]))).run()

@@ -10,6 +10,7 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Horizontal
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -31,6 +32,7 @@ from tui_fs.screens.browser.details import (
     totals_line,
 )
 from tui_fs.screens.browser.job_strip import JobStrip
+from tui_fs.screens.browser.panes import DetailsPane, TreemapPane, details_lines
 from tui_fs.screens.browser.search import SearchScreen
 from tui_fs.screens.browser.side_screens import (
     FindingsScreen,
@@ -56,6 +58,7 @@ from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
 from widgets.bar_table import BarRow, BarTable
 from widgets.daemon_thread import in_daemon_thread
+from widgets.figure_layout import Line
 from widgets.footer import Footer
 from widgets.key_question import KeyQuestion
 from widgets.ordered_input import OrderedInput
@@ -106,8 +109,11 @@ class BrowserScreen(BaseScreen):
         "d previews deleting the marked directories or, if none is marked, the highlighted one; "
         "nothing is deleted before you have confirmed the preview. f sets a filter, for example "
         "*.log >100M >30d: then the numbers count only the files that match, and d and D preview "
-        "deleting only these."
+        "deleting only these. From 110 columns on, a pane shows the ages and sizes of the files in "
+        "the highlighted directory; from 160 on, another one shows a treemap."
     )
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-table"), (110, "-details"), (160, "-treemap")]
 
     BINDINGS = [
         Binding("u", "unmark_all", tooltip="Remove all marks"),
@@ -152,6 +158,8 @@ class BrowserScreen(BaseScreen):
         self.filters = Filters()
         self._filter_text = ""
         self._table = EntryTable(self._toggle_mark)
+        self._details = DetailsPane(self._lay_out_details, id="details-pane")
+        self._treemap = TreemapPane()
         self._order = Order()
         self._side_screen: SideScreen | None = None
         self._maintenance: MaintenanceScreen | None = None
@@ -161,7 +169,10 @@ class BrowserScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out totals, table, marks, findings and running jobs."""
         yield Static(Text(""), id="totals")
-        yield self._table
+        with Horizontal(id="panes"):
+            yield self._table
+            yield self._details
+            yield self._treemap
         yield Static(Text(""), id="marks")
         yield Static(Text(""), id="finding")
         yield JobStrip()
@@ -345,6 +356,8 @@ class BrowserScreen(BaseScreen):
         self.query_one("#totals", Static).update(line)
         self._show_marks()
         self._show_finding()
+        self._treemap.show(listing, arranged.order, arranged.now_s)
+        self._show_panes()
 
     def _reason_empty(self, listing: Listing, survey: Survey) -> str:
         if listing.problem:
@@ -364,6 +377,8 @@ class BrowserScreen(BaseScreen):
             self.query_one(line, Static).update(Text(""))
         if self.filters.active:
             self._show_finding()
+        self._show_panes()
+        self._treemap.clear()
         self._show_marks()
         if self.imported is not None:
             self.show_place("", displayable(self.path), "imported, read-only")
@@ -422,6 +437,34 @@ class BrowserScreen(BaseScreen):
             path = self._path_of(child) if child is not None else None
             finding.update(finding_line(self.client.survey, self.path, path))
 
+    def _show_panes(self) -> None:
+        """Show the highlighted directory in the panes, as far as the screen is wide enough."""
+        child = self._table.highlighted
+        self._treemap.treemap.highlighted = "" if child is None else child.name
+        if not self._details.display or self.client.survey is None:
+            self._details.refresh()
+            return
+        directory = self._highlighted_directory()
+        self.client.describe(self.path if directory is None else self._path_of(directory))
+        self._details.refresh()
+
+    def _lay_out_details(self, width: int) -> list[Line]:
+        survey, listing = self.client.survey, self.client.listing(self.path)
+        if survey is None or listing is None:
+            return []
+        directory = self._highlighted_directory()
+        path = PathStr(self.path) if directory is None else self._path_of(directory)
+        return details_lines(
+            path,
+            listing.totals if directory is None else directory.totals,
+            self.client.details(path),
+            survey.findings,
+            width,
+            self._details.size.height,
+            is_complete=listing.complete if directory is None else directory.complete,
+            is_filtered=self.client.is_filtered,
+        )
+
     def _path_of(self, child: Child) -> PathStr:
         return PathStr(os.path.join(self.path, child.name))
 
@@ -432,8 +475,13 @@ class BrowserScreen(BaseScreen):
     # Navigation
 
     def on_bar_table_highlighted(self) -> None:
-        """Show the finding of the entry under the cursor."""
+        """Show the finding and the details of the entry under the cursor."""
         self._show_finding()
+        self._show_panes()
+
+    def on_resize(self) -> None:
+        """Fill the panes that have appeared."""
+        self.call_after_refresh(self._show_panes)
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Open a directory, or explain why an entry cannot be opened."""

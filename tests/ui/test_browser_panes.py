@@ -1,0 +1,121 @@
+"""The panes beside the browser's table: they follow the cursor and the width of the terminal."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.ui.recorded import MAILDROP, SPOOL, screen_text, settle
+from tests.ui.recorded_tree import DETAILS, NOW_S, SESSIONS, spool_listing
+from tests.ui.test_browser import Browsing, answering, browsing
+from tests.ui.test_screens import a_quiet_machine
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import Details, Histograms, Order, Sorting
+from tui_fs.screens.browser.panes import details_lines, treemap_parts
+from widgets.bar_table import BarTable
+
+__all__ = ["a_quiet_machine", "answering"]
+
+pytestmark = pytest.mark.usefixtures("answering")
+
+
+def described(browser: Browsing) -> list[str]:
+    return [q.partition(" ")[2] for q in browser.survey.asked if q.startswith("describe")]
+
+
+async def resize(browser: Browsing, width: int, height: int) -> str:
+    await browser.pilot.resize_terminal(width, height)
+    await settle(browser.pilot)
+    return screen_text(browser.pilot.app)
+
+
+async def test_a_wider_terminal_gets_panes_and_keeps_the_cursor() -> None:
+    async with browsing() as browser:
+        await browser.press("j", "j", "j", "j")
+        table = browser.screen.query_one(BarTable)
+        row = table.cursor_row
+        assert described(browser) == []
+        await resize(browser, 120, 40)
+        await browser.sees("older than 90 days: 4.4 GiB (91 %)")
+        assert "area" not in screen_text(browser.pilot.app)
+        await resize(browser, 200, 50)
+        await browser.sees("darker: older than 90 days")
+        for size in ((40, 15), (110, 24), (80, 24)):
+            text = await resize(browser, *size)
+            assert ("last change" in text) == (size[0] >= 110)
+            assert table.cursor_row is not None
+            assert row is not None
+            assert table.cursor_row.key == row.key
+            assert row.cells[-1][:3] in text  # the row with the cursor is in view
+
+
+async def test_the_panes_describe_the_directory_under_the_cursor() -> None:
+    async with browsing() as browser:
+        await resize(browser, 200, 50)
+        assert described(browser) == [MAILDROP]
+        await browser.press("j")
+        assert described(browser) == [MAILDROP, SESSIONS]
+        assert browser.screen.query_one("#treemap").highlighted == "sessions"  # type: ignore[attr-defined]
+        await browser.press("G")  # a file: the shown directory
+        assert described(browser)[-1] == SPOOL
+        await browser.press("enter", "g", "r")  # counting again asks again
+        assert described(browser)[-1] == MAILDROP
+
+
+def plain(lines: list[tuple[tuple[str, str], ...]]) -> list[str]:
+    return ["".join(text for _, text in line) for line in lines]
+
+
+@pytest.mark.parametrize("width", [37, 44])
+@pytest.mark.parametrize("height", [3, 11, 17, 40])
+def test_sections_that_do_not_fit_are_left_out(width: int, height: int) -> None:
+    totals = spool_listing().totals
+    lines = plain(
+        details_lines(
+            MAILDROP, totals, DETAILS, (), width, height, is_complete=False, is_filtered=False
+        )
+    )
+    assert len(lines) <= height
+    assert lines[0] == "maildrop/"
+    assert ("last change" in "".join(lines)) == (height >= 14)
+    assert all(len(line) <= width for line in lines)
+
+
+def test_details_say_what_they_do_not_know() -> None:
+    totals = spool_listing().totals
+
+    def text(details: Details | None, *, is_filtered: bool = False) -> str:
+        lines = details_lines(
+            MAILDROP,
+            totals,
+            details,
+            (),
+            40,
+            40,
+            is_complete=True,
+            is_filtered=is_filtered,
+        )
+        return "\n".join(plain(lines))
+
+    assert "not counted yet" in text(None)
+    assert "r counts ages and sizes" in text(replace(DETAILS, histograms=None))
+    assert "only what matches the filter" in text(DETAILS, is_filtered=True)
+    assert "directories" not in text(DETAILS, is_filtered=True)
+    assert DETAILS.histograms is not None
+    without = replace(DETAILS, histograms=Histograms((), DETAILS.histograms.sizes))
+    assert "older" not in text(without)
+    assert "< 4 KiB" in text(without)
+
+
+def test_the_treemap_has_all_bytes_or_entries_of_the_directory() -> None:
+    listing = spool_listing()
+    for sorting, whole in (
+        (Sorting.NAME, listing.totals.allocated_bytes),
+        (Sorting.INODES, listing.totals.entries - 1),  # without the directory itself
+    ):
+        parts = treemap_parts(listing, Order(sorting), NOW_S)
+        assert sum(part.value for part in parts) == whole
+        tones = {part.key: part.tone for part in parts}
+        assert tones["maildrop"] == "recent"
+    old = replace(listing.children[0], newest_s=NOW_S - 90 * 86_400, name=PathStr("old"))
+    (part, *_) = treemap_parts(replace(listing, children=(old,)), Order(), NOW_S)
+    assert (part.key, part.tone) == ("old", "old")

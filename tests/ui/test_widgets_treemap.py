@@ -1,0 +1,111 @@
+"""The treemap: its rectangles, and what it draws on every terminal."""
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.app import App, ComposeResult
+
+from widgets.treemap import Part, Rectangle, Treemap, squarify
+
+VALUES = st.lists(st.integers(1, 10**9), min_size=1, max_size=40).map(
+    lambda values: sorted(values, reverse=True)
+)
+PARTS = (
+    Part("a", "alpha/", 60, "60 B"),
+    Part("b", "beta", 30, "30 B", "old"),
+    Part("c", "gamma", 10, "10 B", "rest"),
+    Part("d", "nothing", 0, "0 B"),
+)
+
+
+def overlap(one: Rectangle, other: Rectangle) -> float:
+    width = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)
+    height = min(one.y + one.height, other.y + other.height) - max(one.y, other.y)
+    return max(0.0, width) * max(0.0, height)
+
+
+@given(VALUES, st.integers(1, 300), st.integers(1, 300))
+def test_rectangles_divide_the_whole_in_proportion(
+    values: list[int], width: int, height: int
+) -> None:
+    places = squarify(values, width, height)
+    whole, total = width * height, sum(values)
+    for value, place in zip(values, places, strict=True):
+        area = place.width * place.height
+        assert math.isclose(area, whole * value / total, rel_tol=1e-6, abs_tol=1e-9 * whole)
+        assert place.x >= -1e-6
+        assert place.y >= -1e-6
+        assert place.x + place.width <= width * (1 + 1e-9)
+        assert place.y + place.height <= height * (1 + 1e-9)
+    for index, place in enumerate(places):
+        for later in places[index + 1 :]:
+            assert overlap(place, later) <= 1e-6 * whole
+
+
+def test_equal_values_become_squares() -> None:
+    assert {(place.width, place.height) for place in squarify([1] * 4, 20, 20)} == {(10, 10)}
+
+
+def test_nothing_has_no_area() -> None:
+    assert squarify([], 10, 10) == []
+    assert squarify([1, 1], 0, 10) == [Rectangle(0, 0, 0, 0)] * 2
+
+
+class Shown(App[None]):
+    def compose(self) -> ComposeResult:
+        treemap = Treemap()
+        treemap.styles.height = "1fr"
+        treemap.parts, treemap.highlighted = PARTS, "b"
+        yield treemap
+
+
+async def drawn(theme: str = "nord", size: tuple[int, int] = (40, 12)) -> list[str]:
+    app = Shown(ansi_color=theme.startswith("ansi"))
+    async with app.run_test(size=size) as pilot:
+        app.theme = theme
+        await pilot.pause()
+        return str(app.query_one(Treemap).render()).split("\n")
+
+
+async def test_labels_and_amounts_are_shown_where_they_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    lines = await drawn()
+    assert len(lines) == 12
+    assert all(len(line) == 40 for line in lines)
+    text = "\n".join(lines)
+    for part in PARTS[:3]:
+        assert part.label in text
+        assert part.amount in text
+    assert "nothing" not in text
+
+
+@pytest.mark.parametrize(
+    ("term", "theme", "no_color", "fillings"),
+    [
+        ("xterm-256color", "nord", False, " ▀▄"),
+        ("xterm-256color", "ansi-dark", False, "░█"),
+        ("xterm-256color", "nord", True, "░█"),
+        ("linux", "nord", False, ".#"),
+        ("vt100", "ansi-dark", True, ".#"),
+    ],
+)
+async def test_the_terminal_decides_about_the_characters(
+    monkeypatch: pytest.MonkeyPatch, term: str, theme: str, no_color: bool, fillings: str
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    text = "\n".join(await drawn(theme))
+    rest = set(re.sub(r"[\w/ \n]", "", text))
+    assert rest <= set(fillings)
+    assert rest >= set(fillings.strip(" ▄"))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 1), (3, 40), (200, 2)])
+async def test_any_size_is_drawn(size: tuple[int, int]) -> None:
+    assert [len(line) for line in await drawn(size=size)] == [size[0]] * size[1]

@@ -1,0 +1,231 @@
+"""The browser's panes beside the table, from 110 and from 160 columns on.
+
+They show the highlighted directory, or the directory that is shown if the cursor is on a file.
+"""
+
+import os
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from tui_fs.model.finding import Finding
+from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.survey import (
+    Bin,
+    Child,
+    Details,
+    EntryKind,
+    Histograms,
+    Listing,
+    Order,
+    Sorting,
+    Totals,
+)
+from tui_fs.model.units import bytes_iec, count, counted, short_count
+from tui_fs.screens.base import muted, shown_below
+from tui_fs.screens.browser.details import SEVERITY_SIGNS
+from tui_fs.survey.findings.registry import FINDING_TYPES
+from tui_fs.survey.histogram import AGE_LABELS, OLD_DAYS, SIZE_LABELS
+from widgets.cell_drawing import fit_cells, fit_end, share_bar
+from widgets.figure_layout import Line
+from widgets.fitted_lines import FittedLines
+from widgets.treemap import Part, Treemap
+
+_DAY_S = 86_400
+_BY_ENTRIES = (Sorting.ENTRIES, Sorting.INODES)
+_DRAWN = 80
+_LABEL, _BYTES, _COUNT = 9, 11, 6
+_AGES = ("< 1 day", "< 7 days", "< 30 days", "< 90 days", "< 1 year", "≥ 1 year")
+_SIZES = ("empty", "< 4 KiB", "< 64 KiB", "< 1 MiB", "< 64 MiB", "< 1 GiB", "≥ 1 GiB")
+assert len(_AGES) == len(AGE_LABELS)
+assert len(_SIZES) == len(SIZE_LABELS)
+
+
+def details_lines(
+    path: PathStr,
+    totals: Totals,
+    details: Details | None,
+    findings: Sequence[Finding],
+    width: int,
+    height: int,
+    *,
+    is_complete: bool,
+    is_filtered: bool,
+) -> list[Line]:
+    """Return the details of a directory; sections that do not fit are left out, the last first."""
+    sections = [_head(path, totals, width, is_complete=is_complete, is_filtered=is_filtered)]
+    if details is None:
+        sections.append([(("muted", "not counted yet"),)])
+    elif details.histograms is None:
+        words = "r counts ages and sizes", "of everything"
+        sections.append([(("muted", fit_cells(line, width)),) for line in words])
+    else:
+        sections += _histograms(details.histograms, width)
+    sections.append(_findings(findings, path, width))
+    if details is not None:
+        sections.append(_largest(details, path, width))
+    lines = sections[0][:height]
+    for section in filter(None, sections[1:]):
+        room = height - len(lines) - 1
+        # The list of files may be cut.
+        if len(section) <= room or (section is sections[-1] and room > 1):
+            lines += [(("", ""),), *section[:room]]
+    return lines
+
+
+def _head(
+    path: PathStr, totals: Totals, width: int, *, is_complete: bool, is_filtered: bool
+) -> list[Line]:
+    name = displayable(os.path.basename(path) or path)
+    growing = "" if is_complete else "~"
+    kinds = [
+        (totals.files, "file", "files"),
+        (totals.symlinks, "link", "links"),
+        (totals.other, "other", "other"),
+    ]
+    if not is_filtered:  # a filter selects no directories
+        kinds.insert(1, (totals.directories, "directory", "directories"))
+    words = [growing + counted(*kind) for kind in kinds if kind[0]] or ["nothing"]
+    lines: list[Line] = [(("strong", fit_end(f"{name}/", width)),)]
+    line = ""
+    for word in words:
+        if line and len(line) + 3 + len(word) > width:
+            lines.append((("", line),))
+            line = ""
+        line += f" · {word}" if line else word
+    lines.append((("", line),))
+    sizes = (
+        f"{growing}{bytes_iec(totals.allocated_bytes)} allocated",
+        f"{growing}{bytes_iec(totals.apparent_bytes)} apparent",
+    )
+    both = ", ".join(sizes)
+    lines += [(("", words),) for words in ((both,) if len(both) <= width else sizes)]
+    if is_filtered:
+        lines.append((("muted", "only what matches the filter"),))
+    return lines
+
+
+def _histograms(histograms: Histograms, width: int) -> list[list[Line]]:
+    sections: list[list[Line]] = []
+    if histograms.ages:
+        entries, old_bytes = histograms.older_than(OLD_DAYS)
+        all_bytes = sum(age.allocated_bytes for age in histograms.ages)
+        share = f" ({100 * old_bytes / all_bytes:.0f} %)" if all_bytes else ""
+        words = f"older than {OLD_DAYS} days: {bytes_iec(old_bytes)}{share}"
+        sections.append(
+            [
+                _titles("last change", width),
+                *_bars(_AGES, histograms.ages, width),
+                (("strong", fit_cells(words, width)),),
+                (("", fit_cells(f"  {counted(entries, 'entry', 'entries')}", width)),),
+            ]
+        )
+    sections.append([_titles("apparent size", width), *_bars(_SIZES, histograms.sizes, width)])
+    return sections
+
+
+def _titles(title: str, width: int) -> Line:
+    numbers = f" {'allocated':>{_BYTES}} {'entries':>{_COUNT + 1}}"
+    return (("muted", fit_cells(title, width - len(numbers)) + numbers),)
+
+
+def _bars(labels: Sequence[str], bins: Sequence[Bin], width: int) -> list[Line]:
+    all_bytes = max(1, sum(each.allocated_bytes for each in bins))
+    length = width - _LABEL - _BYTES - _COUNT - 4
+    lines: list[Line] = []
+    for label, each in zip(labels, bins, strict=True):
+        bar = share_bar(each.allocated_bytes / all_bytes, length)
+        numbers = f" {bytes_iec(each.allocated_bytes):>{_BYTES}} {short_count(each.entries):>7}"
+        tone = "" if each.entries else "faint"
+        lines.append(
+            ((tone, f"{label:<{_LABEL}} "), ("bar", fit_cells(bar, length)), (tone, numbers))
+        )
+    return lines
+
+
+def _findings(findings: Sequence[Finding], path: PathStr, width: int) -> list[Line]:
+    inside = [finding for finding in findings if is_within(finding.path, path)]
+    if not inside:
+        return []
+    lines: list[Line] = [(("muted", f"findings ({count(len(inside))})"),)]
+    for finding in inside[:4]:
+        sign, label = SEVERITY_SIGNS[finding.severity], FINDING_TYPES[finding.kind].label
+        head = f"{sign} {label} "
+        place = fit_end(shown_below(finding.path, path), max(0, width - len(head)))
+        lines.append((("", fit_cells(head, min(width, len(head)))), ("muted", place)))
+    return lines
+
+
+def _largest(details: Details, path: PathStr, width: int) -> list[Line]:
+    if not details.largest_files:
+        return []
+    lines: list[Line] = [(("muted", "largest files, apparent size"),)]
+    for size, file in details.largest_files:
+        name = fit_end(shown_below(file, path), width - _BYTES - 1)
+        lines.append((("", f"{bytes_iec(size):>{_BYTES}} "), ("", name)))
+    return lines
+
+
+def treemap_parts(listing: Listing, order: Order, now_s: float) -> tuple[Part, ...]:
+    """Return the entries of a directory as parts of a treemap, in the unit of the order."""
+    by_entries = order.sorting in _BY_ENTRIES
+
+    def value(child: Child) -> int:
+        return child.totals.entries if by_entries else child.totals.allocated_bytes
+
+    def words(number: int) -> str:
+        return counted(number, "entry", "entries") if by_entries else bytes_iec(number)
+
+    children = sorted(listing.children, key=value, reverse=True)[:_DRAWN]
+    parts = [
+        Part(
+            child.name,
+            displayable(child.name) + ("/" if child.kind is EntryKind.DIRECTORY else ""),
+            value(child),
+            words(value(child)),
+            _tone(child, now_s),
+        )
+        for child in children
+    ]
+    whole = listing.totals.entries if by_entries else listing.totals.allocated_bytes
+    rest = whole - sum(map(value, children)) - by_entries  # a directory is an entry of its own
+    if rest > 0 and parts:
+        parts.append(Part("/rest", "the rest", rest, words(rest), "rest"))
+    return tuple(parts)
+
+
+def _tone(child: Child, now_s: float) -> str:
+    is_old = child.newest_s is not None and now_s - child.newest_s >= OLD_DAYS * _DAY_S
+    return "old" if is_old else "recent"
+
+
+class DetailsPane(FittedLines):
+    """Details of one directory, as many as its height has room for."""
+
+    DEFAULT_CSS = "DetailsPane { height: 1fr; }"
+
+
+class TreemapPane(Vertical):
+    """The treemap of the shown directory below its title."""
+
+    def __init__(self) -> None:
+        super().__init__(id="treemap-pane")
+        self.treemap = Treemap(id="treemap")
+
+    def compose(self) -> ComposeResult:
+        """Lay out the title above the map."""
+        yield Static("", id="treemap-title", markup=False)
+        yield self.treemap
+
+    def show(self, listing: Listing, order: Order, now_s: float) -> None:
+        """Show a directory."""
+        self.treemap.parts = treemap_parts(listing, order, now_s)
+        by = "entries" if order.sorting in _BY_ENTRIES else "allocated"
+        title = f"{by} · {self.treemap.old_sign}: older than {OLD_DAYS} days"
+        self.query_one("#treemap-title", Static).update(muted(title))
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.treemap.parts = ()
