@@ -127,8 +127,8 @@ class Treemap(Widget):
 
     @property
     def old_sign(self) -> str:
-        """What an old part looks like, to complete "…: old"."""
-        return fillings()["old"] if self.is_plain else "darker"
+        """What an old part looks like."""
+        return 3 * fillings()["old"] if self.is_plain else "faint:"
 
     def render(self) -> Text:
         """Draw the rectangles."""
@@ -205,11 +205,11 @@ def _labels(
     for index, left, top, right, bottom in _cells(parts, width, scale * height):
         room = right - left - 1
         first, last = -(-top // scale), (bottom - 1) // scale
-        for row, text in zip(
-            range(first, last), (parts[index].label, parts[index].amount), strict=False
-        ):
-            if room >= _MIN_LABEL and text:
-                labels[left, row] = index, fit_cells(f" {text}", room)
+        if last > first and room >= _MIN_LABEL:
+            labels[left, first] = index, fit_cells(f" {parts[index].label}", room)
+            amount = f" {parts[index].amount}"
+            if last > first + 1 and cell_len(amount) <= room:  # a cut number would mislead
+                labels[left, first + 1] = index, fit_cells(amount, room)
     return labels
 
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.ui.recorded import MAILDROP, SPOOL, screen_text, settle
-from tests.ui.recorded_tree import DETAILS, NOW_S, SESSIONS, spool_listing
+from tests.ui.recorded_tree import DETAILS, NOW_S, SESSIONS, bins, spool_listing
 from tests.ui.test_browser import Browsing, answering, browsing
 from tests.ui.test_screens import a_quiet_machine
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Details, Histograms, Order, Sorting
+from tui_fs.model.survey import Details, Histograms, Order, Sorting, Totals
 from tui_fs.screens.browser.panes import details_lines, treemap_parts
+from tui_fs.survey.histogram import AGES_DAYS, SIZES_BYTES
 from widgets.bar_table import BarTable
 
 __all__ = ["a_quiet_machine", "answering"]
@@ -35,10 +36,10 @@ async def test_a_wider_terminal_gets_panes_and_keeps_the_cursor() -> None:
         row = table.cursor_row
         assert described(browser) == []
         await resize(browser, 120, 40)
-        await browser.sees("older than 90 days: 4.4 GiB (91 %)")
+        await browser.sees("4.4 GiB (91 %), 1.10 M entries")
         assert "area" not in screen_text(browser.pilot.app)
         await resize(browser, 200, 50)
-        await browser.sees("darker: older than 90 days")
+        await browser.sees("faint: older than 90 days")
         for size in ((40, 15), (110, 24), (80, 24)):
             text = await resize(browser, *size)
             assert ("last change" in text) == (size[0] >= 110)
@@ -78,6 +79,22 @@ def test_sections_that_do_not_fit_are_left_out(width: int, height: int) -> None:
     assert lines[0] == "maildrop/"
     assert ("last change" in "".join(lines)) == (height >= 14)
     assert all(len(line) <= width for line in lines)
+
+
+def test_no_number_is_cut() -> None:
+    most = 1_023 * (1 << 20) + 900_000
+    histograms = Histograms(
+        bins(AGES_DAYS, *[(0, 0)] * 5, (123_456_789, most)),
+        bins(SIZES_BYTES, (123_456_789, most), *[(0, 0)] * 6),
+    )
+    totals = Totals(123_456_789, 12_345_678, 9_999_999, 1_234_567, most, most)
+    details = Details(histograms, ((most, PathStr(MAILDROP + "/" + 100 * "x")),))
+    lines = plain(
+        details_lines(MAILDROP, totals, details, (), 37, 60, is_complete=False, is_filtered=False)
+    )
+    assert all(len(line) <= 37 for line in lines)
+    assert [line for line in lines if "…" in line and "xxx" not in line] == []
+    assert sum("1,023.9 MiB" in line for line in lines) == 6
 
 
 def test_details_say_what_they_do_not_know() -> None:

@@ -106,6 +106,13 @@ async def test_the_terminal_decides_about_the_characters(
     assert rest >= set(fillings.strip(" ▄"))
 
 
+async def test_a_number_is_whole_or_not_there() -> None:
+    for width in range(6, 40):
+        text = "\n".join(await drawn(size=(width, 12)))
+        assert set(re.findall(r"\d[^ \n▀▄]*", text)) <= {"60", "30", "10"}
+        assert text.count("60") == text.count("60 B")
+
+
 @pytest.mark.parametrize("size", [(1, 1), (2, 1), (3, 40), (200, 2)])
 async def test_any_size_is_drawn(size: tuple[int, int]) -> None:
     assert [len(line) for line in await drawn(size=size)] == [size[0]] * size[1]

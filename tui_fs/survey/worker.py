@@ -98,6 +98,7 @@ class Server:
         self._named: str | None = None
         self._measured: tuple[PathStr, ...] = ()
         self._described: PathStr | None = None
+        self._detailed: tuple[tuple[object, ...], Details | None] | None = None
         self._answer: Update | None = None
         self._rebuild_at_s = -math.inf
 
@@ -189,10 +190,17 @@ class Server:
             sizes,
             self._is_filtered,
             self._described,
-            self._details(),
+            self._details(is_finished=survey.finished),
         )
 
-    def _details(self) -> Details | None:
+    def _details(self, *, is_finished: bool) -> Details | None:
+        """Return the details of the directory; for a million of them this takes 0.3 s."""
+        question = self._described, self._is_filtered, is_finished
+        if not is_finished or self._detailed is None or self._detailed[0] != question:
+            self._detailed = question, self._read_details()
+        return self._detailed[1]
+
+    def _read_details(self) -> Details | None:
         counted = self._survey.collector
         row = NO_ROW if self._described is None else counted.table.find(self._described)
         if row == NO_ROW:

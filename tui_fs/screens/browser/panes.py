@@ -113,13 +113,14 @@ def _histograms(histograms: Histograms, width: int) -> list[list[Line]]:
         entries, old_bytes = histograms.older_than(OLD_DAYS)
         all_bytes = sum(age.allocated_bytes for age in histograms.ages)
         share = f" ({100 * old_bytes / all_bytes:.0f} %)" if all_bytes else ""
-        words = f"older than {OLD_DAYS} days: {bytes_iec(old_bytes)}{share}"
+        noun = "entry" if entries == 1 else "entries"
+        old = f"  {bytes_iec(old_bytes)}{share}, {short_count(entries)} {noun}"
         sections.append(
             [
                 _titles("last change", width),
                 *_bars(_AGES, histograms.ages, width),
-                (("strong", fit_cells(words, width)),),
-                (("", fit_cells(f"  {counted(entries, 'entry', 'entries')}", width)),),
+                (("", f"older than {OLD_DAYS} days:"),),
+                (("strong", old),),
             ]
         )
     sections.append([_titles("apparent size", width), *_bars(_SIZES, histograms.sizes, width)])
@@ -176,7 +177,7 @@ def treemap_parts(listing: Listing, order: Order, now_s: float) -> tuple[Part, .
         return child.totals.entries if by_entries else child.totals.allocated_bytes
 
     def words(number: int) -> str:
-        return counted(number, "entry", "entries") if by_entries else bytes_iec(number)
+        return count(number) if by_entries else bytes_iec(number)
 
     children = sorted(listing.children, key=value, reverse=True)[:_DRAWN]
     parts = [
@@ -223,7 +224,7 @@ class TreemapPane(Vertical):
         """Show a directory."""
         self.treemap.parts = treemap_parts(listing, order, now_s)
         by = "entries" if order.sorting in _BY_ENTRIES else "allocated"
-        title = f"{by} · {self.treemap.old_sign}: older than {OLD_DAYS} days"
+        title = f"{by} · {self.treemap.old_sign} older than {OLD_DAYS} days"
         self.query_one("#treemap-title", Static).update(muted(title))
 
     def clear(self) -> None:
