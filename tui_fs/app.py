@@ -19,6 +19,7 @@ from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.profile import begin_profile
 from tui_fs.screens.report import ResumeRequested
 from tui_fs.screens.start import StartScreen
+from widgets.changed_lines_driver import ChangedLinesDriver
 
 TRUECOLOR_THEME, FEW_COLOURS_THEME = "nord", "ansi-dark"
 """With fewer colours than 16 million, nord's dark blue becomes teal, and its greys the same."""
@@ -61,7 +62,7 @@ class TuiFsApp(App[None]):
         theme: str = TRUECOLOR_THEME,
     ) -> None:
         # Known before `theme` is set, so that NO_COLOR keeps the terminal's own two colours.
-        super().__init__(ansi_color=BUILTIN_THEMES[theme].ansi)
+        super().__init__(ChangedLinesDriver, ansi_color=BUILTIN_THEMES[theme].ansi)
         self._first_theme = theme
         self._path = path
         self._shows_start = shows_start
@@ -77,6 +78,11 @@ class TuiFsApp(App[None]):
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         self.theme = self._first_theme
         self.push_screen(self.first_screen())
+
+    def on_resize(self) -> None:
+        """Draw everything anew: the terminal has moved or cut what it showed."""
+        if isinstance(self._driver, ChangedLinesDriver):
+            self._driver.forget()
 
     def first_screen(self) -> Screen[None]:
         """Return the first screen."""

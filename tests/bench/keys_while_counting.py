@@ -43,6 +43,7 @@ class Screen:
         self._rest = b""
         self._line = 0
         self.cursor_line = -1
+        self.bytes_read = 0
         self.text = ""
 
     def read(self, timeout_s: float) -> bool:
@@ -50,7 +51,9 @@ class Screen:
         ready, _, _ = select.select([self._descriptor], [], [], timeout_s)
         if not ready:
             return False
-        data = self._rest + os.read(self._descriptor, 1 << 16)
+        drawn = os.read(self._descriptor, 1 << 16)
+        self.bytes_read += len(drawn)
+        data = self._rest + drawn
         cut = data.rfind(b"\x1b")  # a sequence may have come in part
         whole, self._rest = (data[:cut], data[cut:]) if cut > len(data) - 16 else (data, b"")
         for token in _TOKEN.finditer(whole.decode("utf-8", "ignore")):
@@ -90,14 +93,17 @@ def build(place: Path) -> None:
     os.sync()
 
 
-def start(directory: str, columns: int, lines: int, state: str) -> tuple[int, int]:
+def start(
+    arguments: tuple[str, ...], columns: int, lines: int, state: str, colours: str = ""
+) -> tuple[int, int]:
     """Start the program in a terminal; return its process and the terminal."""
     program = Path(sysconfig.get_path("scripts")) / "tui-fs"
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(TERM="xterm-256color", LANG="C.UTF-8", XDG_STATE_HOME=state)
+        os.environ["COLORTERM"] = colours
         time.sleep(0.2)  # until the terminal has its size
-        os.execv(program, [str(program), directory])
+        os.execv(program, [str(program), *arguments])
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     return pid, terminal
 
@@ -143,7 +149,7 @@ def main() -> None:
         build(Path(asked.dir))
         return
     with tempfile.TemporaryDirectory() as state:
-        pid, terminal = start(asked.dir, asked.columns, asked.lines, state)
+        pid, terminal = start((asked.dir,), asked.columns, asked.lines, state)
         try:
             measure(Screen(terminal), terminal, asked)
         finally:

@@ -1,0 +1,113 @@
+"""A terminal driver that sends only what differs from what the terminal already shows."""
+
+import re
+import time
+from itertools import takewhile
+
+from rich.cells import cell_len
+from textual.drivers.linux_driver import LinuxDriver
+
+FORGETS_AFTER_S = 20.0
+"""What another program has written over the screen is repaired after this time."""
+
+_FRAME = re.compile(r"(?:\x1b\[[\d;]*[mH]|[^\x1b\a\b\r\f\v])*")
+_MOVE = re.compile(r"\x1b\[(\d+);(\d+)H")
+_TOKEN = re.compile(r"\x1b\[([\d;]*)m|([^\x1b\n]+)")
+_SYNCHRONISED = ("\x1b[?2026h", "\x1b[?2026l")
+
+_Piece = tuple[tuple[str, str], ...]
+"""A part of a line: texts with their styles (the parameters of SGR)."""
+
+
+class ChangedLines:
+    """Removes from frames what the screen already shows.
+
+    A frame is a text with moves of the cursor, styles and nothing else. Anything else passes
+    unchanged, and everything known about the screen is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[int, dict[int, _Piece]] = {}
+        """By line and column."""
+
+    def forget(self) -> None:
+        """Send everything once more, as after a change of the terminal's size."""
+        self._lines.clear()
+
+    def reduced(self, data: str) -> str:
+        """Return what has to be sent of `data`."""
+        if data in _SYNCHRONISED:
+            return data
+        if not _FRAME.fullmatch(data):
+            self.forget()
+            return data
+        before, *moves = _MOVE.split(data)
+        if before:
+            self.forget()  # it went where the cursor happened to be
+        sent = [before]
+        for line, column, text in zip(moves[::3], moves[1::3], moves[2::3], strict=True):
+            piece = _parsed(text)
+            sent.append(
+                self._changed(int(line), int(column), piece) if piece else f"\x1b[{line};{column}H"
+            )
+        return "".join(sent)
+
+    def _changed(self, line: int, column: int, piece: _Piece) -> str:
+        """Return what draws a piece where the screen does not show it yet."""
+        shown = self._lines.setdefault(line, {})
+        old, width = shown.get(column, ()), _width(piece)
+        for start, other in list(shown.items()):
+            if start < column + width and column < start + _width(other):
+                del shown[start]
+        shown[column] = piece
+        if piece == old:
+            return ""
+        same = sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, piece, strict=False))
+        )
+        return f"\x1b[{line};{column + _width(piece[:same])}H{_drawn(piece[same:])}"
+
+
+def _parsed(text: str) -> _Piece:
+    """Return the texts and their styles."""
+    piece: list[tuple[str, str]] = []
+    style = ""
+    for codes, plain in _TOKEN.findall(text):
+        if plain:
+            piece.append((style, plain))
+        else:
+            style = "" if codes in ("", "0") else f"{style};{codes}".lstrip(";")
+    return tuple(piece)
+
+
+def _width(piece: _Piece) -> int:
+    return sum(cell_len(text) for _, text in piece)
+
+
+def _drawn(piece: _Piece) -> str:
+    """Return what draws a piece, each style once while it is in force."""
+    drawn, before = "", ""
+    for style, text in piece:
+        if style != before:
+            drawn += ("\x1b[0m" if before else "") + (f"\x1b[{style}m" if style else "")
+            before = style
+        drawn += text
+    return drawn + ("\x1b[0m" if before else "")
+
+
+class ChangedLinesDriver(LinuxDriver):
+    """Textual's driver for Linux, for connections that are slow or paid for."""
+
+    _changed: ChangedLines | None = None
+    _forgot_at_s = 0.0
+
+    def forget(self) -> None:
+        """Send everything once more, as after a change of the terminal's size."""
+        self._changed = None
+
+    def write(self, data: str) -> None:
+        """Send what the terminal does not show yet."""
+        now_s = time.monotonic()
+        if self._changed is None or now_s - self._forgot_at_s > FORGETS_AFTER_S:
+            self._changed, self._forgot_at_s = ChangedLines(), now_s
+        super().write(self._changed.reduced(data))
