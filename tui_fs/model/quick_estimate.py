@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from tui_fs.model.survey import Survey
 
 
-def rounded(number: int) -> int:
+def rounded(number: int, digits: int = 3) -> int:
     """Round to three digits, because more would suggest an exact number."""
-    return round(number, 3 - len(str(number))) if number else 0
+    return round(number, digits - len(str(number))) if number else 0
 
 
 @dataclass(frozen=True, slots=True)
