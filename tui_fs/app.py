@@ -80,7 +80,7 @@ class TuiFsApp(App[None]):
         self.push_screen(self.first_screen())
 
     def on_resize(self) -> None:
-        """Draw everything anew: the terminal has moved or cut what it showed."""
+        """Draw everything again: the terminal has moved or cut what it showed."""
         if isinstance(self._driver, ChangedLinesDriver):
             self._driver.forget()
 
