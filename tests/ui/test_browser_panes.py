@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.ui.recorded import MAILDROP, SPOOL, screen_text, settle
-from tests.ui.recorded_tree import DETAILS, NOW_S, SESSIONS, bins, spool_listing
+from tests.ui.recorded_tree import DETAILS, NOW_S, SESSIONS, bins, directory, spool_listing
 from tests.ui.test_browser import Browsing, answering, browsing
 from tests.ui.test_screens import a_quiet_machine
 from tui_fs.model.paths import PathStr
@@ -133,6 +133,9 @@ def test_the_treemap_has_all_bytes_or_entries_of_the_directory() -> None:
         assert sum(part.value for part in parts) == whole
         tones = {part.key: part.tone for part in parts}
         assert tones["maildrop"] == "recent"
+    filtered = replace(listing, totals=Totals(files=9), children=(directory("a", Totals(files=7)),))
+    parts = treemap_parts(filtered, Order(Sorting.ENTRIES), NOW_S)
+    assert [(part.label, part.value) for part in parts] == [("a/", 7), ("the rest", 2)]
     old = replace(listing.children[0], newest_s=NOW_S - 90 * 86_400, name=PathStr("old"))
     (part, *_) = treemap_parts(replace(listing, children=(old,)), Order(), NOW_S)
     assert (part.key, part.tone) == ("old", "old")

@@ -191,7 +191,9 @@ def treemap_parts(listing: Listing, order: Order, now_s: float) -> tuple[Part, .
         for child in children
     ]
     whole = listing.totals.entries if by_entries else listing.totals.allocated_bytes
-    rest = whole - sum(map(value, children)) - by_entries  # a directory is an entry of its own
+    rest = whole - sum(map(value, children))
+    if by_entries and listing.totals.directories:
+        rest -= 1  # the directory itself; a filter selects none
     if rest > 0 and parts:
         parts.append(Part("/rest", "the rest", rest, words(rest), "rest"))
     return tuple(parts)
