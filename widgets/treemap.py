@@ -53,6 +53,8 @@ def squarify(values: Sequence[float], width: float, height: float) -> list[Recta
         end = _row_end(areas, begin, side)
         row = sum(areas[begin:end])
         thickness = row / side if side > 0 else 0.0
+        if end == len(areas):  # without the rounding errors of all rows before
+            thickness = width - x if is_column else height - y
         along = y if is_column else x
         for area in areas[begin:end]:
             length = area / row * side

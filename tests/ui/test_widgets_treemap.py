@@ -4,7 +4,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 
@@ -27,6 +27,7 @@ def overlap(one: Rectangle, other: Rectangle) -> float:
     return max(0.0, width) * max(0.0, height)
 
 
+@example([10_155_849, 285_344, 285_341, 1], 109, 1)
 @given(VALUES, st.integers(1, 300), st.integers(1, 300))
 def test_rectangles_divide_the_whole_in_proportion(
     values: list[int], width: int, height: int
