@@ -168,7 +168,7 @@ def deletion(session: Session, target: Path) -> Iterator[Frame]:
     session.wait_for(f"Delete {target}")
     session.wait_for("counted")
     yield session.frame("preview")
-    session.press("c")
+    session.press("m")
     yield session.frame("preview-calls")
     session.press("Escape")
     session.press("o")

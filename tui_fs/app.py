@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
@@ -44,6 +45,13 @@ class TuiFsApp(App[None]):
     TITLE = "tui-fs"
     CSS_PATH = "app.tcss"
     BINDINGS = [
+        Binding(
+            "ctrl+p",
+            "command_palette",
+            "actions",
+            priority=True,
+            tooltip="Search all actions of this screen by name",
+        ),
         Binding("ctrl+z", "suspend_process", "suspend", tooltip="Suspend; fg in the shell resumes"),
         Binding("F", "start", "file systems", tooltip="Show which file systems are full"),
         Binding("J", "jobs", "jobs", tooltip="List all jobs"),
@@ -98,19 +106,22 @@ class TuiFsApp(App[None]):
         """Preview a deletion."""
         self.push_screen(PreviewScreen(message.paths, self._settings, is_gentle=True))
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Add the actions of the screen's keys to the command palette."""
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Return all that the keys of the screen do, and what has no key."""
         if isinstance(screen, BaseScreen):
-            for binding in screen.own_bindings():
-                run = partial(screen.run_action, binding.action)
-                yield SystemCommand(binding.tooltip, f"Key: {binding.key}", run)
-        yield SystemCommand("File systems", "Show which are full", self.action_start)
-        yield SystemCommand("Jobs", "List all jobs", self.action_jobs)
-        yield SystemCommand("Lab", "Repeat published experiments", self.action_lab)
-        yield SystemCommand("This machine", "What works here", self.action_doctor)
+            for action in screen.actions():
+                if action.action != "command_palette":
+                    run = partial(self.run_action, action.action, action.node)
+                    yield SystemCommand(action.text, f"Key: {', '.join(action.keys)}", run)
         profile = partial(begin_profile, self, self._settings)
         yield SystemCommand("Profile tui-fs itself for ten seconds", "With py-spy", profile)
-        yield from super().get_system_commands(screen)
+        yield SystemCommand("Theme", "Change the colours until you quit", self.action_change_theme)
+        yield SystemCommand("Quit", "Running jobs continue", self.action_quit)
+
+    def action_command_palette(self) -> None:
+        """List the actions of the screen; a question has none but its answers."""
+        if isinstance(self.screen, BaseScreen):
+            super().action_command_palette()
 
     def action_start(self) -> None:
         """Return to the file systems if they are open; otherwise open them."""

@@ -195,7 +195,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         columns: Sequence[Column] = (Column("name", 0),),
         *,
         empty_text: str = "",
-        toggle_mark: Callable[[BarRow], None] = lambda _: None,
+        toggle_mark: Callable[[BarRow], None] | None = None,
         id: str | None = None,
     ) -> None:
         """Create a list without rows.
@@ -203,6 +203,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         Args:
             toggle_mark: Called when the user marks a row or removes its mark, before any further
                 key acts: what the next key does may depend on the mark. It replaces the rows.
+                None if rows cannot be marked.
 
         Raises:
             ValueError: If not exactly one column takes the remaining width.
@@ -308,9 +309,17 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_toggle_mark(self) -> None:
         """Mark the row under the cursor or remove its mark, and move down."""
-        if (row := self.cursor_row) is not None:
+        if (row := self.cursor_row) is not None and self._toggle_mark is not None:
             self.action_move(1)
             self._toggle_mark(row)
+
+    def check_action(
+        self,
+        action: str,
+        parameters: tuple[object, ...],  # noqa: ARG002  textual's signature
+    ) -> bool | None:
+        """Disable the key for marks in a list without marks."""
+        return action != "toggle_mark" or self._toggle_mark is not None
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the row that was clicked; a click on the cursor row opens it."""

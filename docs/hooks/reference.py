@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from textual.binding import Binding
+from textual.app import App
+from textual.binding import ActiveBinding, Binding
 
 import tui_fs.screens
 from tui_fs.app import TuiFsApp
 from tui_fs.cli.parser import COMMAND_MODULES, app_parser, command_parser
 from tui_fs.model.events import EVENT_TYPES
 from tui_fs.model.strategy import Options
-from tui_fs.screens.base import BaseScreen, key_descriptions
+from tui_fs.screens.base import BaseScreen, key_actions
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.survey.findings.registry import FINDING_TYPES
@@ -128,9 +129,10 @@ def _keys_section(title: str, explanation: str, classes: Iterable[type]) -> Iter
         for binding in Binding.make_bindings([declared])
     ]
     yield from (f"## {title}", "", explanation, "")
+    active = [ActiveBinding(App(), binding, True) for binding in bindings]
     rows = (
-        (", ".join(map(_code, keys)), description)
-        for keys, description in key_descriptions(bindings)
+        (", ".join(map(_code, action.keys)), action.text)
+        for action in key_actions(active, "Open the row under the cursor")
     )
     yield from _table(("key", "action"), rows)
 

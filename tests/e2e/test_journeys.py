@@ -211,7 +211,7 @@ def test_a_dead_supervisor_is_shown_as_died_and_the_rest_taken_up(
     assert "at least" in terminal.text()
     assert target.exists()
 
-    terminal.press("r")
+    terminal.press("p")
     terminal.wait_for("counted")
     terminal.wait_for("› find")
     terminal.press("Enter")
@@ -225,13 +225,13 @@ def test_a_dead_supervisor_is_shown_as_died_and_the_rest_taken_up(
 def test_gentle_and_ranks_change_at_a_key(running: tuple[Terminal, Path, str], cli: Cli) -> None:
     terminal, _, job = running
 
-    terminal.press("g")
+    terminal.press("z")
     terminal.wait_for("pace gentle")
     terminal.press("n")
     terminal.wait_for("nice 10 · disk low")
     terminal.press("n")
     terminal.wait_for("nice 19 · disk idle")
-    terminal.press("g")
+    terminal.press("z")
     terminal.wait_until(lambda text: "pace gentle" not in text, "no longer gentle")
 
     paces = [e["pace"] for e in cli.journal(job) if e["type"] == "PaceChanged"]

@@ -4,6 +4,10 @@ import ast
 from pathlib import Path
 
 import tui_fs.screens
+from tests.ui.test_screens import SMALL
+from tui_fs.app import TuiFsApp
+from tui_fs.screens.base import BaseScreen, Settings
+from tui_fs.screens.preview import PreviewScreen
 from widgets.call_table import MEANINGS, TITLES
 
 SCREENS = Path(tui_fs.screens.__file__).parent
@@ -30,3 +34,33 @@ def test_every_column_has_a_meaning_for_the_help() -> None:
 
 def test_every_column_of_the_call_table_has_a_meaning() -> None:
     assert list(MEANINGS) == [title.strip() for title in TITLES if title]
+
+
+async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=SMALL) as pilot:
+        await app.push_screen(PreviewScreen((str(tmp_path),), Settings()))
+        await pilot.pause()
+        screen = app.screen
+        assert isinstance(screen, BaseScreen)
+        described = {action.text: action.keys for action in screen.actions()}
+        assert described["Ask for confirmation of the highlighted strategy"] == [
+            "enter",
+            "right",
+            "l",
+        ]
+        assert described["Search all actions of this screen by name"] == ["ctrl+p"]
+        assert not any("Open the row" in text or "Mark the row" in text for text in described)
+        palette = {command.title for command in app.get_system_commands(screen)}
+        assert described.keys() - palette == {"Search all actions of this screen by name"}
+        assert "Screenshot" not in palette
+        (options,) = (
+            command
+            for command in app.get_system_commands(screen)
+            if command.title.startswith("Options")
+        )
+        await options.callback()
+        assert type(app.screen).__name__ == "OptionsDialog"
+        # A question offers its answers only.
+        await pilot.press("ctrl+p")
+        assert type(app.screen).__name__ == "OptionsDialog"

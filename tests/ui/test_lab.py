@@ -81,7 +81,7 @@ async def test_a_question_is_withdrawn() -> None:
 async def test_the_published_scale_and_the_target_are_handed_on(
     prepared: list[tuple[str, str, str]],
 ) -> None:
-    await look(lab(), "p", "j", "p", first="0 run")
+    await look(lab(), "P", "j", "P", first="0 run")
     assert prepared == [
         ("rsync-vs-rm", "published", ""),
         ("race-your-strategies", "published", "/srv/spool"),
@@ -251,7 +251,7 @@ async def test_the_report_is_written_beside_the_run() -> None:
     app = Host(result(folder))
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         await wait_for(pilot, "cannot be tested")
-        await pilot.press("r")
+        await pilot.press("e")
         await wait_for(pilot, "report.html")
     with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
         assert EXPERIMENT.question in file.read()
@@ -282,9 +282,9 @@ async def test_two_runs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     app = Host(LabRunsScreen(EXPERIMENT, Settings()))
     async with app.run_test(size=LARGE, notifications=True) as pilot:
         await wait_for(pilot, "2 runs")
-        await pilot.press("c")
+        await pilot.press("equals_sign")
         await wait_for(pilot, "Mark two runs")
-        await pilot.press("space", "space", "c")
+        await pilot.press("space", "space", "equals_sign")
         await wait_for(pilot, "comparison of")
         await wait_for(pilot, "first: 1; second: 2")
 

@@ -138,7 +138,7 @@ async def test_what_the_confirmation_needs_is_not_waited_for(
         await settle(pilot)
         await pilot.press("enter")
         await until(pilot, silence.entered.is_set)
-        await pilot.press("c")
+        await pilot.press("m")
         await until(pilot, lambda: isinstance(pilot.app.screen, CallsScreen))
         # And the question is not asked any more over what is shown by then
         silence.released.set()

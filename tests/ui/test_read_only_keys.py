@@ -79,7 +79,7 @@ async def test_the_rest_of_a_died_job_is_not_offered(
     async with app.run_test(size=SMALL) as pilot:
         await shows("DIED")(pilot)
         assert "resume…" not in screen_text(app)
-        await pilot.press("r")
+        await pilot.press("p")
         await until(pilot, lambda: len(app._notifications) > 0)
         assert isinstance(app.screen, ReportScreen)
 

@@ -175,7 +175,7 @@ PREVIEWS: dict[str, Act] = {
     "while counting": counted(maildrop_survey(finished=False)),
     "xargs": then(counted(maildrop_survey()), keys("j", "j")),
     "too deep for rsync": then(counted(maildrop_survey(longest_path=9_000)), keys("j", "j", "j")),
-    "calls": then(counted(maildrop_survey()), keys("c")),
+    "calls": then(counted(maildrop_survey()), keys("m")),
     "options": then(counted(maildrop_survey()), keys("o")),
     "parallel": then(counted(maildrop_survey()), keys("j", "j", "j", "j", "j")),
     "confirm by name": then(counted(maildrop_survey()), keys("enter")),
@@ -364,7 +364,7 @@ RUNS: dict[str, tuple[Sequence[Event], Act, tuple[int, int]]] = {
     "running on a large terminal": (RUNNING, shows("649,632"), LARGE),
     "paused": (PAUSED, shows("PAUSED"), SMALL),
     "with failures": (FAILING, shows("failed 2"), SMALL),
-    "errors": (FAILING, then(shows("failed 2"), keys("e")), SMALL),
+    "errors": (FAILING, then(shows("failed 2"), keys("x")), SMALL),
     "by the engine": (BY_THE_ENGINE, shows("649,632"), SMALL),
     "asks before it cancels": (RUNNING, then(shows("649,632"), keys("c")), SMALL),
 }

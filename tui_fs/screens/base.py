@@ -9,6 +9,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
@@ -34,6 +35,8 @@ _SHOWN_KEYS = {
     "question_mark": "?",
     "slash": "/",
     "colon": ":",
+    "equals_sign": "=",
+    "full_stop": ".",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "less_than_sign": "<",
@@ -46,7 +49,6 @@ _TEXTUAL_ACTIONS = (
     "app.copy_text",
     "screen.copy_text",
     "copy_text",
-    "command_palette",
     "help_quit",
 )
 _ARROWS = " ▲▼"
@@ -76,16 +78,34 @@ class Failed(Message):
         self.error = error
 
 
+@dataclass(frozen=True, slots=True)
+class KeyAction:
+    """An action that keys run.
+
+    Attributes:
+        keys: as shown.
+        text: what it does.
+        node: the widget, screen or app that has the action.
+    """
+
+    keys: list[str]
+    text: str
+    action: str
+    node: DOMNode
+
+
 class BaseScreen(Screen[None]):
     """A screen between a header and a footer.
 
     Attributes:
         KEYS: keys and labels for the footer.
         EXPLANATION: a description of the screen in a few sentences, for the help.
+        OPENS: what enter does to a row of its list, for the help; empty for nothing.
     """
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = ()
     EXPLANATION: ClassVar[str] = ""
+    OPENS: ClassVar[str] = ""
 
     BINDINGS = [
         Binding("question_mark", "help", "help", id="frame.help", tooltip="Show all keys"),
@@ -113,17 +133,13 @@ class BaseScreen(Screen[None]):
         header.verb, header.place = verb, place
         header.note = Text(note) if isinstance(note, str) else note
 
-    def own_bindings(self) -> Iterable[Binding]:
-        """Return the keys of this screen that have a description."""
-        for cls in type(self).__mro__:
-            for binding in vars(cls).get("BINDINGS", ()) if issubclass(cls, BaseScreen) else ():
-                if isinstance(binding, Binding) and binding.tooltip and binding.show:
-                    yield binding
+    def actions(self) -> list[KeyAction]:
+        """Return all that the keys do on this screen now."""
+        return key_actions(self.active_bindings.values(), self.OPENS)
 
     def action_help(self) -> None:
         """Show the explanation and all keys."""
-        bindings = self.active_bindings.values()
-        self.app.push_screen(HelpScreen(self.EXPLANATION, bindings, self.legend()))
+        self.app.push_screen(HelpScreen(self.EXPLANATION, self.actions(), self.legend()))
 
     def legend(self) -> dict[str, str]:
         """Return the meaning of each titled column that the screen shows now."""
@@ -151,12 +167,12 @@ class HelpScreen(ModalScreen[None]):
     ]
 
     def __init__(
-        self, explanation: str, bindings: Iterable[ActiveBinding], legend: dict[str, str]
+        self, explanation: str, actions: Iterable[KeyAction], legend: dict[str, str]
     ) -> None:
         super().__init__()
         self._explanation = explanation
         self._legend = legend
-        self._active = list(bindings)
+        self._actions = list(actions)
 
     def compose(self) -> ComposeResult:
         """Lay out the explanation above the columns and the keys."""
@@ -178,8 +194,7 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_up(animate=False)
 
     def _keys(self) -> Table:
-        described = key_descriptions(active.binding for active in self._active)
-        return _two_columns((", ".join(keys), text) for keys, text in described)
+        return _two_columns((", ".join(action.keys), action.text) for action in self._actions)
 
 
 def _two_columns(rows: Iterable[tuple[str, str]]) -> Table:
@@ -189,19 +204,26 @@ def _two_columns(rows: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
-def key_descriptions(bindings: Iterable[Binding]) -> list[tuple[list[str], str]]:
-    """Return the keys of each action with its description; omit Textual's own actions."""
-    rows: dict[str, tuple[list[str], str]] = {}
-    for binding in bindings:
-        text = binding.tooltip or binding.description
+def key_actions(bindings: Iterable[ActiveBinding], opens: str) -> list[KeyAction]:
+    """Return each action once, with its keys; omit Textual's own actions.
+
+    Args:
+        opens: what `open` does; empty omits that action.
+    """
+    actions: dict[str, KeyAction] = {}
+    for active in bindings:
+        binding = active.binding
+        text = opens if binding.action == "open" else binding.tooltip or binding.description
         is_textual = binding.action in _TEXTUAL_ACTIONS
         if not text or is_textual or binding.action.startswith("app.focus"):
             continue
-        keys, _ = rows.setdefault(binding.action, ([], text))
+        action = actions.setdefault(
+            binding.action, KeyAction([], text, binding.action, active.node)
+        )
         key = _SHOWN_KEYS.get(binding.key, binding.key)
-        if key not in keys:
-            keys.append(key)
-    return list(rows.values())
+        if key not in action.keys:
+            action.keys.append(key)
+    return list(actions.values())
 
 
 def deleting_is_off(reason: str) -> str:

@@ -45,6 +45,7 @@ class JobsScreen(BaseScreen):
         "the job belongs to another host that shares this home directory."
     )
 
+    OPENS = "Show the progress of the job, or its report"
     BINDINGS = [Binding("escape,q,left,h,J", "app.pop_screen", tooltip="Go back")]
 
     def __init__(self, settings: Settings) -> None:

@@ -75,6 +75,7 @@ class MaintenanceScreen(BaseScreen):
         "and until then you can put it back. Nothing changes before you confirm."
     )
 
+    OPENS = "Do the highlighted action (asks first)"
     BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back; nothing changes")]
 
     def __init__(self, path: str, settings: Settings) -> None:

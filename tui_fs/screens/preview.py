@@ -379,7 +379,7 @@ class PreviewScreen(BaseScreen):
         ("enter", "confirm…"),
         ("↑↓", "strategy"),
         ("o", "options"),
-        ("c", "calls"),
+        ("m", "calls"),
         ("esc", "back"),
     )
     EXPLANATION = (
@@ -387,6 +387,7 @@ class PreviewScreen(BaseScreen):
         "asks for confirmation; nothing is deleted before that."
     )
 
+    OPENS = "Ask for confirmation of the highlighted strategy"
     BINDINGS = [
         Binding("escape,left,h,q", "app.pop_screen", tooltip="Go back; nothing is deleted"),
         Binding(
@@ -394,7 +395,7 @@ class PreviewScreen(BaseScreen):
             "options",
             tooltip=("Options: keep directory, pace, batch size, processes, counter"),
         ),
-        Binding("c", "calls", tooltip="Predicted system calls in detail"),
+        Binding("m", "more", tooltip="Predicted system calls in detail"),
         Binding("r", "recommended", tooltip="Go to the recommended strategy"),
     ]
 
@@ -773,7 +774,7 @@ class PreviewScreen(BaseScreen):
             self.query_one(BarTable).move_to(self._forecast.recommended)
             self._show_strategy()
 
-    def action_calls(self) -> None:
+    def action_more(self) -> None:
         """Show the predicted calls of the highlighted strategy."""
         strategy = self._strategy()
         if strategy is not None and self._forecast is not None:
@@ -789,7 +790,7 @@ class CallsScreen(BaseScreen):
         "Calls for program start-up, memory and closing files share one approximate line."
     )
 
-    BINDINGS = [Binding("escape,q,c,left,h", "app.pop_screen", tooltip="Go back")]
+    BINDINGS = [Binding("escape,q,m,left,h", "app.pop_screen", tooltip="Go back")]
 
     def __init__(self, estimate: Estimate, settings: Settings) -> None:
         super().__init__(settings)

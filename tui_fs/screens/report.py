@@ -116,7 +116,7 @@ class ResumeRequested(Message):
 class ReportScreen(BaseScreen):
     """The report of an ended job."""
 
-    KEYS: ClassVar = (("↑↓", "scroll"), ("e", "errors"), ("J", "jobs"), ("esc", "back"))
+    KEYS: ClassVar = (("↑↓", "scroll"), ("x", "errors"), ("J", "jobs"), ("esc", "back"))
     EXPLANATION = (
         "How the job ended: what was deleted, what was not and why, the time compared with the "
         "prediction, the freed space, and every system call. Counts without a note are exact; "
@@ -126,8 +126,8 @@ class ReportScreen(BaseScreen):
 
     BINDINGS = [
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
-        Binding("r", "resume", tooltip="Resume a job that died (asks first)"),
-        Binding("e", "errors", tooltip="Show what could not be deleted"),
+        Binding("p", "pause", tooltip="Resume a job that died (asks first)"),
+        Binding("x", "errors", tooltip="Show what could not be deleted"),
         *SCROLL_BINDINGS,
         *PAGE_BINDINGS,
     ]
@@ -167,7 +167,7 @@ class ReportScreen(BaseScreen):
         self._snapshot, self._died = snapshot, died
         if died is not None and read_only_reason(by_option=self.settings.read_only) is None:
             self.query_one(Footer).keys = (
-                ("r", "resume…"),
+                ("p", "resume…"),
                 *self.KEYS,
                 ("?", "help"),
             )
@@ -185,7 +185,7 @@ class ReportScreen(BaseScreen):
         """Show why there is no report."""
         self.query_one("#headline", Static).update(Text(str(message.error), style="bold"))
 
-    def action_resume(self) -> None:
+    def action_pause(self) -> None:
         """Preview the rest of a dead job, with its strategy and options."""
         if self._died is None:
             self.notify("Only a job that died can be resumed.", markup=False)
@@ -206,7 +206,7 @@ class ErrorsScreen(BaseScreen):
     EXPLANATION = "Entries that could not be deleted, grouped by the failed call and the error."
 
     BINDINGS = [
-        Binding("escape,q,e,left,h", "app.pop_screen", tooltip="Go back"),
+        Binding("escape,q,x,left,h", "app.pop_screen", tooltip="Go back"),
         *SCROLL_BINDINGS,
     ]
 

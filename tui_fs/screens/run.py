@@ -235,9 +235,9 @@ class RunScreen(BaseScreen):
 
     KEYS: ClassVar = (
         ("p", "pause/resume"),
-        ("g", "gentle"),
+        ("z", "gentle"),
         ("c", "cancel…"),
-        ("e", "errors"),
+        ("x", "errors"),
         ("q", "leave (job continues)"),
     )
     EXPLANATION = (
@@ -250,7 +250,7 @@ class RunScreen(BaseScreen):
     BINDINGS = [
         Binding("p", "pause", tooltip="Pause or resume the strategy's processes"),
         Binding(
-            "g",
+            "z",
             "gentle",
             tooltip="Gentle mode on or off: pause while others wait for disk or processors",
         ),
@@ -259,7 +259,7 @@ class RunScreen(BaseScreen):
         ),
         Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4 …, then automatic"),
         Binding("c", "cancel", tooltip="Cancel the job; it cannot be resumed (asks first)"),
-        Binding("e", "errors", tooltip="Show what could not be deleted"),
+        Binding("x", "errors", tooltip="Show what could not be deleted"),
         Binding("q,escape", "leave", tooltip="Leave; the job continues"),
     ]
 

@@ -57,6 +57,7 @@ class StartScreen(BaseScreen):
         "it; nothing is changed. Below are this directory, and those in which jobs have deleted."
     )
 
+    OPENS = "Count what is in it"
     BINDINGS = [
         Binding("tab,shift+tab", "switch", tooltip="Go to the other list"),
         Binding("full_stop", "open_here", tooltip="Open the present directory"),

@@ -115,6 +115,7 @@ class BrowserScreen(BaseScreen):
 
     HORIZONTAL_BREAKPOINTS = [(0, "-table"), (110, "-details"), (160, "-treemap")]
 
+    OPENS = "Open the directory under the cursor"
     BINDINGS = [
         Binding("u", "unmark_all", tooltip="Remove all marks"),
         Binding("M", "marks", tooltip="List the marked directories"),

@@ -54,6 +54,7 @@ class Browser(Protocol):
 class SideScreen(BaseScreen):
     """A screen over the browser, whose survey continues."""
 
+    OPENS = "Go to its place in the browser"
     BINDINGS = [
         Binding("escape,q,left,h,backspace", "app.pop_screen", tooltip="Go back"),
         Binding("u", "unmark_all", tooltip="Remove all marks"),

@@ -172,8 +172,8 @@ class LabScreen(BaseScreen):
 
     KEYS: ClassVar = (
         ("enter", "run small"),
-        ("p", "run as published"),
-        ("o", "result"),
+        ("P", "run as published"),
+        ("→", "result"),
         ("v", "all runs"),
         ("esc", "back"),
     )
@@ -184,10 +184,11 @@ class LabScreen(BaseScreen):
         "what it made."
     )
 
+    OPENS = "Run the experiment small (asks first)"
     BINDINGS = [
-        Binding("p", "ask('published')", tooltip="Run at the published scale (asks first)"),
+        Binding("P", "ask('published')", tooltip="Run at the published scale (asks first)"),
         # With priority, because the list would open the row, which runs the experiment.
-        Binding("o,right,l", "result", tooltip="Show the last result", priority=True),
+        Binding("right,l", "result", tooltip="Show the last result", priority=True),
         Binding("v", "runs", tooltip="List all runs; compare two of them"),
         Binding("escape", "refuse", tooltip="Go back without running"),
         Binding("q,left,h", "app.pop_screen", tooltip="Go back"),
@@ -342,16 +343,17 @@ class LabRunsScreen(BaseScreen):
     KEYS: ClassVar = (
         ("enter", "result"),
         ("space", "mark"),
-        ("c", "compare two"),
+        ("=", "compare two"),
         ("esc", "back"),
     )
     EXPLANATION = (
         "All stored runs of this experiment. Enter shows the result of one. Mark two with space, "
-        "and c compares them. An unfinished run was killed or is still running."
+        "and = compares them. An unfinished run was killed or is still running."
     )
 
+    OPENS = "Show the result"
     BINDINGS = [
-        Binding("c", "compare", tooltip="Compare the two marked runs"),
+        Binding("equals_sign", "compare", tooltip="Compare the two marked runs"),
         Binding("escape,q,left,h,v", "app.pop_screen", tooltip="Go back"),
     ]
 

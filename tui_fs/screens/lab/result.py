@@ -235,7 +235,7 @@ class LabResultScreen(BaseScreen):
         ("←→", "page"),
         ("↑↓", "scroll"),
         ("[ ] < >", "tables"),
-        ("r", "report"),
+        ("e", "export"),
         ("m", "machine"),
         ("esc", "back"),
     )
@@ -243,7 +243,7 @@ class LabResultScreen(BaseScreen):
         "The results of a run. Every published claim is listed with the published figure, the "
         "figure measured here and a verdict: it holds here, does not hold, or cannot be tested "
         "here (with the reason). Figures are medians with minimum and maximum. The page of "
-        "system calls compares two steps: < and > change the left one, [ and ] the right one. r "
+        "system calls compares two steps: < and > change the left one, [ and ] the right one. e "
         "writes a report (HTML) into the directory of the run."
     )
 
@@ -255,8 +255,8 @@ class LabResultScreen(BaseScreen):
             Binding(str(number), f"page({number})", tooltip=f"Page {number}", show=False)
             for number in range(1, _PAGES + 1)
         ),
-        Binding("m", "machine", tooltip="Show machine, tools and commands"),
-        Binding("r", "report", tooltip="Write the report (HTML) into the directory of the run"),
+        Binding("m", "more", tooltip="Show machine, tools and commands"),
+        Binding("e", "export", tooltip="Write the report (HTML) into the directory of the run"),
         Binding("less_than_sign", "choose(0, -1)", tooltip="Calls: previous table on the left"),
         Binding("greater_than_sign", "choose(0, 1)", tooltip="Calls: next table on the left"),
         Binding(
@@ -418,7 +418,7 @@ class LabResultScreen(BaseScreen):
         if number <= len(names):
             self._show_page(names[number - 1])
 
-    def action_machine(self) -> None:
+    def action_more(self) -> None:
         """Show the page of the machine."""
         if self._pages:
             self._show_page("machine")
@@ -436,7 +436,7 @@ class LabResultScreen(BaseScreen):
             else:
                 shown.scroll_home(animate=False)
 
-    def action_report(self) -> None:
+    def action_export(self) -> None:
         """Write the report as an HTML page."""
         if self._results is not None:
             self._write(self._results)
