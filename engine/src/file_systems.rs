@@ -122,7 +122,7 @@ impl FileSystem {
 
     /// Returns the identity of an open directory.
     pub fn identify(&self, descriptor: BorrowedFd<'_>, calls: &Syscalls) -> Result<DirIdentity> {
-        let identity = calls.identify(descriptor)?;
+        let (identity, _) = calls.identify(descriptor)?;
         Ok(self.without_unstable_birth(identity))
     }
 

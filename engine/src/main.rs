@@ -6,6 +6,7 @@ mod delete;
 mod file_systems;
 mod filters;
 mod identity;
+mod names;
 mod quoting;
 mod survey;
 mod sys;

@@ -163,16 +163,6 @@ impl Syscalls {
         }
     }
 
-    /// Opens a component of a path to a tree, to read it or as a reference (`O_PATH`).
-    pub fn open_component(
-        &self,
-        parent: impl AsFd,
-        name: &CStr,
-        access: OFlags,
-    ) -> Result<OwnedFd> {
-        self.openat(parent, name, access | OFlags::DIRECTORY)
-    }
-
     /// Opens the ancestor `levels` levels up by `..`. Fails with ESTALE if its identity is not the
     /// expected one, because a directory in between was moved.
     ///
@@ -200,23 +190,11 @@ impl Syscalls {
     }
 
     /// Opens a name, never through a symbolic link.
-    fn openat(&self, parent: impl AsFd, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
+    pub fn openat(&self, parent: impl AsFd, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.count_call(Syscall::Openat, || {
             rustix::fs::openat(parent, name, flags, Mode::empty())
         })
-    }
-
-    /// Opens a file for writing, never through a symbolic link. The caller makes sure that it is a regular
-    /// file, because opening another type may have side effects.
-    pub fn open_file(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
-        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        self.openat(parent, name, flags)
-    }
-
-    /// Opens a name as a reference (`O_PATH`), which has no side effects.
-    pub fn open_path_fd(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
-        self.openat(parent, name, OFlags::PATH)
     }
 
     /// Returns the mount id of a descriptor, from statx (5.8) or fdinfo in proc(5).
@@ -240,14 +218,9 @@ impl Syscalls {
             .ok_or(Errno::NOSYS)
     }
 
-    /// Returns the identity of an open directory.
-    pub fn identify(&self, descriptor: BorrowedFd<'_>) -> Result<DirIdentity> {
-        self.identify_root(descriptor).map(|(known, _)| known)
-    }
-
     /// Returns the identity of a directory, and whether it is the root of a mount. That is `false`, too,
     /// if the kernel does not report it (before 5.8, or without statx).
-    pub fn identify_root(&self, descriptor: BorrowedFd<'_>) -> Result<(DirIdentity, bool)> {
+    pub fn identify(&self, descriptor: BorrowedFd<'_>) -> Result<(DirIdentity, bool)> {
         if !self.without_statx.load(Relaxed) {
             match self.statx_fd(descriptor, StatxFlags::INO | StatxFlags::BTIME) {
                 // Before 4.11, or under a filter that does not know statx.
@@ -286,13 +259,6 @@ impl Syscalls {
     }
 
     /// Does not ask a server if the kernel has the status cached.
-    pub fn statx(&self, parent: BorrowedFd<'_>, name: &CStr, mask: StatxFlags) -> Result<Statx> {
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-        self.count_call(Syscall::Statx, || {
-            rustix::fs::statx(parent, name, flags, mask)
-        })
-    }
-
     pub fn statx_fd(&self, descriptor: BorrowedFd<'_>, mask: StatxFlags) -> Result<Statx> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         self.count_call(Syscall::Statx, || {

@@ -40,13 +40,6 @@ impl<T> WorkQueue<T> {
         }
     }
 
-    #[cfg(test)]
-    pub fn with_workers(workers: usize) -> Self {
-        let queue = Self::new();
-        (0..workers).for_each(|_| queue.add_worker());
-        queue
-    }
-
     /// Adds a worker, which is idle until its thread has started.
     pub fn add_worker(&self) {
         let mut state = self.state.lock().expect("no worker panics");
@@ -159,9 +152,15 @@ impl<T> WorkQueue<T> {
 mod tests {
     use super::*;
 
+    fn queue_with_workers<T>(workers: usize) -> WorkQueue<T> {
+        let queue = WorkQueue::new();
+        (0..workers).for_each(|_| queue.add_worker());
+        queue
+    }
+
     #[test]
     fn queue_closes_when_all_started_workers_are_idle() {
-        let queue = WorkQueue::<()>::with_workers(2);
+        let queue = queue_with_workers::<()>(2);
         queue.remove_worker();
         assert_eq!((queue.workers(), queue.busy_workers()), (1, 0));
         assert!(queue.pop().is_none());
@@ -169,7 +168,7 @@ mod tests {
 
     #[test]
     fn waiting_worker_gets_a_task_or_the_end() {
-        let queue = WorkQueue::with_workers(2);
+        let queue = queue_with_workers(2);
         queue.push(1);
         assert_eq!(queue.pop(), Some(1));
         std::thread::scope(|threads| {
@@ -186,7 +185,7 @@ mod tests {
 
     #[test]
     fn idle_worker_over_limit_gets_no_task() {
-        let queue = WorkQueue::<()>::with_workers(2);
+        let queue = queue_with_workers::<()>(2);
         assert!(queue.has_idle_worker());
         queue.set_max_busy(0);
         assert!(!queue.has_idle_worker());

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
 
-use super::names::NameBatch;
 use super::remover::Remover;
+use crate::names::NameBatch;
 
 /// Descriptors of one helper. More were no faster.
 pub const MAX_EVICT_FDS: usize = 256;
@@ -30,6 +31,8 @@ const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// The state that the remover and its helper share.
 pub struct DeferredEvict {
     batch: Arc<NameBatch>,
+    /// The end of the files in the batch.
+    end: usize,
     /// The index in the batch's files that the remover has reached.
     progress: AtomicUsize,
     is_finished: AtomicBool,
@@ -39,10 +42,11 @@ pub struct DeferredEvict {
 pub struct EvictHelper(Arc<DeferredEvict>);
 
 impl EvictHelper {
-    /// Returns the handle of a helper for the names from this index on, and its work.
-    pub fn new(batch: &Arc<NameBatch>, begin: usize) -> (Self, Arc<DeferredEvict>) {
+    /// Returns the handle of a helper for the names in this range, and its work.
+    pub fn new(batch: &Arc<NameBatch>, begin: usize, end: usize) -> (Self, Arc<DeferredEvict>) {
         let evict = Arc::new(DeferredEvict {
             batch: Arc::clone(batch),
+            end,
             progress: AtomicUsize::new(begin),
             is_finished: AtomicBool::new(false),
         });
@@ -68,7 +72,7 @@ impl DeferredEvict {
         let cwd = remover.enter_dir(directory);
         let calls = &remover.tally.calls;
         let dirfd = remover.dirfd(directory, cwd);
-        let files = &self.batch.files;
+        let files = &self.batch.refs[..self.end];
         let batch_size = BATCH_SIZE.min(max_fds / 2);
         let mut pinned: VecDeque<(usize, OwnedFd)> = VecDeque::new();
         let (mut next, mut spins) = (0, 0);
@@ -87,7 +91,7 @@ impl DeferredEvict {
                 while next < end {
                     let (at, name) = (next, self.batch.name(files[next]));
                     next += 1;
-                    let Ok(path_fd) = calls.open_path_fd(dirfd, name) else {
+                    let Ok(path_fd) = calls.openat(dirfd, name, OFlags::PATH) else {
                         break; // the remover was probably faster
                     };
                     pinned.push_back((at, path_fd));
@@ -144,7 +148,7 @@ mod tests {
             panic!("the target cannot be opened");
         };
         directory.add_pending();
-        let (evict_helper, evict) = EvictHelper::new(&Arc::new(batch), 0);
+        let (evict_helper, evict) = EvictHelper::new(&Arc::new(batch), 0, FILES);
         scope(|threads| {
             let helper = threads.spawn(|| {
                 let mut worker = Worker::new(&context, &tally);
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn helper_limits_its_descriptors_and_closes_removed_names() {
-        for (max_open, max_fds) in [(4, 4), (63, 62), (2_048, MAX_EVICT_FDS as u64)] {
+        for (max_open, max_fds) in [(4, 8), (31, 62), (2_048, MAX_EVICT_FDS as u64)] {
             run_helper(max_open, |_, evict, calls| {
                 let count = |call| calls.count(call).calls;
                 wait_for(|| count(Syscall::Openat) == max_fds);

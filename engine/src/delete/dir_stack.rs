@@ -1,6 +1,6 @@
 //! The directories from the start of a worker's walk down to its current one.
 //!
-//! A level takes 40 bytes and its name. Only the lowest levels have open descriptors. The worker
+//! A level takes 48 bytes and its name. Only the lowest levels have open descriptors. The worker
 //! ascends by `..` and compares the identity with the one recorded on descent, so a tree of any
 //! depth needs a bounded number of descriptors.
 
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 
-use super::names::NameStack;
 use super::shared_dir::{DirLocation, SharedDir};
 use crate::file_systems::FileSystem;
 use crate::identity::{DevIno, DirIdentity};
+use crate::names::NameStack;
 use crate::syscalls::Syscalls;
 
 /// A stack has at least as many descriptors.
@@ -36,6 +36,8 @@ pub struct Level {
     pub is_incomplete: bool,
     /// The directory was not read to its end.
     pub has_more: bool,
+    /// The offset (getdents64) of what was not read.
+    pub cookie: u64,
     /// Repeated reads because it was not empty.
     pub rereads: u8,
     /// `take_name` takes the first pending name next, not the last.
@@ -68,8 +70,6 @@ pub struct DirStack<'run> {
     pub shared: Vec<Arc<SharedDir>>,
     device: u64,
     pub file_system: &'static FileSystem,
-    /// The offset (getdents64) of each level that was not read to its end.
-    cookies: Vec<(usize, u64)>,
     open: usize,
     open_dirs: &'run OpenDirs,
     /// No level above this one has a descriptor, except level 0.
@@ -86,7 +86,6 @@ impl<'run> DirStack<'run> {
             device: directory.identity.dev_ino.device,
             file_system: directory.target().file_system,
             shared: vec![directory],
-            cookies: Vec::new(),
             open: 1,
             open_dirs,
             first_open: 1,
@@ -196,13 +195,14 @@ impl<'run> DirStack<'run> {
         let descriptor = calls.open_ancestor(self.descriptor(), 1, &expected, |ancestor| {
             file_system.identify(ancestor, calls)
         })?;
-        if let (Some(cookie), true) = (self.cookie(index), self.levels[index].has_more) {
-            if let Err(error) = calls.seek(descriptor.as_fd(), cookie) {
+        let level = &mut self.levels[index];
+        if level.has_more {
+            if let Err(error) = calls.seek(descriptor.as_fd(), level.cookie) {
                 calls.close(descriptor);
                 return Err(error);
             }
         }
-        self.levels[index].descriptor = Some(descriptor);
+        level.descriptor = Some(descriptor);
         self.count_open();
         self.first_open = self.first_open.min(index.max(1));
         Ok(())
@@ -214,9 +214,6 @@ impl<'run> DirStack<'run> {
         let index = self.levels.len();
         if level.descriptor.is_some() {
             self.count_closed();
-        }
-        if self.cookie(index).is_some() {
-            self.cookies.pop();
         }
         self.first_pending = self.first_pending.min(index.saturating_sub(1));
         self.first_open = self.first_open.min(index.max(1));
@@ -257,23 +254,6 @@ impl<'run> DirStack<'run> {
     pub fn add_name(&mut self, name: &CStr) {
         self.names.push(name);
         self.top().pending += 1;
-    }
-
-    /// Sets the offset at which reading continues; `None` at the end of the directory.
-    pub fn set_cookie(&mut self, cookie: Option<u64>) {
-        let index = self.levels.len() - 1;
-        if self.cookie(index).is_some() {
-            self.cookies.pop();
-        }
-        self.top().has_more = cookie.is_some();
-        if let Some(cookie) = cookie {
-            self.cookies.push((index, cookie));
-        }
-    }
-
-    fn cookie(&self, index: usize) -> Option<u64> {
-        let &(level, cookie) = self.cookies.last()?;
-        (level == index).then_some(cookie)
     }
 
     fn identity(&self, index: usize) -> DirIdentity {
@@ -340,6 +320,7 @@ impl Level {
             descriptor: Some(descriptor),
             is_incomplete: false,
             has_more: true,
+            cookie: 0,
             rereads: 0,
             is_first_next: false,
         }
@@ -471,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn level_takes_40_bytes() {
-        assert_eq!(std::mem::size_of::<Level>(), 40); // memory of a chain of a million
+    fn level_takes_48_bytes() {
+        assert_eq!(std::mem::size_of::<Level>(), 48); // memory of a chain of a million
     }
 }

@@ -8,7 +8,6 @@ mod arguments;
 mod control;
 mod deferred_evict;
 mod dir_stack;
-mod names;
 mod output;
 mod remover;
 mod shared_dir;

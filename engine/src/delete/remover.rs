@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Rel
 use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use rustix::fs::{FileType, Stat, CWD};
+use rustix::fs::{FileType, OFlags, Stat, CWD};
 use rustix::io::{Errno, Result};
 
-use super::names::{NameBatch, NameRef};
 use super::throttle::{Cancelled, Slot, Throttle};
 use crate::file_systems::FileSystem;
 use crate::filters::Filters;
+use crate::names::{NameBatch, NameRef};
 use crate::syscalls::Syscalls;
 
 /// The result of work that a cancellation ends.
@@ -27,6 +27,11 @@ pub struct Failure {
 
 /// A file whose status is older is checked again before its removal.
 const MAX_STAT_AGE: Duration = Duration::from_millis(50);
+
+/// Opening a type other than a regular file like this may have side effects.
+const FOR_WRITING: OFlags = (OFlags::WRONLY)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY);
 
 /// Gentle mode truncates larger files in steps of this size before their space is freed, so that
 /// others can use the disk.
@@ -145,12 +150,12 @@ impl<'run> Remover<'run> {
 
     /// Waits for admission.
     pub fn wait(&mut self) -> Outcome<()> {
-        self.throttle.admit(&mut self.slot)
+        self.throttle.admit(&mut self.slot, false).map(|_| ())
     }
 
     /// Waits for admission of a removal; returns whether it was delayed.
     pub fn wait_to_remove(&mut self) -> Outcome<bool> {
-        self.throttle.admit_removal(&mut self.slot)
+        self.throttle.admit(&mut self.slot, true)
     }
 
     /// Removes a range of names of one directory.
@@ -171,7 +176,7 @@ impl<'run> Remover<'run> {
             if let Some(progress) = progress {
                 progress.store(at, Release);
             }
-            let name_ref = batch.files[at];
+            let name_ref = batch.refs[at];
             let name = batch.name(name_ref);
             let is_unrestricted = self.is_unrestricted();
             if !is_unrestricted {
@@ -284,7 +289,7 @@ impl<'run> Remover<'run> {
         let is_large = calls
             .stat(directory, name)
             .is_ok_and(|status| is_file(&status) && allocated_bytes(&status) > STEP_BYTES);
-        let opened = is_large.then(|| calls.open_file(directory, name));
+        let opened = is_large.then(|| calls.openat(directory, name, FOR_WRITING));
         let Some(Ok(file)) = opened else {
             return calls.unlink(directory, name);
         };

@@ -13,6 +13,9 @@ use super::shared_dir::{DirLocation, SharedDir, Target};
 use crate::file_systems::FileSystem;
 use crate::syscalls::Syscalls;
 
+/// A component of a path, as a reference.
+const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+
 /// The reason why a target is not deleted.
 pub enum TargetError {
     Failed(Errno),
@@ -40,10 +43,10 @@ pub fn open(
         arguments.keep_root || filters.are_active() || filters.share.is_some() || path == b".";
     let mut parent = None;
     let descriptor = if path == b"." {
-        calls.open_component(CWD, c".", OFlags::RDONLY)?
+        calls.openat(CWD, c".", OFlags::DIRECTORY)?
     } else {
         let (parent_fd, name) = open_parent(path, calls)?;
-        let descriptor = calls.open_component(&parent_fd, &name, OFlags::RDONLY)?;
+        let descriptor = calls.openat(&parent_fd, &name, OFlags::DIRECTORY)?;
         if keeps_target {
             calls.close(parent_fd);
         } else {
@@ -52,7 +55,7 @@ pub fn open(
         descriptor
     };
     let file_system = FileSystem::of(descriptor.as_fd(), calls)?;
-    let (identity, is_mount_root) = calls.identify_root(descriptor.as_fd())?;
+    let (identity, is_mount_root) = calls.identify(descriptor.as_fd())?;
     let identity = file_system.without_unstable_birth(identity);
     let pin = arguments.pins.get(number);
     if pin.is_some_and(|pin| !identity.matches_pin(pin)) {
@@ -81,10 +84,10 @@ fn open_parent(path: &[u8], calls: &Syscalls) -> Result<(OwnedFd, CString)> {
         .collect::<Result<_>>()?;
     let last = names.pop().ok_or(Errno::INVAL)?;
     let start = if relative.is_some() { c"/" } else { c"." };
-    let mut parent_fd = calls.open_component(CWD, start, OFlags::PATH)?;
+    let mut parent_fd = calls.openat(CWD, start, PATH)?;
     for name in &names {
         let grandparent_fd = parent_fd;
-        parent_fd = calls.open_component(&grandparent_fd, name, OFlags::PATH)?;
+        parent_fd = calls.openat(&grandparent_fd, name, PATH)?;
         calls.close(grandparent_fd);
     }
     Ok((parent_fd, last))

@@ -111,21 +111,14 @@ impl Throttle {
         !self.needs_lock.load(Relaxed)
     }
 
-    /// Waits for the end of a pause and for a slot.
+    /// Waits for the end of a pause and for a slot. A removal also takes a token of the rate limit.
+    ///
+    /// Returns whether it was delayed.
     #[inline]
-    pub fn admit(&self, slot: &mut Slot) -> Result<(), Cancelled> {
-        match self.is_open() {
-            true => Ok(()),
-            false => self.wait(slot, false).map(|_| ()),
-        }
-    }
-
-    /// Waits for admission of one removal, which takes a token; returns whether it was delayed.
-    #[inline]
-    pub fn admit_removal(&self, slot: &mut Slot) -> Result<bool, Cancelled> {
+    pub fn admit(&self, slot: &mut Slot, is_removal: bool) -> Result<bool, Cancelled> {
         match self.is_open() {
             true => Ok(false),
-            false => self.wait(slot, true),
+            false => self.wait(slot, is_removal),
         }
     }
 
@@ -231,7 +224,7 @@ mod tests {
         let throttle = Throttle::new(2, None, false);
         let mut slot = Slot::default();
         throttle.acquire_slot(&mut slot);
-        assert!(throttle.admit(&mut slot).is_ok());
+        assert!(throttle.admit(&mut slot, false).is_ok());
         assert!(!throttle.needs_lock.load(Relaxed));
     }
 
@@ -243,7 +236,7 @@ mod tests {
         let worker = std::thread::spawn(move || {
             let mut slot = Slot::default();
             shared.acquire_slot(&mut slot);
-            shared.admit(&mut slot).is_ok()
+            shared.admit(&mut slot, false).is_ok()
         });
         throttle.cancel();
         assert!(!worker.join().unwrap());
@@ -256,7 +249,7 @@ mod tests {
         let mut slot = Slot::default();
         throttle.acquire_slot(&mut slot);
         for _ in 0..200 {
-            assert!(throttle.admit_removal(&mut slot).is_ok());
+            assert!(throttle.admit(&mut slot, true).is_ok());
         }
         // 200 removals at 1,000 per second, and the bucket starts empty
         assert!(began.elapsed() >= Duration::from_millis(199));
@@ -280,7 +273,7 @@ mod tests {
                     throttle.acquire_slot(&mut slot);
                     max_active.fetch_max(active.fetch_add(1, SeqCst) + 1, SeqCst);
                     std::thread::sleep(Duration::from_millis(20));
-                    assert!(throttle.admit(&mut slot).is_ok());
+                    assert!(throttle.admit(&mut slot, false).is_ok());
                     active.fetch_sub(1, SeqCst);
                     throttle.release_slot(&mut slot);
                 })
@@ -308,7 +301,7 @@ mod tests {
                 while shared.lock().max_active == 2 {
                     std::thread::yield_now();
                 }
-                assert!(shared.admit(&mut slot).is_ok()); // waits
+                assert!(shared.admit(&mut slot, false).is_ok()); // waits
                 sender.send("admitted").unwrap();
                 shared.release_slot(&mut slot);
             });
@@ -340,7 +333,7 @@ mod tests {
         let worker = std::thread::spawn(move || {
             let mut slot = Slot::default();
             shared.acquire_slot(&mut slot);
-            let is_admitted = shared.admit(&mut slot).is_ok();
+            let is_admitted = shared.admit(&mut slot, false).is_ok();
             shared.release_slot(&mut slot);
             is_admitted
         });
@@ -358,7 +351,7 @@ mod tests {
             let mut slot = Slot::default();
             throttle.acquire_slot(&mut slot);
             std::thread::sleep(Duration::from_millis(15));
-            throttle.admit_removal(&mut slot).unwrap();
+            throttle.admit(&mut slot, true).unwrap();
             assert_eq!(throttle.is_limiting(), is_limiting);
         }
         let throttle = Throttle::new(1, None, false);

@@ -13,12 +13,12 @@ use rustix::io::{Errno, Result};
 
 use super::deferred_evict::{DeferredEvict, EvictHelper, MAX_EVICT_FDS};
 use super::dir_stack::DirStack;
-use super::names::NameBatch;
 use super::remover::{Outcome, Remover, Tally};
 use super::shared_dir::{DirLocation, SharedDir};
 use super::throttle::Cancelled;
 use super::Context;
 use crate::identity::DevIno;
+use crate::names::NameBatch;
 use crate::syscalls::Syscalls;
 
 /// Buffer of getdents64, large enough that the number of calls does not matter.
@@ -158,7 +158,8 @@ impl<'run> Worker<'run> {
                 if self.context.filters.matches_name(stack.names.name(at)) {
                     batch.add(FileType::RegularFile, stack.names.name(at), 0);
                 }
-                self.remove_all(stack, &Arc::new(batch))?;
+                let files = batch.refs.len();
+                self.remove_all(stack, &Arc::new(batch), files)?;
             }
             Errno::XDEV => self.report_failure(stack, at, "open", error),
             _ if self.context.filters.are_active() => self.report_failure(stack, at, "open", error),
@@ -178,21 +179,23 @@ impl<'run> Worker<'run> {
 
     /// Reads names of the current directory, and removes those that are not directories.
     fn read(&mut self, stack: &mut DirStack<'_>) -> Outcome<()> {
-        let cookie = self.read_batch(stack)?;
-        stack.set_cookie(cookie);
+        let (cookie, files) = self.read_batch(stack)?;
+        let top = stack.top();
+        (top.has_more, top.cookie) = (cookie.is_some(), cookie.unwrap_or_default());
         stack.clear_names();
-        for &name_ref in self.batch.directories.iter().rev() {
+        for &name_ref in self.batch.refs[files..].iter().rev() {
             stack.add_name(self.batch.name(name_ref));
         }
-        if self.batch.files.is_empty() {
+        if files == 0 {
             return Ok(());
         }
         let batch = Arc::clone(&self.batch);
-        self.remove_all(stack, &batch)
+        self.remove_all(stack, &batch, files)
     }
 
-    /// Reads names up to the memory limit; returns the offset of the next ones if there are more.
-    fn read_batch(&mut self, stack: &mut DirStack<'_>) -> Outcome<Option<u64>> {
+    /// Reads names up to the memory limit; returns the offset of the next ones if there are more, and
+    /// the number of files, which are in front.
+    fn read_batch(&mut self, stack: &mut DirStack<'_>) -> Outcome<(Option<u64>, usize)> {
         let (index, context) = (stack.levels.len() - 1, self.context);
         let is_target = stack.depth(index) == 0;
         let batch = cleared_batch(&mut self.batch);
@@ -237,13 +240,18 @@ impl<'run> Worker<'run> {
                 break;
             }
         }
-        for name_ref in std::mem::take(&mut batch.unknown) {
+        for at in 0..batch.refs.len() {
+            let name_ref = batch.refs[at];
+            if name_ref.kind != FileType::Unknown {
+                continue;
+            }
             self.remover.wait()?;
             let name = batch.name(name_ref);
             let status = self.calls.stat(stack.descriptor(), name);
             match status.map(|status| FileType::from_raw_mode(status.st_mode)) {
-                Ok(FileType::Directory) => batch.directories.push(name_ref),
-                Ok(_) if context.filters.matches_name(name) => batch.files.push(name_ref),
+                Ok(kind) if kind == FileType::Directory || context.filters.matches_name(name) => {
+                    batch.refs[at].kind = kind;
+                }
                 Ok(_) | Err(Errno::NOENT) => (),
                 Err(error) if self.remover.has_vanished(stack.descriptor(), error) => (),
                 Err(error) => {
@@ -253,16 +261,20 @@ impl<'run> Worker<'run> {
                 }
             }
         }
-        if !stack.file_system.is_in_memory {
-            batch.sort();
-        }
-        Ok(cookie)
+        let refs = &mut batch.refs;
+        refs.retain(|name_ref| name_ref.kind != FileType::Unknown);
+        Ok((cookie, batch.partition(!stack.file_system.is_in_memory)))
     }
 
     /// Removes the files of a batch in the current directory. Other workers may take a share.
-    fn remove_all(&mut self, stack: &mut DirStack<'_>, batch: &Arc<NameBatch>) -> Outcome<()> {
+    fn remove_all(
+        &mut self,
+        stack: &mut DirStack<'_>,
+        batch: &Arc<NameBatch>,
+        mut end: usize,
+    ) -> Outcome<()> {
         let index = stack.levels.len() - 1;
-        let (mut begin, mut end) = (0, batch.files.len());
+        let mut begin = 0;
         let mut evict_helper = None;
         let cwd = self.remover.enter_dir(stack.descriptor());
         let may_wait = stack.file_system.scaling_across_dirs.may_wait();
@@ -303,7 +315,7 @@ impl<'run> Worker<'run> {
             }
             outcome?;
         }
-        self.finish_shared_dir(directory, Some(descriptor))
+        self.finish_shared_dir(directory, Some(descriptor), None)
     }
 
     /// Shares half of the highest pending directories if a worker is idle.
@@ -385,7 +397,7 @@ impl<'run> Worker<'run> {
                 return end;
             }
             if let Some((directory, descriptor)) = self.share_level(stack, index) {
-                let (helper, evict) = EvictHelper::new(batch, begin);
+                let (helper, evict) = EvictHelper::new(batch, begin, end);
                 *evict_helper = Some(helper);
                 let task = Task::Evict(directory, descriptor, evict);
                 self.context.queue.push(task);
@@ -417,42 +429,41 @@ impl<'run> Worker<'run> {
     ) -> Outcome<()> {
         // The helper runs without a slot, so that the remover never waits for it.
         self.context.throttle.release_slot(&mut self.remover.slot);
-        let max_fds = self.context.open_dirs.own.min(MAX_EVICT_FDS);
+        // Its worker has no stack meanwhile, so the helper may take more than the stack would.
+        let max_fds = (2 * self.context.open_dirs.own).min(MAX_EVICT_FDS);
         evict.run(&mut self.remover, descriptor.as_fd(), max_fds);
         self.context.throttle.acquire_slot(&mut self.remover.slot);
-        self.finish_shared_dir(directory, Some(descriptor))
+        self.finish_shared_dir(directory, Some(descriptor), None)
     }
 
     /// Leaves the current directory, which is finished, and removes it from its parent.
     fn ascend(&mut self, stack: &mut DirStack<'_>) -> Outcome<()> {
         let index = stack.levels.len() - 1;
-        let Some(parent) = index.checked_sub(1) else {
+        let is_shared = index < stack.shared.len();
+        if is_shared || self.context.filters.are_active() || stack.top().is_incomplete {
             self.remover.wait()?; // the removal in `finish_shared_dir` waits itself
-            let (level, shared) = stack.pop();
-            let directory = shared.expect("the first level of a walk is shared");
-            return self.finish_shared_dir(directory, level.descriptor);
-        };
-        if self.context.filters.are_active() || stack.top().is_incomplete {
-            self.remover.wait()?;
         } else {
             self.remover.wait_to_remove()?;
         }
-        if let Err(error) = stack.reopen_parent(self.calls) {
-            return self.abandon_path(stack, error);
+        if index > 0 {
+            if let Err(error) = stack.reopen_parent(self.calls) {
+                return self.abandon_path(stack, error);
+            }
         }
         let (mut level, shared) = stack.pop();
+        if let Some(directory) = shared {
+            stack.drop_level_names(&level);
+            let parent = stack
+                .levels
+                .last()
+                .and_then(|level| level.descriptor.as_ref());
+            let parent_fd = parent.and_then(|parent| self.calls.duplicate(parent.as_fd()).ok());
+            return self.finish_shared_dir(directory, level.descriptor, parent_fd);
+        }
         let at = level.name_at;
         let descriptor = level.descriptor.take().expect("the last level is open");
-        if let Some(directory) = &shared {
-            if !directory.finish_pending() {
-                self.calls.close(descriptor); // the last worker in it removes it
-                stack.drop_level_names(&level);
-                return Ok(());
-            }
-            level.is_incomplete = directory.is_incomplete();
-        }
         if level.is_incomplete {
-            stack.mark_incomplete(parent);
+            stack.mark_incomplete(index - 1);
         } else if !self.context.filters.are_active() {
             match self.remove_dir(stack.descriptor(), stack.names.name(at), &descriptor) {
                 Ok(()) => (),
@@ -464,17 +475,10 @@ impl<'run> Worker<'run> {
                     level.has_more = true;
                     level.descriptor = Some(descriptor);
                     stack.restore(level);
-                    if let Some(directory) = shared {
-                        directory.add_pending();
-                        stack.shared.push(directory);
-                    }
                     return Ok(());
                 }
                 Err(error) => self.report_failure(stack, at, "remove", error),
             }
-        }
-        if shared.is_some() {
-            stack.shared[parent].finish_pending(); // never the last, because this worker is in it
         }
         self.calls.close(descriptor);
         stack.drop_level_names(&level);
@@ -492,7 +496,7 @@ impl<'run> Worker<'run> {
             match shared {
                 Some(directory) => {
                     directory.mark_incomplete();
-                    self.finish_shared_dir(directory, descriptor)?;
+                    self.finish_shared_dir(directory, descriptor, None)?;
                 }
                 None => self.close(descriptor),
             }
@@ -508,23 +512,27 @@ impl<'run> Worker<'run> {
     }
 
     /// Finishes a part of a directory. The last part removes the directory, and so on upwards.
+    ///
+    /// `parent_fd` is the directory's parent if it is open.
     fn finish_shared_dir(
         &mut self,
         mut directory: Arc<SharedDir>,
         mut descriptor: Option<OwnedFd>,
+        mut parent_fd: Option<OwnedFd>,
     ) -> Outcome<()> {
         while directory.finish_pending() {
             let DirLocation::Child { parent, name } = &directory.location else {
                 return self.finish_target(directory, descriptor);
             };
-            let mut parent_fd = None;
             if !directory.is_incomplete() && !self.context.filters.are_active() {
                 self.remover.wait_to_remove()?;
                 let removed = match &descriptor {
-                    Some(opened) => self.open_parent(opened.as_fd(), parent).and_then(|fd| {
-                        let fd = parent_fd.insert(fd);
-                        self.remove_dir(fd.as_fd(), name, opened)
-                    }),
+                    Some(opened) => (parent_fd.take())
+                        .map_or_else(|| self.open_parent(opened.as_fd(), parent), Ok)
+                        .and_then(|fd| {
+                            let fd = parent_fd.insert(fd);
+                            self.remove_dir(fd.as_fd(), name, opened)
+                        }),
                     None => Err(Errno::STALE),
                 };
                 match (removed, descriptor) {
@@ -546,9 +554,10 @@ impl<'run> Worker<'run> {
                 parent.mark_incomplete();
             }
             self.close(descriptor);
-            (descriptor, directory) = (parent_fd, Arc::clone(parent));
+            (descriptor, directory) = (parent_fd.take(), Arc::clone(parent));
         }
         self.close(descriptor);
+        self.close(parent_fd);
         Ok(())
     }
 
@@ -665,7 +674,7 @@ impl<'run> Worker<'run> {
         directory.add_pending();
         if let Err(error) = self.calls.seek(descriptor.as_fd(), 0) {
             self.report_dir(&directory, "read", error);
-            return self.finish_shared_dir(directory, Some(descriptor));
+            return self.finish_shared_dir(directory, Some(descriptor), None);
         }
         self.context.queue.push(Task::Tree(directory, descriptor));
         Ok(())

@@ -8,9 +8,10 @@ use std::time::Instant;
 use std::{mem, process};
 
 use rustix::fs::Statx;
+use serde::Serialize;
 
 use super::dir_reader::DirProgress;
-use super::records::{flag, format_message, Batch, DirRecord, NO_PARENT};
+use super::records::{flag, Batch, DirRecord, FORMAT};
 use super::tally::allocated_bytes_of;
 use super::Context;
 
@@ -36,8 +37,13 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits what was read of a directory since its last record.
-    pub fn emit_record(&mut self, number: u64, progress: &mut DirProgress, is_last: bool) {
-        progress.emit(number, is_last, |record| self.batch.add_dir_record(record));
+    pub fn emit_record(&mut self, progress: &mut DirProgress, is_last: bool) {
+        let record = progress.take_record(is_last);
+        let number = record.number;
+        self.batch.dir_records.push(record);
+        let tally = &mut progress.tally;
+        (self.batch).add_matched(number, &mem::take(&mut tally.matched));
+        mem::take(&mut tally.histogram).move_to(number, &mut self.batch.cells);
         for (name, flags) in mem::take(&mut progress.elsewhere) {
             self.emit_not_entered(number, &name, flags, None);
         }
@@ -45,10 +51,10 @@ impl<'a> Emitter<'a> {
 
     /// Emits a directory that is not read, with its own size if known.
     pub fn emit_not_entered(&mut self, parent: u64, name: &[u8], flags: u32, own: Option<&Statx>) {
-        self.batch.add_dir_record(&DirRecord {
+        self.batch.dir_records.push(DirRecord {
             number: self.next_number(),
             parent: parent as i64,
-            name,
+            name: name.to_vec(),
             own_bytes: own.map_or(0, |status| status.stx_size),
             own_allocated_bytes: own.map_or(0, allocated_bytes_of),
             flags,
@@ -64,39 +70,37 @@ impl<'a> Emitter<'a> {
 
     /// Emits a root that is unreadable.
     pub fn emit_unreadable(&mut self, number: u64, path: &[u8]) {
-        self.batch.add_dir_record(&DirRecord {
-            number,
-            parent: NO_PARENT,
-            name: path,
+        self.batch.dir_records.push(DirRecord {
+            name: path.to_vec(),
             flags: flag::UNREADABLE,
-            ..DirRecord::default()
+            ..DirRecord::new(number)
         });
     }
 
     /// Emits that a directory has one pending record less.
     pub fn emit_decrement(&mut self, number: u64, flags: u32) {
-        self.batch.add_dir_record(&DirRecord {
-            number,
-            parent: NO_PARENT,
+        self.batch.dir_records.push(DirRecord {
             pending: -1,
             flags,
-            ..DirRecord::default()
+            ..DirRecord::new(number)
         });
     }
 
     /// Returns whether the batch is to be sent.
     pub fn is_due(&self) -> bool {
-        self.batch.dir_record_count() >= self.context.limits.max_records
+        self.batch.dir_records.len() >= self.context.limits.max_records
             || self.sent_at.elapsed() >= self.context.limits.send_interval
     }
 
     pub fn send(&mut self) {
-        if let Some(message) = self.batch.take() {
-            self.context.output.send(&message);
+        if !self.batch.is_empty() {
+            self.context.output.send(&mem::take(&mut self.batch));
         }
         self.sent_at = Instant::now();
     }
 }
+
+const LENGTH_BYTES: usize = 4;
 
 /// Writes messages, each after its length as a little-endian number of 32 bits.
 pub struct Output {
@@ -109,17 +113,18 @@ impl Output {
         let output = Self {
             writer: Mutex::new(writer),
         };
-        output.send(&format_message());
+        output.send(&FORMAT);
         output
     }
 
-    /// Writes and flushes one message. Messages of several walkers do not mix.
+    /// Writes and flushes one message in MessagePack. Messages of several walkers do not mix.
     ///
     /// Exits the process if it cannot be written, silently if the reader has closed the pipe.
-    pub fn send(&self, message: &[u8]) {
-        let mut framed = Vec::with_capacity(4 + message.len());
-        framed.extend_from_slice(&(message.len() as u32).to_le_bytes());
-        framed.extend_from_slice(message);
+    pub fn send(&self, message: &impl Serialize) {
+        let mut framed = vec![0; LENGTH_BYTES];
+        rmp_serde::encode::write(&mut framed, message).expect("a write to memory does not fail");
+        let length = (framed.len() - LENGTH_BYTES) as u32;
+        framed[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = writer.write_all(&framed).and_then(|()| writer.flush()) {
             if error.kind() != ErrorKind::BrokenPipe {

@@ -7,7 +7,7 @@ mod args;
 mod dir_reader;
 mod emitter;
 mod histogram;
-mod names;
+mod name_flags;
 mod records;
 mod stack;
 mod tally;
@@ -37,14 +37,13 @@ use self::args::Args;
 pub use self::args::MAX_THREADS;
 use self::emitter::Output;
 use self::histogram::Classes;
-use self::records::end_message;
 pub use self::records::FORMAT as RECORD_FORMAT;
 use self::walker::{Job, Walker};
 use crate::concurrency::{
     common_scaling, Concurrency, Observation, Scaling, MAX_COMPUTING, MAX_WAITING,
 };
 use crate::file_systems::FileSystem;
-use crate::filters::{Filters, Share};
+use crate::filters::Filters;
 use crate::identity::DevIno;
 use crate::quoting::reason;
 use crate::sys::{descriptor_limits, raise_descriptor_limit, usage};
@@ -84,7 +83,7 @@ pub struct Limits {
     pub max_pending_bytes: usize,
     /// Open directories on the stack of a walker.
     pub max_open: usize,
-    pub max_records: u32,
+    pub max_records: usize,
     pub send_interval: Duration,
 }
 
@@ -114,12 +113,10 @@ pub struct Context {
     pub roots: Vec<Root>,
     /// Count by the types in the directories, without stat where possible.
     pub names_only: bool,
-    /// Entries that are also counted separately.
-    pub filters: Option<Filters>,
+    /// Entries that are also counted separately, and the share of the roots that is counted.
+    pub filters: Filters,
     /// Of the histograms; `None` for no histogram.
     pub classes: Option<Classes>,
-    /// The share of the entries directly in the roots that is counted; `None` for all.
-    pub share: Option<Share>,
     pub user: User,
     pub limits: Limits,
     pub queue: WorkQueue<Job>,
@@ -193,8 +190,7 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
         queue: WorkQueue::new(),
         roots,
         names_only: args.names_only,
-        share: args.filters.share,
-        filters: args.filters.are_active().then_some(args.filters),
+        filters: args.filters,
         classes: args.classes,
         user: User {
             uid: geteuid().as_raw(),
@@ -209,7 +205,7 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
         context.queue.push(Job::Root(root));
     }
     walk(&context, concurrency);
-    context.output.send(&end_message());
+    context.output.send(&()); // nil, the last message
     Ok(())
 }
 
@@ -217,17 +213,14 @@ fn walk(context: &Context, mut concurrency: Concurrency) {
     let work = |_| Walker::new(context).run();
     thread::scope(|scope| {
         let mut pool = WorkerPool::new(scope, STACK_BYTES, &context.queue, &work);
-        let is_fixed = concurrency.poll_interval() == Duration::MAX;
-        let threads = concurrency.max_active() - usize::from(is_fixed);
-        // If the user's limit of threads is reached, there are fewer.
-        let is_alone = pool.grow(threads).is_err() && pool.started() == 0;
-        if is_fixed || is_alone {
-            context.queue.add_worker();
-            return Walker::new(context).run();
-        }
         loop {
             context.queue.set_max_busy(concurrency.max_active());
+            // If the user's limit of threads is reached, there are fewer, or only this one.
             if pool.grow(concurrency.max_active()).is_err() {
+                if pool.started() == 0 {
+                    context.queue.add_worker();
+                    return Walker::new(context).run();
+                }
                 concurrency.set_workers(pool.started());
             }
             if pool.wait(concurrency.poll_interval()) {

@@ -9,10 +9,11 @@ use rustix::fs::StatxFlags;
 use super::dir_reader::DirProgress;
 use super::Root;
 use crate::identity::DevIno;
+use crate::names::NameStack;
 use crate::syscalls::Syscalls;
 
-/// Limit of names shared at once: about 1,000 names, some milliseconds of work.
-const MAX_SHARED_BYTES: usize = 16 << 10;
+/// Limit of names shared at once, some milliseconds of work.
+const MAX_SHARED_NAMES: usize = 1_000;
 
 /// An open directory that is emitted already.
 #[derive(Clone, Debug)]
@@ -33,8 +34,8 @@ pub struct Level {
     pub number: u64,
     inode: u64,
     depth: u64,
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
     /// Set if the directory was not read to its end.
     pub unfinished: Option<Box<DirProgress>>,
 }
@@ -88,12 +89,12 @@ impl Level {
 
 /// The levels, with the highest ones possibly closed, and all pending names.
 ///
-/// The names of a level follow those of the levels above it in the tree, each with its NUL. The names
-/// after those of the top level belong to the directory that is being read.
-#[derive(Debug, Default)]
+/// The names of a level follow those of the levels above it in the tree. The names after those of the
+/// top level belong to the directory that is being read.
+#[derive(Default)]
 pub struct Stack {
     levels: Vec<Level>,
-    names: Vec<u8>,
+    names: NameStack,
     /// Levels without a descriptor, counted from the root.
     closed_levels: usize,
     max_open: usize,
@@ -123,13 +124,9 @@ impl Stack {
             self.names.truncate(self.end());
             return None;
         }
-        let pending = &self.names[level.start..level.end - 1];
-        let begin = pending.iter().rposition(|byte| *byte == 0);
-        let begin = begin.map_or(level.start, |nul| level.start + nul + 1);
-        let name = CStr::from_bytes_with_nul(&self.names[begin..level.end]);
-        let name = name.expect("each name ends in a NUL").to_owned();
-        level.end = begin;
-        self.names.truncate(begin);
+        level.end = self.names.last()?;
+        let name = self.names.name(level.end).to_owned();
+        self.names.truncate(level.end);
         Some(name)
     }
 
@@ -143,18 +140,18 @@ impl Stack {
     }
 
     /// Returns the end of the names of all levels.
-    fn end(&self) -> usize {
+    fn end(&self) -> u32 {
         self.levels.last().map_or(0, |level| level.end)
     }
 
     /// Adds a pending subdirectory of the directory that is being read.
     pub fn push_name(&mut self, name: &CStr) {
-        self.names.extend_from_slice(name.to_bytes_with_nul());
+        self.names.push(name);
     }
 
     /// Returns the bytes of pending names of the directory that is being read.
     pub fn pending_bytes(&self) -> usize {
-        self.names.len() - self.end()
+        self.names.bytes() - self.end() as usize
     }
 
     /// Pushes the directory that was being read; returns it if nothing of it is pending.
@@ -163,7 +160,7 @@ impl Stack {
         dir: OpenDir,
         unfinished: Option<Box<DirProgress>>,
     ) -> Result<(), OpenDir> {
-        let (start, end) = (self.end(), self.names.len());
+        let (start, end) = (self.end(), self.names.end());
         if start == end && unfinished.is_none() {
             return Err(dir);
         }
@@ -185,7 +182,7 @@ impl Stack {
 
     /// Pushes a directory with these pending subdirectories.
     pub fn push_pending(&mut self, dir: OpenDir, names: &[u8]) {
-        self.names.extend_from_slice(names);
+        self.names.append(names);
         let _ = self.push(dir, None);
     }
 
@@ -206,48 +203,30 @@ impl Stack {
     /// Takes half of the highest pending names whose directory is open, because trees are largest there.
     ///
     /// The last name of all stays: a chain would only move between walkers.
-    pub fn share(&mut self, root: usize) -> Option<(OpenDir, Vec<u8>)> {
+    pub fn share(&mut self, root: usize) -> Option<(OpenDir, Box<[u8]>)> {
         let open = self.closed_levels..self.levels.len();
         let index = open.clone().find(|&at| self.levels[at].has_names())?;
         let is_top = index + 1 == self.levels.len();
-        let level = &mut self.levels[index];
-        let pending = &self.names[level.start..level.end];
-        let cut = half(pending).or((!is_top).then_some(pending.len()))?;
-        let shared = pending[..cut].to_vec();
+        let level = &self.levels[index];
+        let (from, end) = (level.start, level.end);
+        let after = |at: &u32| Some(self.names.next_after(*at)).filter(|next| *next < end);
+        let number = std::iter::successors(Some(from), after).count();
+        let shared = if is_top {
+            number / 2
+        } else {
+            number.div_ceil(2)
+        };
+        if shared == 0 {
+            return None;
+        }
+        let next_after = |at, _| self.names.next_after(at);
+        let to = (0..shared.min(MAX_SHARED_NAMES)).fold(from, next_after);
         let dir = level.open_dir(root)?;
-        level.start += cut;
-        if !level.has_names() && level.unfinished.is_none() {
+        let names = self.names.copy(from, to);
+        self.levels[index].start = to;
+        if to == end && self.levels[index].unfinished.is_none() {
             self.levels.remove(index);
         }
-        Some((dir, shared))
-    }
-}
-
-/// Returns the end of about half of the names; `None` if there is only one.
-fn half(names: &[u8]) -> Option<usize> {
-    let middle = (names.len() / 2).clamp(1, MAX_SHARED_BYTES) - 1;
-    let cut = middle + names[middle..].iter().position(|byte| *byte == 0)? + 1;
-    if cut < names.len() {
-        return Some(cut);
-    }
-    let before = names[..cut - 1].iter().rposition(|byte| *byte == 0)?;
-    Some(before + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::half;
-
-    #[test]
-    fn about_half_of_the_names_is_shared_and_never_all() {
-        assert_eq!(half(b"alone\0"), None);
-        assert_eq!(half(b"a\0b\0"), Some(2));
-        assert_eq!(half(b"a\0long name\0"), Some(2));
-        assert_eq!(half(b"long name\0b\0"), Some(10));
-        assert_eq!(half(b"a\0b\0c\0d\0"), Some(4));
-        let many = b"name\0".repeat(100_000);
-        let shared = half(&many).unwrap();
-        assert_eq!(shared % 5, 0);
-        assert!((16 << 10..(16 << 10) + 5).contains(&shared));
+        Some((dir, names))
     }
 }

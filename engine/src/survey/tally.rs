@@ -5,8 +5,8 @@ use std::ffi::CStr;
 use rustix::fs::{FileType, Statx, StatxAttributes, StatxFlags};
 
 use super::histogram::{Classes, Histogram};
-use super::names;
-use super::records::{flag, is_full, Batch, BigFile, DirRecord, Link, Matched, Sums};
+use super::name_flags::name_flags;
+use super::records::{flag, Batch, BigFile, DirRecord, Link, Matched};
 use crate::filters::Filters;
 use crate::identity::DevIno;
 
@@ -40,50 +40,24 @@ pub fn allocated_bytes_of(status: &Statx) -> u64 {
     status.stx_blocks.wrapping_mul(BLOCK_BYTES)
 }
 
-/// The sums of one directory since its last record. Flags and the longest name stay.
-#[derive(Debug, Default)]
+/// The sums of one directory since its last record.
+#[derive(Debug)]
 pub struct Tally {
-    pub flags: u32,
+    /// The next record.
+    pub record: DirRecord,
     /// Owner of the directory.
-    owner: u32,
-    longest_name: u64,
-    sums: Sums,
-    matched: Matched,
-    histogram: Histogram,
+    pub owner: u32,
+    pub matched: Matched,
+    pub histogram: Histogram,
 }
 
 impl Tally {
-    pub fn new(owner: u32) -> Self {
-        Self {
-            owner,
-            ..Self::default()
-        }
-    }
-
-    pub fn owner(&self) -> u32 {
-        self.owner
-    }
-
-    /// Returns whether the sums must be emitted before another entry is added.
-    pub fn is_full(&self) -> bool {
-        is_full(&[self.sums.apparent_bytes, self.sums.allocated_bytes])
-    }
-
-    /// Moves the sums into a record.
-    pub fn move_to(&mut self, record: &mut DirRecord<'_>) {
-        record.sums = std::mem::take(&mut self.sums);
-        record.matched = std::mem::take(&mut self.matched);
-        record.histogram = std::mem::take(&mut self.histogram);
-        record.longest_name = self.longest_name;
-        record.flags = self.flags;
-    }
-
     /// Adds a name with its type only.
     pub fn add_name(&mut self, name: &CStr, kind: FileType) {
         let bytes = name.to_bytes();
-        self.flags |= names::name_flags(bytes);
-        self.longest_name = self.longest_name.max(bytes.len() as u64);
-        let sums = &mut self.sums;
+        let sums = &mut self.record;
+        sums.flags |= name_flags(bytes);
+        sums.longest_name = sums.longest_name.max(bytes.len() as u64);
         sums.record_bytes += (DIRENT_HEADER_BYTES + bytes.len()).next_multiple_of(8) as u64;
         match kind {
             FileType::Directory => {
@@ -103,30 +77,28 @@ impl Tally {
     }
 
     /// Adds an entry. Links and big files get records in the batch.
-    ///
-    /// `directory` is the number of the directory with this entry. With filters, only what they select
-    /// is in the histogram.
+    /// With filters, only what they select is in the histogram.
     pub fn add(
         &mut self,
         name: &CStr,
         status: &Statx,
-        directory: u64,
-        filters: Option<&Filters>,
+        filters: &Filters,
         classes: Option<&Classes>,
         batch: &mut Batch,
     ) {
         let kind = kind_of(status);
         self.add_name(name, kind);
+        let sums = &mut self.record;
+        let directory = sums.number;
         if status.stx_uid != self.owner {
-            self.flags |= flag::FOREIGN_OWNERS;
+            sums.flags |= flag::FOREIGN_OWNERS;
         }
         if kind == FileType::Directory {
             return;
         }
         if status.stx_attributes.intersects(LOCKED) {
-            self.flags |= flag::LOCKED_FILES;
+            sums.flags |= flag::LOCKED_FILES;
         }
-        let sums = &mut self.sums;
         let modified_s = status.stx_mtime.tv_sec.max(1); // 0 means none
         sums.newest_s = sums.newest_s.max(modified_s);
         sums.oldest_s = earlier(sums.oldest_s, modified_s);
@@ -139,9 +111,9 @@ impl Tally {
                 true => (device, inode),
                 false => (0, 0),
             };
-            batch.add_big_file(&BigFile {
+            batch.big_files.push(BigFile {
                 directory,
-                name: name.to_bytes(),
+                name: name.to_bytes().to_vec(),
                 apparent_bytes,
                 allocated_bytes,
                 modified_s: status.stx_mtime.tv_sec,
@@ -149,13 +121,13 @@ impl Tally {
                 inode,
             });
         }
-        let is_matched = filters
-            .is_some_and(|filters| filters.matches_name(name) && filters.matches_statx(status));
+        let is_matched =
+            filters.are_active() && filters.matches_name(name) && filters.matches_statx(status);
         if is_matched {
             self.matched.newest_s = self.matched.newest_s.max(modified_s);
             self.matched.oldest_s = earlier(self.matched.oldest_s, modified_s);
         }
-        if let Some(classes) = classes.filter(|_| filters.is_none() || is_matched) {
+        if let Some(classes) = classes.filter(|_| is_matched || !filters.are_active()) {
             let own_bytes = if has_several_names {
                 0
             } else {
@@ -165,7 +137,7 @@ impl Tally {
             (self.histogram).add(classes, modified_s, apparent_bytes, own_bytes);
         }
         if has_several_names {
-            batch.add_link(&Link {
+            batch.links.push(Link {
                 directory,
                 device,
                 inode,

@@ -13,7 +13,7 @@ use rmpv::Value;
 
 use super::args::Args;
 use super::emitter::Output;
-use super::names::name_flags;
+use super::name_flags::name_flags;
 use super::records::{flag, FORMAT};
 use super::walker::Walker;
 use super::Limits;

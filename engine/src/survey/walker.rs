@@ -14,13 +14,14 @@ use rustix::fs::{Access, AtFlags, FileType, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgid, getuid};
 
-use super::dir_reader::{modified, DirProgress, DirentBatch};
+use super::dir_reader::{modified, DirProgress};
 use super::emitter::Emitter;
 use super::records::flag;
 use super::stack::{Level, OpenDir, Stack};
 use super::tally::{kind_of, ENTRY_MASK};
 use super::Context;
 use crate::identity::DevIno;
+use crate::names::NameBatch;
 use crate::syscalls::Syscalls;
 
 /// A directory with this many entries is checked for changes while it was read.
@@ -39,13 +40,13 @@ const DIR_MASK: StatxFlags = ENTRY_MASK.union(StatxFlags::GID);
 pub enum Job {
     /// Read a root and everything below it.
     Root(usize),
-    /// Read subdirectories. Each name ends in a NUL.
-    Subdirs { dir: OpenDir, names: Vec<u8> },
+    /// Read subdirectories (see `NameStack::copy`).
+    Subdirs { dir: OpenDir, names: Box<[u8]> },
     /// Process some of the names in a directory, and read the subdirectories among them.
     Names {
         dir: OpenDir,
         owner: u32,
-        dirents: DirentBatch,
+        dirents: NameBatch,
     },
 }
 
@@ -56,7 +57,7 @@ pub struct Walker<'a> {
     root: usize,
     stack: Stack,
     buffer: Vec<u8>,
-    dirents: DirentBatch,
+    dirents: NameBatch,
     emitter: Emitter<'a>,
 }
 
@@ -68,7 +69,7 @@ impl<'a> Walker<'a> {
             root: 0,
             stack: Stack::new(context.limits.max_open),
             buffer: Vec::with_capacity(context.limits.buffer_bytes),
-            dirents: DirentBatch::default(),
+            dirents: NameBatch::default(),
             emitter: Emitter::new(context),
         }
     }
@@ -101,9 +102,9 @@ impl<'a> Walker<'a> {
                 mut dirents,
             } => {
                 self.root = dir.root;
-                let mut progress = DirProgress::part(owner);
+                let mut progress = DirProgress::part(dir.number, owner);
                 self.process_names(&dir, &mut progress, &mut dirents);
-                self.emitter.emit_record(dir.number, &mut progress, true);
+                self.emitter.emit_record(&mut progress, true);
                 self.push_dir(dir, None);
             }
         }
@@ -123,7 +124,11 @@ impl<'a> Walker<'a> {
             inode: status.stx_ino,
             depth: 0,
         };
-        self.start_dir(dir, DirProgress::new(None, &root.path, &status), &status);
+        self.start_dir(
+            dir,
+            DirProgress::new(number, None, &root.path, &status),
+            &status,
+        );
     }
 
     /// Reads the next subdirectory of the directory on top of the stack, or the unread rest of it.
@@ -172,7 +177,7 @@ impl<'a> Walker<'a> {
             inode: status.stx_ino,
             depth: parent.depth + 1,
         };
-        let progress = DirProgress::new(Some(parent.number), name.to_bytes(), &status);
+        let progress = DirProgress::new(dir.number, Some(parent.number), name.to_bytes(), &status);
         drop(parent);
         self.start_dir(dir, progress, &status);
     }
@@ -183,30 +188,30 @@ impl<'a> Walker<'a> {
         if !user.is_root() && !has_access(fd, Access::WRITE_OK | Access::EXEC_OK) {
             if !has_access(fd, Access::EXEC_OK) {
                 // The names are readable, but stat of an entry is not possible.
-                progress.tally.flags = flag::UNREADABLE;
-                self.emitter.emit_record(dir.number, &mut progress, true);
+                progress.tally.record.flags = flag::UNREADABLE;
+                self.emitter.emit_record(&mut progress, true);
                 return self.ascend(&dir);
             }
-            progress.tally.flags |= flag::UNWRITABLE;
+            progress.tally.record.flags |= flag::UNWRITABLE;
         }
-        progress.tally.flags |= user.dir_flags(status, fd);
+        progress.tally.record.flags |= user.dir_flags(status, fd);
         self.read_dir(dir, progress);
     }
 
     /// Reads a directory to its end, or until enough subdirectories are pending.
     fn read_dir(&mut self, dir: OpenDir, mut progress: DirProgress) {
         if self.read_names(&dir, &mut progress) {
-            self.emitter.emit_record(dir.number, &mut progress, false);
+            self.emitter.emit_record(&mut progress, false);
             return self.push_dir(dir, Some(Box::new(progress)));
         }
         if progress.entries >= MIN_WATCHED_ENTRIES {
             let fd = dir.descriptor.as_fd();
             let now = self.calls.statx_fd(fd, StatxFlags::MTIME);
             if now.is_ok_and(|now| modified(&now) != progress.modified) {
-                progress.tally.flags |= flag::CHANGED;
+                progress.tally.record.flags |= flag::CHANGED;
             }
         }
-        self.emitter.emit_record(dir.number, &mut progress, true);
+        self.emitter.emit_record(&mut progress, true);
         self.push_dir(dir, None);
     }
 
@@ -216,22 +221,26 @@ impl<'a> Walker<'a> {
         while self.stack.pending_bytes() < context.limits.max_pending_bytes {
             let mut dirents = mem::take(&mut self.dirents);
             let buffer = self.buffer.spare_capacity_mut();
-            let read = dirents.fill(&self.calls, dir.descriptor.as_fd(), buffer);
+            dirents.clear();
+            let read =
+                (self.calls).read_names(dir.descriptor.as_fd(), buffer, |name, kind, inode| {
+                    dirents.add(kind, name, inode);
+                });
             match read {
                 Ok(Some(cookie)) => progress.cookie = cookie,
                 ended => {
                     // ENOENT is the end of a removed directory, as in glibc's readdir.
                     if ended.is_err_and(|error| error != Errno::NOENT) {
-                        progress.tally.flags |= flag::UNREADABLE;
+                        progress.tally.record.flags |= flag::UNREADABLE;
                     }
                     self.dirents = dirents;
                     return false;
                 }
             }
-            progress.entries += dirents.len() as u64;
+            progress.entries += dirents.refs.len() as u64;
             let (queued, walkers) = (context.queue.queued_tasks(), context.queue.workers());
             let has_queue_space = walkers > 1 && queued < walkers;
-            if dirents.len() >= context.limits.min_shared_names && has_queue_space {
+            if dirents.refs.len() >= context.limits.min_shared_names && has_queue_space {
                 self.queue_names(dir, progress, dirents);
                 continue;
             }
@@ -246,28 +255,29 @@ impl<'a> Walker<'a> {
         &mut self,
         dir: &OpenDir,
         progress: &mut DirProgress,
-        dirents: &mut DirentBatch,
+        dirents: &mut NameBatch,
     ) {
         let context = self.context;
-        if !context.names_only && dirents.len() >= context.limits.min_shared_names {
+        if !context.names_only && dirents.refs.len() >= context.limits.min_shared_names {
             dirents.sort();
         }
         let mut number = 0;
-        while number < dirents.len() {
+        while number < dirents.refs.len() {
             if let Some(per_check) = context.limits.names_per_check {
                 context.examined.fetch_add(1, Relaxed);
                 if number % per_check == 0 && context.queue.has_idle_worker() {
                     self.share_while_reading(dir, progress, dirents, number);
                 }
             }
-            let (name, kind) = dirents.get(number);
+            let name_ref = dirents.refs[number];
+            let (name, kind) = (dirents.name(name_ref), name_ref.kind);
             number += 1;
-            if dir.depth == 0 && context.share.is_some_and(|share| !share.contains(name)) {
+            if dir.depth == 0 && !context.filters.share_contains(name) {
                 continue;
             }
             let is_clock_read = number % NAMES_PER_CLOCK_READ == 0;
-            if (is_clock_read && self.emitter.is_due()) || progress.tally.is_full() {
-                self.emitter.emit_record(dir.number, progress, false);
+            if (is_clock_read && self.emitter.is_due()) || progress.tally.record.is_full() {
+                self.emitter.emit_record(progress, false);
                 self.emitter.send();
             }
             if context.names_only && kind != FileType::Unknown {
@@ -284,72 +294,71 @@ impl<'a> Walker<'a> {
         &mut self,
         dir: &OpenDir,
         progress: &mut DirProgress,
-        dirents: &mut DirentBatch,
+        dirents: &mut NameBatch,
         examined: usize,
     ) {
         if let Some((parent, names)) = self.stack.share(self.root) {
             // The unsent batch may refer to the directory that is being read.
-            self.emitter.emit_record(dir.number, progress, false);
+            self.emitter.emit_record(progress, false);
             return self.queue_subdirs(parent, names);
         }
-        let left = dirents.len() - examined;
+        let left = dirents.refs.len() - examined;
         let is_worth_sharing = left >= 2 * self.context.limits.names_per_check.unwrap_or(left);
         if self.context.names_only || !is_worth_sharing {
             return;
         }
-        let shared = dirents.split_off((examined + dirents.len()) / 2);
+        let shared = dirents.split_off((examined + dirents.refs.len()) / 2);
         self.queue_names(dir, progress, shared);
     }
 
     /// Queues names of a directory for another walker.
-    fn queue_names(&mut self, dir: &OpenDir, progress: &mut DirProgress, dirents: DirentBatch) {
-        progress.pending += 1;
-        self.emitter.emit_record(dir.number, progress, false);
+    fn queue_names(&mut self, dir: &OpenDir, progress: &mut DirProgress, dirents: NameBatch) {
+        progress.add_pending();
+        self.emitter.emit_record(progress, false);
         self.emitter.send(); // before another walker emits their sums
         self.context.queue.push(Job::Names {
             dir: dir.clone(),
-            owner: progress.tally.owner(),
+            owner: progress.tally.owner,
             dirents,
         });
     }
 
     fn add_name(&mut self, progress: &mut DirProgress, name: &CStr, kind: FileType) {
         progress.tally.add_name(name, kind);
-        let filters = self.context.filters.as_ref();
+        let filters = &self.context.filters;
         if kind == FileType::Directory {
             self.stack.push_name(name);
-            progress.pending += 1;
-        } else if filters.is_some_and(|filters| filters.matches_name(name)) {
+            progress.add_pending();
+        } else if filters.are_active() && filters.matches_name(name) {
             progress.tally.add_matched_name(kind);
         }
     }
 
     fn add_entry(&mut self, dir: &OpenDir, progress: &mut DirProgress, name: &CStr) {
         let fd = dir.descriptor.as_fd();
-        // Not through `Syscalls`: counting and timing would cost too much for the most frequent call.
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-        let status = match rustix::fs::statx(fd, name, flags, ENTRY_MASK) {
+        let status = match entry_status(fd, name) {
             Ok(status) => status,
             Err(Errno::NOENT) => {
                 self.emitter.batch.vanished += 1;
                 return;
             }
             Err(_) => {
-                progress.tally.flags |= flag::UNREADABLE;
+                progress.tally.record.flags |= flag::UNREADABLE;
                 return;
             }
         };
-        let filters = self.context.filters.as_ref();
-        let classes = self.context.classes.as_ref();
+        let Context {
+            filters, classes, ..
+        } = self.context;
         let batch = &mut self.emitter.batch;
-        (progress.tally).add(name, &status, dir.number, filters, classes, batch);
+        (progress.tally).add(name, &status, filters, classes.as_ref(), batch);
         let is_mounted = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
         if kind_of(&status) != FileType::Directory {
             return;
         }
         if self.is_on_device(&status) && !is_mounted {
             self.stack.push_name(name);
-            progress.pending += 1;
+            progress.add_pending();
             return;
         }
         // Before Linux 5.8 only an attempt to open the directory detects a mount.
@@ -405,7 +414,7 @@ impl<'a> Walker<'a> {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP => (flag::VANISHED, None),
             _ => {
                 let fd = parent.descriptor.as_fd();
-                let own = self.calls.statx(fd, name, ENTRY_MASK).ok();
+                let own = entry_status(fd, name).ok();
                 (flag::UNREADABLE, own)
             }
         };
@@ -414,10 +423,18 @@ impl<'a> Walker<'a> {
     }
 
     /// Queues pending subdirectories for another walker.
-    fn queue_subdirs(&mut self, dir: OpenDir, names: Vec<u8>) {
+    fn queue_subdirs(&mut self, dir: OpenDir, names: Box<[u8]>) {
         self.emitter.send(); // before another walker emits their entries
         self.context.queue.push(Job::Subdirs { dir, names });
     }
+}
+
+/// Not in `Syscalls`: counting and timing would cost too much for the most frequent call.
+///
+/// Does not ask a server if the kernel has the status cached.
+fn entry_status(directory: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<Statx> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    rustix::fs::statx(directory, name, flags, ENTRY_MASK)
 }
 
 fn subvolume_flag(status: &Statx, is_mounted: bool) -> u32 {

@@ -77,24 +77,24 @@ fn offset(at: usize) -> u32 {
     u32::try_from(at).expect("less than 4 GiB of names")
 }
 
-/// A name of a batch: its inode number and its offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A name of a batch.
+#[derive(Clone, Copy, Debug)]
 pub struct NameRef {
-    pub inode: u64,
+    inode: u64,
+    /// Its offset.
     at: u32,
+    /// d_type, which a file system may leave unknown.
+    pub kind: FileType,
 }
 
 /// Fewer files are removed in directory order, because their inodes share few blocks in any order.
 const MIN_SORTED_FILES: usize = 256;
 
-/// Names read from one directory, by type.
-#[derive(Default)]
+/// Names read from one directory, without `.` and `..`.
+#[derive(Debug, Default)]
 pub struct NameBatch {
     names: Vec<u8>,
-    pub files: Vec<NameRef>,
-    pub directories: Vec<NameRef>,
-    /// Names whose type the file system does not report.
-    pub unknown: Vec<NameRef>,
+    pub refs: Vec<NameRef>,
     accounted: Option<(Arc<AtomicUsize>, usize)>,
 }
 
@@ -102,20 +102,13 @@ impl NameBatch {
     pub fn clear(&mut self) {
         self.release_memory_count();
         self.names.clear();
-        self.files.clear();
-        self.directories.clear();
-        self.unknown.clear();
+        self.refs.clear();
     }
 
     pub fn add(&mut self, kind: FileType, name: &CStr, inode: u64) {
         let at = offset(self.names.len());
         self.names.extend_from_slice(name.to_bytes_with_nul());
-        let names = match kind {
-            FileType::Directory => &mut self.directories,
-            FileType::Unknown => &mut self.unknown,
-            _ => &mut self.files,
-        };
-        names.push(NameRef { inode, at });
+        self.refs.push(NameRef { inode, at, kind });
     }
 
     fn release_memory_count(&mut self) {
@@ -139,25 +132,50 @@ impl NameBatch {
         *before = now;
     }
 
-    pub fn len(&self) -> usize {
-        self.files.len() + self.directories.len() + self.unknown.len()
-    }
-
     /// Returns the approximate memory in bytes.
     pub fn bytes(&self) -> usize {
-        self.names.len() + self.len() * std::mem::size_of::<NameRef>()
+        self.names.len() + self.refs.len() * std::mem::size_of::<NameRef>()
     }
 
-    /// Sorts directories by inode number, and files if there are many.
+    /// Moves directories behind the files; returns the number of files. Where the order of inodes matters,
+    /// sorts directories by inode number, and files if there are many.
     ///
     /// In a file system with allocation groups, neighbours are then in the same group, and the worker
     /// that gets half of them works in other groups.
-    pub fn sort(&mut self) {
-        self.directories.sort_unstable();
-        if self.files.len() >= MIN_SORTED_FILES {
-            self.files.sort_unstable();
+    pub fn partition(&mut self, is_sorted: bool) -> usize {
+        let is_directory = |name_ref: &NameRef| name_ref.kind == FileType::Directory;
+        self.refs.sort_by_key(is_directory);
+        let files = self
+            .refs
+            .partition_point(|name_ref| !is_directory(name_ref));
+        if is_sorted {
+            sort_by_inode(&mut self.refs[files..]);
         }
+        if is_sorted && files >= MIN_SORTED_FILES {
+            sort_by_inode(&mut self.refs[..files]);
+        }
+        files
     }
+
+    /// Sorts all names by inode number, which is the order on disk and in memory.
+    pub fn sort(&mut self) {
+        sort_by_inode(&mut self.refs);
+    }
+
+    /// Splits off the names from an index on.
+    pub fn split_off(&mut self, index: usize) -> Self {
+        let mut rest = Self::default();
+        for name_ref in self.refs.drain(index..) {
+            let name = &self.names[name_ref.at as usize..];
+            let name = CStr::from_bytes_until_nul(name).expect("stored from a C string");
+            rest.add(name_ref.kind, name, name_ref.inode);
+        }
+        rest
+    }
+}
+
+fn sort_by_inode(refs: &mut [NameRef]) {
+    refs.sort_unstable_by_key(|name_ref| (name_ref.inode, name_ref.at));
 }
 
 impl Drop for NameBatch {
@@ -215,20 +233,27 @@ mod tests {
         fn name_batch_stores_every_name(names in names()) {
             let mut batch = NameBatch::default();
             for (number, name) in names.iter().enumerate() {
-                batch.add(FileType::RegularFile, name, 1_000 - number as u64);
+                batch.add(FileType::RegularFile, name, number as u64);
             }
             batch.sort();
-            prop_assert_eq!(batch.len(), names.len());
-            for (name_ref, name) in batch.files.iter().zip(&names) {
-                prop_assert_eq!(batch.name(*name_ref), name.as_c_str());
+            let half = names.len() / 2;
+            let rest = batch.split_off(half);
+            for (batch, names) in [(&batch, &names[..half]), (&rest, &names[half..])] {
+                prop_assert_eq!(batch.refs.len(), names.len());
+                for (name_ref, name) in batch.refs.iter().zip(names) {
+                    prop_assert_eq!(batch.name(*name_ref), name.as_c_str());
+                }
             }
         }
     }
 
     #[test]
     fn directories_and_many_files_are_sorted_by_inode() {
-        for (number, are_files_sorted) in [(MIN_SORTED_FILES, true), (MIN_SORTED_FILES - 1, false)]
-        {
+        for (number, is_sorted, are_files_sorted) in [
+            (MIN_SORTED_FILES, true, true),
+            (MIN_SORTED_FILES - 1, true, false),
+            (MIN_SORTED_FILES, false, false),
+        ] {
             let mut batch = NameBatch::default();
             for inode in (0..number as u64).rev() {
                 batch.add(FileType::RegularFile, c"file", inode);
@@ -236,12 +261,16 @@ mod tests {
                     batch.add(FileType::Directory, c"directory", inode);
                 }
             }
-            batch.sort();
-            assert!(batch.directories.windows(2).all(|pair| pair[0] < pair[1]));
-            assert_eq!(
-                batch.files.windows(2).all(|pair| pair[0] < pair[1]),
-                are_files_sorted
-            );
+            assert_eq!(batch.partition(is_sorted), number);
+            let (files, directories) = batch.refs.split_at(number);
+            let inodes_increase =
+                |refs: &[NameRef]| refs.windows(2).all(|pair| pair[0].inode < pair[1].inode);
+            assert_eq!(inodes_increase(directories), is_sorted);
+            assert_eq!(inodes_increase(files), are_files_sorted);
+            assert!(directories
+                .iter()
+                .all(|name| name.kind == FileType::Directory));
+            assert!(files.iter().all(|name| name.kind == FileType::RegularFile));
         }
     }
 }
