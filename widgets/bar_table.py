@@ -50,6 +50,7 @@ class Column:
         width: Cells; 0 takes the remaining width, which exactly one column must do.
         right: Align title and cells at the right.
         bar: Draw the row's fraction as a bar; the row's cell text is ignored.
+        is_optional: Left out, the last one first, where the flexible column has no room.
         keep_end: A long text loses its beginning, as suits a path; only for the column that
             takes the remaining width.
         meaning: What the cells hold, for a legend.
@@ -60,6 +61,7 @@ class Column:
     right: bool = False
     bar: bool = False
     keep_end: bool = False
+    is_optional: bool = False
     meaning: str = ""
 
 
@@ -456,6 +458,20 @@ def check_columns(columns: Sequence[Column]) -> None:
         raise ValueError("exactly one column without a bar must have width 0")
 
 
+def shown_columns(columns: Sequence[Column], width: int) -> list[int]:
+    """Return the indexes of the columns for which a line of this width has room."""
+    shown = list(range(len(columns)))
+
+    def needed() -> int:
+        cells = sum(0 if columns[at].bar else columns[at].width for at in shown)
+        return GUTTER + GAP * (len(shown) - 1) + cells + MINIMUM_FLEXIBLE
+
+    for at in reversed(range(len(columns))):
+        if needed() > width and columns[at].is_optional:
+            shown.remove(at)
+    return shown
+
+
 def column_widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
     """Distribute a line's cells among the columns.
 
@@ -483,9 +499,10 @@ def column_widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
 
 def header_line(columns: Sequence[Column], width: int) -> str:
     """Draw the line of column titles."""
+    shown = [columns[at] for at in shown_columns(columns, width)]
     titles = (
         fit_cells(column.title, cells, right=column.right)
-        for column, cells in zip(columns, column_widths(columns, width), strict=True)
+        for column, cells in zip(shown, column_widths(shown, width), strict=True)
     )
     return fit_cells(" " * GUTTER + (" " * GAP).join(titles), width)
 
@@ -504,10 +521,11 @@ def row_parts(
     plain: Component = "muted" if row.tone == "muted" else ""
     bar: Component = plain or "bar"
     parts: list[tuple[Component, str]] = [("mark", _gutter(row.marked, cursor))]
-    for index, (column, cells) in enumerate(
-        zip(columns, column_widths(columns, width), strict=True)
-    ):
-        if index:
+    shown = shown_columns(columns, width)
+    widths = column_widths([columns[at] for at in shown], width)
+    for index, cells in zip(shown, widths, strict=True):
+        column = columns[index]
+        if index != shown[0]:
             parts.append((plain, " " * GAP))
         text = row.cells[index] if index < len(row.cells) else ""
         if column.bar:

@@ -198,7 +198,7 @@ def test_what_the_cursor_is_to_go_to_is_always_listed(monkeypatch: pytest.Monkey
 
 def test_a_search_that_lists_a_part_says_so() -> None:
     assert about_search(SearchUpdate((), 3, 10, 0, True), 3).plain == (
-        "3 matches · 10 names searched · complete"
+        "complete  3 matches · 10 names searched"
     )
     assert about_search(SearchUpdate((), 1_000, 10, 2, False), 3).plain == (
         "searching  1,000 matches · only 3 of them listed ! · 2 directories unreadable ! · "

@@ -16,6 +16,7 @@ from tests.ui.recorded import (
     Host,
     maildrop_survey,
     record,
+    screen_text,
     settle,
     until,
     wait_for,
@@ -25,8 +26,10 @@ from tests.ui.test_screens import (
     SMALL,
     a_quiet_machine,
     counted,
+    counted_together,
     post_forecast,
     preview,
+    several,
 )
 from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import JobFailed
@@ -41,7 +44,7 @@ from tui_fs.screens.preview import CallsScreen, PreviewScreen
 from tui_fs.screens.run import RunScreen
 from widgets.confirm_dialog import ConfirmDialog
 
-__all__ = ["a_quiet_machine", "alive"]
+__all__ = ["a_quiet_machine", "alive", "several"]
 
 pytestmark = pytest.mark.usefixtures("alive")
 
@@ -216,3 +219,17 @@ async def test_what_others_do_in_the_target_is_said_before_and_in_the_question(
         await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmDialog))
         await settle(pilot)
         assert f"! {meaning}" in str(pilot.app.screen.query_one("#confirm-facts", Static).render())
+
+
+@pytest.mark.slow
+async def test_the_options_of_several_targets_can_be_scrolled_to(several: PreviewScreen) -> None:
+    async with Host(several).run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await counted_together(pilot)
+        await settle(pilot)
+        assert "recommended:" in screen_text(pilot.app)
+        before = chosen(several)
+        await pilot.press("pagedown")
+        await settle(pilot)
+        assert "keep directory [ ]" in screen_text(pilot.app)
+        assert chosen(several) == before

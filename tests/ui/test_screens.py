@@ -15,6 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from tests.ui.recorded import (
     BY_THE_ENGINE,
@@ -277,6 +278,22 @@ async def test_enter_accepts_the_options_and_nothing_behind_them() -> None:
     shown = await look(preview(), act)
     assert "keep directory [x]" in shown
     assert "for ever?" not in shown
+
+
+@pytest.mark.slow
+async def test_every_option_has_a_field_on_a_narrow_terminal() -> None:
+    async with Host(preview()).run_test(size=(40, 15)) as pilot:
+        await settle(pilot)
+        await counted(maildrop_survey())(pilot)
+        await settle(pilot)
+        await pilot.press("o")
+        await settle(pilot)
+        fields = list(pilot.app.screen.query(Input))
+        assert fields and all(field.size.width >= 8 for field in fields)
+        for field in fields:
+            field.focus()
+            await settle(pilot)
+            assert pilot.app.screen.region.contains_region(field.region), field.id
 
 
 @pytest.mark.slow

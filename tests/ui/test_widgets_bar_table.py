@@ -18,6 +18,7 @@ from widgets.bar_table import (
     column_widths,
     header_line,
     row_parts,
+    shown_columns,
 )
 
 COLUMNS = (
@@ -116,6 +117,25 @@ def test_a_share_above_nothing_is_seen_and_only_all_is_full() -> None:
     assert bar(1e-9) == "▏       "
     assert bar(0.999999) == "███████▉"
     assert bar(1.0) == bar(7.0) == "████████"
+
+
+def test_optional_columns_give_way_to_the_name() -> None:
+    columns = (
+        Column("job", 6),
+        Column("deleted", 13, right=True, is_optional=True),
+        Column("ago", 10, right=True, is_optional=True),
+        Column("directory", 0),
+    )
+    assert [shown_columns(columns, width) for width in (49, 48, 36, 10)] == [
+        [0, 1, 2, 3],
+        [0, 1, 3],
+        [0, 3],
+        [0, 3],
+    ]
+    narrow = BarRow("k", ("7f3a01", "1,204,112", "5 min", "/srv/spool"))
+    shown = "".join(text for _, text in row_parts(narrow, columns, 30))
+    assert shown == "  7f3a01  /srv/spool          "
+    assert header_line(columns, 30) == "  job     directory           "
 
 
 def test_the_bar_gives_way_to_the_name_on_a_narrow_terminal() -> None:

@@ -26,9 +26,9 @@ _COLUMNS = (
         9,
         meaning="running, paused, or how it ended",
     ),
-    Column("strategy", 8, meaning="how it deletes"),
-    Column("deleted", 13, right=True, meaning="the entries that it has deleted"),
-    Column("ago", 10, right=True, meaning="the time since it was started"),
+    Column("strategy", 8, is_optional=True, meaning="how it deletes"),
+    Column("deleted", 13, right=True, is_optional=True, meaning="the entries that it has deleted"),
+    Column("ago", 10, right=True, is_optional=True, meaning="the time since it was started"),
     Column("directory", 0, meaning="its targets"),
 )
 _POLL_INTERVAL_S = 1.0

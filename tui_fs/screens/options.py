@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, VerticalScroll
 from textual.screen import ModalScreen
 from textual.validation import Integer
 from textual.widgets import Checkbox, Input, Label, Select, Static
@@ -80,7 +80,7 @@ class OptionsDialog(ModalScreen[Choices | None]):
     def compose(self) -> ComposeResult:
         """Lay out the form."""
         options, trace = self._choices.options, self._choices.trace
-        with Vertical(classes="box form") as box:
+        with VerticalScroll(classes="box form", can_focus=False) as box:
             box.border_title = "options"
             box.border_subtitle = "enter accepts · tab next · esc discards"
             if options.filters.active:

@@ -85,7 +85,7 @@ COLUMNS = (
     ),
 )
 _LARGEST_SHOWN = 3
-_LINES_SHOWN = 6
+_LINES_SHOWN, _LINES_OF_SEVERAL = 6, 3
 _LINES_BESIDE_PATHS = 17
 """The most lines of the confirmation, with its frame, besides the names of several targets."""
 _LONG_PATH = 256
@@ -193,15 +193,17 @@ def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
     )
 
 
-def about_command(estimate: Estimate, prediction: Forecast) -> Text:
-    """Return the highlighted strategy's command lines and its notes."""
+def about_command(
+    estimate: Estimate, prediction: Forecast, lines_shown: int = _LINES_SHOWN
+) -> Text:
+    """Return the first of the highlighted strategy's command lines, and its notes."""
     text = Text()
     lines = command_lines(estimate.command, prediction.directories)
-    for line in lines[:_LINES_SHOWN]:
+    for line in lines[:lines_shown]:
         text.append("$ ", "dim")
         text.append(f"{line}\n")
-    if len(lines) > _LINES_SHOWN:
-        text.append(f"… {count(len(lines) - _LINES_SHOWN)} more command lines\n", "dim")
+    if len(lines) > lines_shown:
+        text.append(f"… {count(len(lines) - lines_shown)} more command lines\n", "dim")
     if estimate.feasible:
         text.append(f"confined by: {confined_words(estimate.confined_by)}\n", "dim")
     for reason in estimate.reasons:
@@ -396,6 +398,9 @@ class PreviewScreen(BaseScreen):
             tooltip=("Options: keep directory, pace, batch size, processes, counter"),
         ),
         Binding("m", "more", tooltip="Predicted system calls in detail"),
+        # Before the table, which is too short for pages
+        Binding("pagedown,ctrl+f", "scroll(5)", priority=True, tooltip="Scroll the text down"),
+        Binding("pageup,ctrl+b", "scroll(-5)", priority=True, tooltip="Scroll the text up"),
         Binding("r", "recommended", tooltip="Go to the recommended strategy"),
     ]
 
@@ -631,7 +636,11 @@ class PreviewScreen(BaseScreen):
         news = self.query_one("#news", Static)
         news.display = is_new
         news.update(Text.assemble((f"new recommendation: {recommended} (r)", "bold")))
-        about = about_command(self._forecast.of(strategy), self._forecast)
+        about = about_command(
+            self._forecast.of(strategy),
+            self._forecast,
+            _LINES_SHOWN if len(self._paths) == 1 else _LINES_OF_SEVERAL,
+        )
         self.query_one("#command", Static).update(about)
         self.query_one("#options", Static).update(about_options(self._choices, strategy))
         largest = Text("") if self._filters.active else largest_directories(survey)

@@ -72,7 +72,8 @@ def match_rows(
 def about_search(update: SearchUpdate, listed: int) -> Text:
     """Return the number of matches, how many are listed, and the progress."""
     line = Text(no_wrap=True, overflow="ellipsis")
-    line.append("" if update.is_finished else "searching  ", "dim")
+    is_complete = update.is_finished and not update.unreadable
+    line.append("searching  " if not update.is_finished else "complete  " * is_complete, "dim")
     line.append(counted(update.found, "match", "matches"), "bold")
     if listed < update.found:
         line.append(f" · only {count(listed)} of them listed !", "bold")
@@ -80,8 +81,6 @@ def about_search(update: SearchUpdate, listed: int) -> Text:
         directories = counted(update.unreadable, "directory", "directories")
         line.append(f" · {directories} unreadable !", "bold")
     line.append(f" · {counted(update.entries, 'name', 'names')} searched", "dim")
-    if update.is_finished and not update.unreadable:
-        line.append(" · complete", "dim")
     return line
 
 

@@ -138,7 +138,7 @@ _LONG_PATH = 256
 FINDING_COLUMNS = (
     Column("", 2),
     Column("what", 20, meaning="the kind of the finding"),
-    Column("how much", 19, right=True, meaning="its most important number"),
+    Column("how much", 19, right=True, is_optional=True, meaning="its most important number"),
     Column("where", 0, keep_end=True, meaning="the directory"),
 )
 
