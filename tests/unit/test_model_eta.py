@@ -15,9 +15,17 @@ PREDICTIONS = st.tuples(POSITIVE, POSITIVE, POSITIVE).map(sorted).map(lambda p: 
 
 
 def test_what_is_left_lies_between_two_rates() -> None:
-    assert by_rate(600, 100.0, 50.0) == (6.0, 12.0)
-    assert by_rate(600, 50.0, 100.0) == (6.0, 12.0)
-    assert by_rate(0, 50.0, 100.0) == (0.0, 0.0)
+    assert by_rate(600, 100.0, 50.0, 1.0) == (6.0, 12.0)
+    assert by_rate(600, 50.0, 100.0, 1.0) == (6.0, 12.0)
+    assert by_rate(0, 50.0, 100.0, 1.0) == (0.0, 0.0)
+
+
+def test_a_steady_rate_of_few_entries_does_not_make_the_time_left_certain() -> None:
+    def width(fraction: float) -> float:
+        low, high = by_rate(600, 100.0, 100.0, fraction)
+        return high / low
+
+    assert [width(share) for share in (0.0, 0.5, 1.0)] == pytest.approx([2.0, 2**0.5, 1.0])
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.common import values_of
 from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.eta import RATE_SPREAD
 from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
@@ -321,7 +322,9 @@ def test_the_time_left_lies_between_the_recent_and_the_mean_rate() -> None:
     slow = [sampled(second, 10 * second) for second in range(1, 11)]
     fast = [sampled(10 + second, 100 + 100 * second) for second in (1, 2, 3)]
     snapshot = folded(*RUNNING, *slow, *fast)
-    assert snapshot.eta_s == pytest.approx((6.0, 600 / (400 / 13)))
+    assert snapshot.eta_s == pytest.approx(
+        (6.0 / RATE_SPREAD**0.6, 600 / (400 / 13) * RATE_SPREAD**0.6)
+    )
 
 
 def test_without_a_rate_the_prediction_counts_until_it_is_past() -> None:
@@ -364,7 +367,9 @@ def test_pauses_do_not_count_as_work() -> None:
     assert snapshot.paused_s == 60.0
     assert folded(*before, Paused(63.0, 63.0, True), Resumed(65.0)).paused_s == 62.0
     assert snapshot.rate_per_s == 100.0
-    assert snapshot.eta_s == pytest.approx((0.8 * 8.0 + 0.2 * 0.8, 0.8 * 8.0 + 0.2 * 2.4))
+    by_rate = 8.0 / RATE_SPREAD**0.8, 8.0 * RATE_SPREAD**0.8
+    expected = 0.8 * by_rate[0] + 0.2 * 0.8, 0.8 * by_rate[1] + 0.2 * 2.4
+    assert snapshot.eta_s == pytest.approx(expected)
 
 
 def test_resuming_what_was_not_paused_changes_no_time() -> None:

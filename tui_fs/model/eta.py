@@ -6,12 +6,21 @@ TRUST_RATE_AFTER_S = 10.0
 SHORTEST_TELLING_S = 0.5
 """The duration of shorter jobs depends more on their start than on their entries."""
 
+RATE_SPREAD = 2**0.5
+"""A rate that was measured over few of the entries may change by this factor."""
+
 Range = tuple[float, float]
 
 
-def by_rate(left: int, rate_per_s: float, mean_per_s: float) -> Range:
-    """Return low and high seconds for `left` entries, by two rates."""
-    return left / max(rate_per_s, mean_per_s), left / min(rate_per_s, mean_per_s)
+def by_rate(left: int, rate_per_s: float, mean_per_s: float, fraction: float) -> Range:
+    """Return low and high seconds for `left` entries, by two rates.
+
+    Args:
+        fraction: removed share of the entries; the smaller it is, the wider is the range.
+    """
+    spread = RATE_SPREAD ** (1.0 - fraction)
+    low, high = left / max(rate_per_s, mean_per_s), left / min(rate_per_s, mean_per_s)
+    return low / spread, high * spread
 
 
 def by_model(predicted_s: tuple[float, float, float], fraction: float, working_s: float) -> Range:

@@ -309,7 +309,9 @@ def _eta(
     measured = None
     if removed > 0 and rate and rate > 0:
         left = max(0, snapshot.expected_entries - removed)
-        measured = by_rate(left, rate, removed / working_s)
+        # A limit is the ground for its rate.
+        known = 1.0 if snapshot.pace.rate_per_s else fraction
+        measured = by_rate(left, rate, removed / working_s, known)
     predicted = snapshot.started.predicted_seconds if snapshot.started else None
     is_free = not (snapshot.held or snapshot.held_s or snapshot.pace.rate_per_s)
     model = None
