@@ -109,6 +109,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.job.planning.likely_source", lambda *_, **__: TraceSource.OFF)
     monkeypatch.setattr("tui_fs.strategies.parallel.threads_of", lambda _: 2)
     monkeypatch.setattr("tui_fs.job.planning.memory_room", lambda: None)
+    monkeypatch.setattr("tui_fs.job.planning.slowdown_by_load", lambda: 1.0)
     monkeypatch.setattr("tui_fs.job.planning.installed_versions", lambda _: {})
     monkeypatch.setattr("tui_fs.job.planning.missing_figures", lambda _: ())
     monkeypatch.setattr("tui_fs.job.planning.mechanisms_for", lambda *_, **__: tuple(Mechanism))

@@ -22,6 +22,7 @@ from tui_fs.estimate.time import (
     predicted_seconds,
     typical,
 )
+from tui_fs.linux.limits import slowdown_by_load
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Options, Pace, StrategyName
@@ -250,6 +251,17 @@ def test_a_busy_machine_makes_the_range_wider() -> None:
 
     assert spread(NOISE_BORNE) == pytest.approx(UNCERTAINTY_MEASURED)
     assert spread(2 * NOISE_BORNE) == pytest.approx(2 * UNCERTAINTY_MEASURED)
+
+
+def test_the_present_load_extends_the_high_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_fs.linux.limits.processors", lambda: 2)
+    for load, slowdown in ((0.0, 1.0), (1.0, 1.0), (2.0, 1.5), (5.0, 3.0)):
+        monkeypatch.setattr("os.getloadavg", lambda load=load: (load, 0.0, 0.0))
+        assert slowdown_by_load() == slowdown
+    idle = predicted_seconds(STRATEGIES[RM], Work(survey()), ROUND)
+    busy = predicted_seconds(STRATEGIES[RM], Work(survey()), ROUND, slowdown=1.5)
+    assert (busy.low, busy.expected) == (idle.low, idle.expected)
+    assert busy.high == pytest.approx(1.5 * idle.high)
 
 
 def test_experience_holds_for_its_strategy_and_its_file_system_only() -> None:

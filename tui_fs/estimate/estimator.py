@@ -133,6 +133,7 @@ def _estimate(
         trace=trace,
         calls=sum(calls.calls.values()) + (calls.other or 0),
         is_cold=inputs.is_cold,
+        slowdown=inputs.place.slowdown,
     )
     return Estimate(
         strategy=name,

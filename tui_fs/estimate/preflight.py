@@ -34,12 +34,14 @@ class RunConditions:
         versions: first line of each tool's ``--version``, as far as known.
         is_read_only: the file system or snapshot is read-only.
         is_inside: the tools run in the targets and name them ``.``.
+        slowdown: how many times longer the present load may make a run.
     """
 
     room: MemoryRoom | None = None
     versions: Mapping[str, str] | None = None
     is_read_only: bool = False
     is_inside: bool = False
+    slowdown: float = 1.0
 
 
 def check_preflight(

@@ -95,6 +95,7 @@ def predicted_seconds(
     trace: TraceSource = TraceSource.OFF,
     calls: int = 0,
     is_cold: bool = False,
+    slowdown: float = 1.0,
 ) -> Seconds:
     """Return how long the strategy will take.
 
@@ -103,6 +104,7 @@ def predicted_seconds(
         trace: source that counts its calls, which takes time.
         calls: number of its calls.
         is_cold: nothing of the tree is cached; ignored where the calibration has no cold costs.
+        slowdown: by the present load, which may end or last: it extends only the high end.
     """
     survey, totals = work.survey, work.survey.totals
     own, rm = calibration.prices[strategy.name], calibration.prices[REFERENCE]
@@ -123,7 +125,7 @@ def predicted_seconds(
     if calibration.measured_at:
         spread = UNCERTAINTY_MEASURED if is_of_this else UNCERTAINTY_ELSEWHERE
         spread *= max(1.0, calibration.noise / NOISE_BORNE)
-    return Seconds(seconds / spread, seconds, seconds * spread)
+    return Seconds(seconds / spread, seconds, seconds * spread * slowdown)
 
 
 def learned_factor(calibration: Calibration, strategy: StrategyName, *, is_of_this: bool) -> float:

@@ -29,6 +29,7 @@ from tui_fs.job.permission import check_targets
 from tui_fs.job.store import new_job_id, state_directory
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.host import current_caller
+from tui_fs.linux.limits import slowdown_by_load
 from tui_fs.linux.memory import memory_room
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.linux.pins import take_pin
@@ -157,7 +158,11 @@ def forecast(
     words = known.rests_on(note) + (", with cold caches" if is_cold else "")
     is_inside = len(inside) == len(paths)
     place = RunConditions(
-        memory_room(), installed_versions(candidates), filesystem.is_read_only, is_inside=is_inside
+        memory_room(),
+        installed_versions(candidates),
+        filesystem.is_read_only,
+        is_inside=is_inside,
+        slowdown=slowdown_by_load(),
     )
     source = likely_source(trace)
     basis = EstimateInputs(known.calibration, known.is_of_this, words, source, place, is_cold)

@@ -146,3 +146,16 @@ class MemoryReserve:
                 self._reserve = bytes(_RESERVE_BYTES)
             except MemoryError:
                 return
+
+
+def slowdown_by_load(threads: int = 1) -> float:
+    """Return how many times longer `threads` take beside the present load; 1 on an idle machine.
+
+    The kernel shares the processors equally among the runnable tasks. The load average is their
+    mean number in the last minute. It does not show time that a hypervisor steals.
+    """
+    try:
+        load = os.getloadavg()[0]
+    except OSError:
+        return 1.0  # /proc is masked
+    return max(1.0, (load + threads) / max(1, processors()))
