@@ -8,6 +8,7 @@ from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
@@ -105,6 +106,22 @@ class TuiFsApp(App[None]):
     def on_delete_requested(self, message: DeleteRequested) -> None:
         """Preview a deletion."""
         self.push_screen(PreviewScreen(message.paths, self._settings, is_gentle=True))
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a sentence on the uppermost screen that is no dialog."""
+        notify = super().notify  # without a screen of this program
+        for screen in self.screen_stack:
+            if isinstance(screen, BaseScreen):
+                notify = screen.notify
+        notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Return all that the keys of the screen do, and what has no key."""

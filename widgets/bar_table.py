@@ -54,6 +54,7 @@ class Column:
         keep_end: A long text loses its beginning, as suits a path; only for the column that
             takes the remaining width.
         meaning: What the cells hold, for a legend.
+        action: The action of the screen that a click on the title runs; empty for none.
     """
 
     title: str
@@ -63,6 +64,7 @@ class Column:
     keep_end: bool = False
     is_optional: bool = False
     meaning: str = ""
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,10 +325,20 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Disable the key for marks in a list without marks."""
         return action != "toggle_mark" or self._toggle_mark is not None
 
-    def on_click(self, event: events.Click) -> None:
-        """Move the cursor to the row that was clicked; a click on the cursor row opens it."""
+    async def on_click(self, event: events.Click) -> None:
+        """Move the cursor to the row that was clicked; a click on the cursor row opens it.
+
+        A click on the title of a column runs its action.
+        """
         offset = event.get_content_offset(self)
-        if offset is None or offset.y < HEADER_HEIGHT:
+        if offset is None:
+            return
+        if offset.y < HEADER_HEIGHT:
+            width = self.scrollable_content_region.width
+            column = column_at(self._columns, width, offset.x)
+            if column is not None and column.action:
+                event.stop()
+                await self.screen.run_action(column.action)
             return
         index = self.scroll_offset.y + offset.y - HEADER_HEIGHT
         if index >= len(self._cursor.rows):
@@ -495,6 +507,16 @@ def column_widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
         max(0, flexible) if column.width == 0 else cells
         for column, cells in zip(columns, widths, strict=True)
     )
+
+
+def column_at(columns: Sequence[Column], width: int, x: int) -> Column | None:
+    """Return the column at a cell of a line, None in a gap."""
+    left = GUTTER
+    for column, cells in zip(columns, column_widths(columns, width), strict=True):
+        if left <= x < left + cells:
+            return column
+        left += cells + GAP
+    return None
 
 
 def header_line(columns: Sequence[Column], width: int) -> str:

@@ -1,4 +1,4 @@
-"""A line with the keys of a screen, the most important first."""
+"""A line with the keys of a screen, the most important first; a click presses a key."""
 
 from __future__ import annotations
 
@@ -6,12 +6,31 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
+from rich.style import Style
 from rich.text import Text
 from textual.app import RenderResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
 GAP = "  "
+_NAMES = {
+    "esc": "escape",
+    "?": "question_mark",
+    "/": "slash",
+    ":": "colon",
+    ".": "full_stop",
+    "=": "equals_sign",
+    "[": "left_square_bracket",
+    "]": "right_square_bracket",
+    "<": "less_than_sign",
+    ">": "greater_than_sign",
+    "←": "left",
+    "→": "right",
+    "↑": "up",
+    "↓": "down",
+}
+"""Shown keys whose names for Textual differ."""
+_WORDS = ("esc", "enter", "space", "tab")
 
 
 def fitting_keys(keys: Sequence[tuple[str, str]], width: int) -> Sequence[tuple[str, str]]:
@@ -20,6 +39,11 @@ def fitting_keys(keys: Sequence[tuple[str, str]], width: int) -> Sequence[tuple[
     while len(kept) > 1 and _length(kept) > width:
         del kept[-2]
     return kept
+
+
+def _pressing(key: str) -> Style:
+    """Return the style of a text on which a click presses a shown key."""
+    return Style.from_meta({"@click": f"app.simulate_key({_NAMES.get(key, key)!r})"})
 
 
 def _length(keys: Sequence[tuple[str, str]]) -> int:
@@ -50,6 +74,13 @@ class Footer(Widget):
         for key, label in fitting_keys(self.keys, self.size.width):
             if line:
                 line.append(GAP)
-            line.append(key, self.get_component_rich_style("key-line--key"))
-            line.append(f" {label}", self.get_component_rich_style("key-line--label"))
+            style = self.get_component_rich_style("key-line--key")
+            label_style = self.get_component_rich_style("key-line--label")
+            if len(key) == 1 or key in _WORDS:
+                style, label_style = style + _pressing(key), label_style + _pressing(key)
+                line.append(key, style)
+            else:  # several keys
+                for each in key:
+                    line.append(each, style + _pressing(each) if each not in " –" else style)
+            line.append(f" {label}", label_style)
         return line

@@ -88,7 +88,7 @@ async def test_only_what_matches_is_deleted(
         await wait_for(pilot, "0 files match")
         await wait_for(pilot, "counted")
         await pilot.press("enter")
-        await until(pilot, lambda: len(pilot.app._notifications) > 0)
+        await until(pilot, lambda: pilot.app.screen.query_one("#message").display)
         assert "Delete permanently?" not in screen_text(pilot.app)
     assert without_sizes_of_directories(manifest(place)) == whole
     sentinel.assert_whole()

@@ -4,9 +4,11 @@ import ast
 from pathlib import Path
 
 import tui_fs.screens
+from tests.ui.recorded import screen_text, wait_for
 from tests.ui.test_screens import SMALL
 from tui_fs.app import TuiFsApp
-from tui_fs.screens.base import BaseScreen, Settings
+from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
+from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.preview import PreviewScreen
 from widgets.call_table import MEANINGS, TITLES
 
@@ -64,3 +66,49 @@ async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path)
         # A question offers its answers only.
         await pilot.press("ctrl+p")
         assert type(app.screen).__name__ == "OptionsDialog"
+
+
+async def test_a_sentence_leaves_the_table_and_ends_with_a_key_or_its_screen(
+    tmp_path: Path,
+) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=SMALL) as pilot:
+        await app.push_screen(DoctorScreen(Settings()))
+        app.notify("A [red]sentence.", markup=False)
+        await pilot.pause()
+        message, body = app.screen.query_one("#message"), app.screen.query_one("#body")
+        assert "A [red]sentence." in screen_text(app)
+        assert not body.region.overlaps(message.region)
+        await pilot.press("j")
+        await pilot.pause()
+        assert "A [red]sentence." not in screen_text(app)
+        app.notify("Another one.")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "Another one." not in screen_text(app)
+
+
+async def test_a_click_on_the_key_line_presses_the_key(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=SMALL) as pilot:
+        await pilot.pause()
+        browser = app.screen
+        for shown in ("? help", "s sort"):
+            line = screen_text(app).splitlines()[-1]
+            await pilot.click(offset=(line.index(shown) + 3, SMALL[1] - 1))
+            await pilot.pause()
+            if shown == "? help":
+                assert isinstance(app.screen, HelpScreen)
+                await pilot.press("escape")
+        assert app.screen is browser
+        await wait_for(pilot, "entries ▼")
+
+
+async def test_a_click_on_a_title_sorts_by_it(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=SMALL) as pilot:
+        await wait_for(pilot, "allocated ▼")
+        lines = screen_text(app).splitlines()
+        (y,) = (n for n, line in enumerate(lines) if "allocated ▼" in line)
+        await pilot.click(offset=(lines[y].index("entries") + 1, y))
+        await wait_for(pilot, "entries ▼")

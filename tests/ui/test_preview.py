@@ -104,9 +104,7 @@ async def test_a_journal_that_cannot_be_read_is_said(monkeypatch: pytest.MonkeyP
     folder = record([STARTED])
     app = Host(RunScreen(folder, Settings()))
     async with app.run_test(size=SMALL, notifications=True) as pilot:
-        await until(pilot, lambda: len(app._notifications) > 0)
-        (notice,) = app._notifications
-        assert f"{folder.job_id} cannot be read: Input/output error." in notice.message
+        await wait_for(pilot, f"{folder.job_id} cannot be read: Input/output error.")
 
 
 class Silence:

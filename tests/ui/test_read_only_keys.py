@@ -52,7 +52,7 @@ async def test_a_running_job_is_not_made_faster(
         await shows("649,632")(pilot)
         await pilot.press(key)
         # A sentence says why not, and nothing is sent
-        await until(pilot, lambda: len(app._notifications) > 0)
+        await until(pilot, lambda: app.screen.query_one("#message").display)
         assert sent == []
         # And the job can be paused
         await pilot.press("p")
@@ -66,7 +66,7 @@ async def test_a_paused_job_is_not_resumed(settings: Settings, sent: list[Comman
         await shows("PAUSED")(pilot)
         await pilot.press("p")
         # A sentence says why not, and nothing is sent
-        await until(pilot, lambda: len(app._notifications) > 0)
+        await until(pilot, lambda: app.screen.query_one("#message").display)
         assert sent == []
 
 
@@ -80,7 +80,7 @@ async def test_the_rest_of_a_died_job_is_not_offered(
         await shows("DIED")(pilot)
         assert "resume…" not in screen_text(app)
         await pilot.press("p")
-        await until(pilot, lambda: len(app._notifications) > 0)
+        await until(pilot, lambda: app.screen.query_one("#message").display)
         assert isinstance(app.screen, ReportScreen)
 
 
@@ -93,6 +93,6 @@ async def test_no_directory_is_set_aside(settings: Settings, tmp_path: Path) -> 
         await shows("set aside")(pilot)
         await pilot.press("j", "enter")
         # A sentence says why not
-        await until(pilot, lambda: len(app._notifications) > 0)
+        await until(pilot, lambda: app.screen.query_one("#message").display)
         assert isinstance(app.screen, MaintenanceScreen)
     assert (spool / "letter").exists()

@@ -569,9 +569,7 @@ async def test_a_job_that_ends_while_its_question_is_open_names_no_command() -> 
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
         app.screen.dismiss(True)
-        await until(pilot, lambda: len(app._notifications) > 0)
-        (notice,) = app._notifications
-        assert notice.message == "Job 7f3a01 does not answer: it is not running."
+        await wait_for(pilot, "Job 7f3a01 does not answer: it is not running.")
 
 
 @pytest.mark.usefixtures("alive")

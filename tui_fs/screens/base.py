@@ -11,6 +11,7 @@ from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
 from textual.dom import DOMNode
 from textual.message import Message
+from textual.notifications import SeverityLevel
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
@@ -114,14 +115,38 @@ class BaseScreen(Screen[None]):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.settings = settings
+        self._message = Static(Text(""), id="message")
 
     def compose(self) -> ComposeResult:
         """Lay out header and footer around `compose_body`."""
         yield Header(id="place")
         yield from self.compose_body()
+        yield self._message
         footer = Footer(id="keys")
         footer.keys = (*self.KEYS, ("?", "help"))
         yield footer
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,  # noqa: ARG002  a sentence stays until it can have been read
+        markup: bool = True,
+    ) -> None:
+        """Show a sentence above the keys until the next key or the end of the screen."""
+        text = Text.from_markup(message) if markup else Text(message)
+        if title:
+            text = Text(f"{title}: ").append_text(text)
+        if severity != "information":
+            text.stylize("bold")
+        self._message.update(text)
+        self._message.display = True
+
+    def on_key(self) -> None:
+        """Remove the sentence above the keys."""
+        self._message.display = False
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between header and footer; overridden by every screen."""

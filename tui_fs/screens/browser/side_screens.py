@@ -365,7 +365,16 @@ def ranking_columns(by: Ranking, *, is_filtered: bool = False) -> tuple[Column, 
         return f"{text}{arrow}" if field is by else text
 
     return (
-        *(Column(title(field), 11, right=True, meaning=_MEANINGS[field]) for field in _FIELDS[by]),
+        *(
+            Column(
+                title(field),
+                11,
+                right=True,
+                meaning=_MEANINGS[field],
+                action=f"rank_by('{field}')",
+            )
+            for field in _FIELDS[by]
+        ),
         Column("", 12, bar=True),
         Column("directory", 0, keep_end=True, meaning="its path below the top directory"),
     )

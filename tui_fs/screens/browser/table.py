@@ -164,10 +164,21 @@ def columns_of(order: Order, *, is_filtered: bool = False) -> tuple[Column, ...]
         *(
             Column("share", 14, bar=True, meaning=_SHARE_MEANING)
             if field is None
-            else Column(title(field), _WIDTHS[field], right=True, meaning=_MEANINGS[field])
+            else Column(
+                title(field),
+                _WIDTHS[field],
+                right=True,
+                meaning=_MEANINGS[field],
+                action=f"sort_by('{field}')",
+            )
             for field in _FIELDS[order.sorting]
         ),
-        Column(title(Sorting.NAME), 0, meaning="a directory, a file or a symbolic link"),
+        Column(
+            title(Sorting.NAME),
+            0,
+            meaning="a directory, a file or a symbolic link",
+            action=f"sort_by('{Sorting.NAME}')",
+        ),
     )
 
 
