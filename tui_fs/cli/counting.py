@@ -8,7 +8,7 @@ from tui_fs.model.errors import cannot_examine
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import common_directory
-from tui_fs.model.units import counted
+from tui_fs.model.units import clock, count, counted
 from tui_fs.survey.runner import SurveyRunner
 
 
@@ -38,7 +38,8 @@ def watched(counting: Counting, place: str) -> Survey:
     survey: Survey | None = None
     try:
         for survey in counting.run():
-            line.show(progress(survey.totals.entries, survey.totals.directories))
+            totals = survey.totals
+            line.show(progress(totals.entries, totals.directories, survey.elapsed_s))
     except OSError as error:
         path = error.filename if isinstance(error.filename, str) else place
         raise cannot_examine(path, error) from error
@@ -48,7 +49,10 @@ def watched(counting: Counting, place: str) -> Survey:
     return survey
 
 
-def progress(entries: int, directories: int) -> str:
-    """Return the progress in words."""
+def progress(entries: int, directories: int, elapsed_s: float = 0.0) -> str:
+    """Return the progress in words, with the rate once a second has passed."""
     words = counted(entries, "entry", "entries")
-    return f"counting  {words} in {counted(directories, 'directory', 'directories')}"
+    text = f"counting  {words} in {counted(directories, 'directory', 'directories')}"
+    if elapsed_s >= 1:
+        text += f"  {count(round(entries / elapsed_s))} /s  elapsed {clock(elapsed_s)}"
+    return text
