@@ -152,6 +152,9 @@ def test_a_large_one_is_measured_for_once(cli: Cli, large: Path) -> None:
     again = estimate(cli, large)
     assert rests_on(without).startswith("typical figures for tmpfs")
     assert rests_on(measured).startswith("small trees deleted on this file system")
+    for report in (again, measured):
+        for row in report["strategies"]:
+            del row["seconds_high"]  # depends on the load of this moment
     assert again == measured
     assert manifest(large.parent) == after
     # And nothing is left next to the target, which is whole
