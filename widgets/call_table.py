@@ -8,37 +8,52 @@ from typing import Literal
 
 from rich.cells import cell_len
 from rich.text import Text
+from textual import events
+from textual.binding import Binding
 from textual.geometry import Size
+from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from widgets.cell_drawing import fit_cells, styled_line
+from widgets.rate_graph import draw_graph
 
 INDENT = 2
 GAP = 2
 
-TITLES = ("call", "calls", "predicted", "done", "errors ", "/s", "share", "")
+TITLES = (
+    *("group", "call", "calls", "predicted", "done", "errors ", "/s", "time", "share"),
+    *("", "rate over the run"),
+)
 
 MEANINGS = {
+    "group": "what the calls are for",
     "call": "the system call",
     "calls": "how often it was made",
     "predicted": "how often it was expected",
     "done": "the part of the predicted calls that was made",
-    "errors": "how many of the calls failed",
+    "errors": "how many calls returned an error, and what that means; ! marks failures",
     "/s": "calls per second",
-    "share": "the part of the time in all calls",
+    "time": "the part of the time in all calls",
+    "share": "the part of all calls",
+    "rate over the run": "calls per second from the start until now; each row has its own scale",
 }
 """What each column holds, for a legend."""
 
-_NAME, _CALLS, _PREDICTED, _DONE, _ERRORS, _RATE, _SHARE, _NOTE = range(8)
+_GROUP, _NAME, _CALLS, _PREDICTED, _DONE, _ERRORS, _RATE, _TIME, _SHARE, _NOTE, _TREND = range(11)
+_LEFT_ALIGNED = (_GROUP, _NAME, _NOTE, _TREND)
 
-# Room for 9,999,999 calls and for newfstatat, so that an ordinary run never moves a column.
-_FIRST_WIDTHS = (12, 9, 0, 0, 0, 0, 0, 0)
+_FIRST_WIDTHS = (0, 12, 9, 0, 0, 0, 0, 0, 0, 0, 0)
+
+LIVE_WIDTHS = (11, 12, 9, 9, 6, 7, 7, 0, 6, 14, 17)
+"""Cells for 9,999,999 calls, for newfstatat and for all notes, so that an ordinary run never moves
+a column."""
 
 # The columns that a narrow line drops, in this order; errors and calls always stay.
-_DROPPED_FIRST = (_SHARE, _DONE, _RATE, _PREDICTED)
+_DROPPED_FIRST = (_TREND, _GROUP, _SHARE, _DONE, _TIME, _NOTE, _RATE, _PREDICTED)
+_MIN_NOTE, _MAX_TREND = 10, 40
 
-Component = Literal["", "header", "strong", "error", "muted"]
+Component = Literal["", "header", "strong", "error", "muted", "trend", "cursor"]
 TableLine = tuple[tuple[Component, str], ...]
 """A line of the table as coloured pieces of text."""
 
@@ -52,10 +67,14 @@ class CallRow:
         calls: Number of calls so far.
         predicted: Number of calls expected.
         done: Part of the predicted calls.
-        errors: Number of calls that failed.
+        errors: Number of calls that returned an error.
         rate: Calls per second.
-        share: Part of the time or of all calls.
-        note: Displayable remark after the figures.
+        time: Part of the time in all calls.
+        share: Part of all calls.
+        note: Displayable meaning of the errors.
+        trend: Rates since the start, the oldest first.
+        group: What the calls are for; the rows of a group follow each other.
+        has_failed: The errors are failures.
         emphasised: Drawn bold.
     """
 
@@ -65,8 +84,12 @@ class CallRow:
     done: str = ""
     errors: str = ""
     rate: str = ""
+    time: str = ""
     share: str = ""
     note: str = ""
+    trend: tuple[float, ...] = ()
+    group: str = ""
+    has_failed: bool = False
     emphasised: bool = False
 
 
@@ -82,11 +105,17 @@ def grow_widths(rows: Sequence[CallRow], widths: Sequence[int]) -> tuple[int, ..
     for column, width in enumerate(widths or _FIRST_WIDTHS):
         texts = [line[column] for line in lines if line[column]]
         grown.append(max([width, *map(cell_len, [TITLES[column], *texts] if texts else [])]))
+    # The calls will become about as many as predicted.
+    grown[_CALLS] = max(grown[_CALLS], *(cell_len(row.predicted) for row in rows), 0)
     return tuple(grown)
 
 
 def layout_rows(
-    rows: Sequence[CallRow], width: int, height: int, widths: Sequence[int] = ()
+    rows: Sequence[CallRow],
+    width: int,
+    height: int,
+    widths: Sequence[int] = (),
+    cursor: int | None = None,
 ) -> list[TableLine]:
     """Draw a header and as many rows as fit.
 
@@ -95,13 +124,22 @@ def layout_rows(
         width: Cells of a line.
         height: Lines for header and rows; the last line counts the rows that do not fit.
         widths: Cells per column so far, as `grow_widths` returned them.
+        cursor: Index of the row under the cursor.
     """
     if not rows or height <= 0:
         return []
     widths = _fit_columns(grow_widths(rows, widths), width)
     shown = len(rows) if len(rows) < height else max(0, height - 2)
     lines = [_line(TITLES, widths, "header")]
-    lines += [_row_line(row, widths) for row in rows[:shown]]
+    group = ""
+    for index, row in enumerate(rows[:shown]):
+        cells = list(_cells(row))
+        cells[_GROUP] = row.group if row.group != group else ""
+        cells[_TREND] = draw_graph(row.trend, widths[_TREND])[0] if widths[_TREND] else ""
+        group = row.group
+        component: Component = "strong" if row.emphasised else ""
+        component = "cursor" if index == cursor else component
+        lines.append(_line(cells, widths, component, row.has_failed))
     if shown < len(rows):
         more = f"{' ' * INDENT}… {len(rows) - shown:,} more"
         lines.append((("muted", fit_cells(more, width)),))
@@ -109,13 +147,28 @@ def layout_rows(
 
 
 class CallTable(Widget):
-    """A title, the table and a footer below its last row."""
+    """A title, the table and a footer below its last row; it has a cursor if it can be focused."""
+
+    class Opened(Message):
+        """The user wants to know more of a row."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    BINDINGS = [
+        Binding("down,j", "move(1)", tooltip="Move to the next call"),
+        Binding("up,k", "move(-1)", tooltip="Move to the previous call"),
+        Binding("enter", "open", tooltip="Explain the call"),
+    ]
 
     COMPONENT_CLASSES = {
         "call-table--header",
         "call-table--strong",
         "call-table--error",
         "call-table--muted",
+        "call-table--trend",
+        "call-table--cursor",
     }
 
     DEFAULT_CSS = """
@@ -127,6 +180,9 @@ class CallTable(Widget):
         & > .call-table--strong { text-style: bold; }
         & > .call-table--error { color: $text-error; text-style: bold; }
         & > .call-table--muted { color: $text-muted; }
+        & > .call-table--trend { color: $primary 80%; }
+        & > .call-table--cursor { background: $primary 30%; }
+        &:ansi > .call-table--cursor { background: transparent; text-style: reverse; }
     }
     """
 
@@ -139,11 +195,46 @@ class CallTable(Widget):
     footer: reactive[str] = reactive("", layout=True)
     """Displayable text below the rows."""
 
-    _widths: tuple[int, ...] = ()
+    cursor: reactive[int] = reactive(0)
+    """Index of the row under the cursor, drawn while the table has the focus."""
+
+    def __init__(
+        self, widths: tuple[int, ...] = (), *, can_focus: bool = False, id: str | None = None
+    ) -> None:
+        """Create an empty table.
+
+        Args:
+            widths: Cells per column from the start; columns grow as rows need them.
+            can_focus: The user can move through the rows.
+            id: The widget's id.
+        """
+        super().__init__(id=id)
+        self.can_focus = can_focus
+        self._widths = widths
 
     def watch_rows(self, rows: tuple[CallRow, ...]) -> None:
         """Remember the widest cells."""
         self._widths = grow_widths(rows, self._widths)
+
+    def validate_cursor(self, cursor: int) -> int:
+        """Keep the cursor on a row."""
+        return max(0, min(cursor, len(self.rows) - 1))
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor."""
+        self.cursor += rows
+
+    def action_open(self) -> None:
+        """Ask for more of the row under the cursor."""
+        if self.rows:
+            self.post_message(self.Opened(self.rows[self.validate_cursor(self.cursor)].name))
+
+    def on_click(self, event: events.Click) -> None:
+        """Explain the row under the pointer."""
+        index = event.get_content_offset_capture(self).y - bool(self.title) - 1
+        if self.can_focus and 0 <= index < len(self.rows):
+            self.cursor = index
+            self.action_open()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         """Count the lines of the whole table."""
@@ -161,7 +252,9 @@ class CallTable(Widget):
         room = height - len(lines) - bool(self.footer)
         lines += [
             styled_line(self, "call-table", parts)
-            for parts in layout_rows(self.rows, width, room, self._widths)
+            for parts in layout_rows(
+                self.rows, width, room, self._widths, self.cursor if self.has_focus else None
+            )
         ]
         if self.footer:
             lines.append(styled_line(self, "call-table", (("muted", self.footer),)))
@@ -173,54 +266,53 @@ class CallTable(Widget):
 def _cells(row: CallRow) -> tuple[str, ...]:
     """Return the texts of a row in the order of the columns."""
     return (
+        row.group,
         row.name,
         row.calls,
         row.predicted,
         row.done,
         # Every row reserves the sign's cell, so that the digits are aligned.
-        row.errors and row.errors + ("!" if _has_failed(row) else " "),
+        row.errors and row.errors + ("!" if row.has_failed else " "),
         row.rate,
+        row.time,
         row.share,
         row.note,
+        " " if row.trend else "",
     )
 
 
-def _has_failed(row: CallRow) -> bool:
-    return row.errors not in ("", "0")
-
-
 def _fit_columns(widths: tuple[int, ...], width: int) -> tuple[int, ...]:
-    """Drop columns until the rest fits; the note gets the remaining cells."""
+    """Drop columns until the rest fits; note and graph get the remaining cells."""
     kept = list(widths)
     for column in (None, *_DROPPED_FIRST):
         if column is not None:
             kept[column] = 0
-        used = INDENT + sum(cells + GAP for cells in kept[:_NOTE] if cells)
-        if used - GAP <= width:
+        used = INDENT + sum(cells + GAP for cells in kept if cells) - GAP
+        if used <= width:
             break
-    kept[_NOTE] = max(0, min(kept[_NOTE], width - used))
+    room = width - used - GAP
+    if kept[_TREND]:
+        kept[_TREND] = min(_MAX_TREND, kept[_TREND] + room + GAP)
+    elif widths[_NOTE] and not kept[_NOTE] and room >= _MIN_NOTE:
+        kept[_NOTE] = min(widths[_NOTE], room)
     return tuple(kept)
-
-
-def _row_line(row: CallRow, widths: tuple[int, ...]) -> TableLine:
-    return _line(_cells(row), widths, "strong" if row.emphasised else "", _has_failed(row))
 
 
 def _line(
     cells: Sequence[str], widths: tuple[int, ...], component: Component, failed: bool = False
 ) -> TableLine:
-    """Draw cells at their columns; names and notes on the left, figures on the right."""
-    parts: list[tuple[Component, str]] = [(component, " " * INDENT)]
+    """Draw cells at their columns; names, notes and graphs on the left, figures on the right."""
+    parts: list[tuple[Component, str]] = [(component, " " * (INDENT - GAP))]
     for column, (text, cell_width) in enumerate(zip(cells, widths, strict=True)):
         if not cell_width:
             continue
-        if column:
-            parts.append((component, " " * GAP))
-        right = column not in (_NAME, _NOTE)
+        parts.append((component, " " * GAP))
         own: Component = component
-        if column == _ERRORS and failed:
+        if column in (_ERRORS, _NOTE) and failed:
             own = "error"
-        elif column == _NOTE:
+        elif component in ("", "strong") and column in (_GROUP, _NOTE, _ERRORS):
             own = "muted"
-        parts.append((own, fit_cells(text, cell_width, right=right)))
+        elif component in ("", "strong") and column == _TREND:
+            own = "trend"
+        parts.append((own, fit_cells(text, cell_width, right=column not in _LEFT_ALIGNED)))
     return tuple(parts)

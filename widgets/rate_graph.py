@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from rich.cells import cell_len
@@ -17,6 +17,11 @@ _LEVELS = " ▁▂▃▄▅▆▇█"
 
 # Shorter than this a graph shows no shape; the caption is cut instead.
 MINIMUM_GRAPH = 10
+
+# A lower graph has no room for a line of reference and for marks.
+MINIMUM_DETAILED = 4
+
+_REFERENCE = "─"
 
 
 class RateHistory:
@@ -48,6 +53,11 @@ class RateHistory:
     def values(self) -> tuple[float, ...]:
         """The mean rate of each bucket, the oldest first."""
         return tuple(total / count for total, count in zip(self._sums, self._counts, strict=True))
+
+    def index_of(self, t_s: float) -> int:
+        """Return the index of the bucket with a time; the last or the first if it has none."""
+        passed_s = t_s - (self._start_s if self._start_s is not None else t_s)
+        return max(0, min(int(passed_s / self.bucket_s), len(self._sums) - 1))
 
     def add(self, t_s: float, rate: float) -> None:
         """Add a rate measured at a time; a time before the last bucket counts for the last.
@@ -88,7 +98,9 @@ def resample(values: Sequence[float], width: int) -> list[float]:
     return [sum(values[start:end]) / (end - start) for start, end in pairwise(edges)]
 
 
-def draw_graph(values: Sequence[float], width: int, height: int = 1) -> list[str]:
+def draw_graph(
+    values: Sequence[float], width: int, height: int = 1, reference: float = 0.0
+) -> list[str]:
     """Draw values as columns scaled to the highest, the oldest at the left.
 
     Zero is blank; anything above is at least the lowest block.
@@ -97,22 +109,45 @@ def draw_graph(values: Sequence[float], width: int, height: int = 1) -> list[str
         values: Rates; negative ones and those not finite are drawn as zero.
         width: Cells of a line.
         height: Lines; each has eight levels.
+        reference: A value that is drawn as a line behind the columns; 0 for none.
 
     Returns:
         The lines from top to bottom, each `width` cells.
     """
     known = [value if math.isfinite(value) and value > 0 else 0.0 for value in values]
     drawn = resample(known, width)
-    peak = max(drawn, default=0.0)
+    peak = max(reference, *drawn, 0.0)
     levels = [max(1, round(value / peak * 8 * height)) if value > 0 else 0 for value in drawn]
+    levels += [0] * (width - len(levels))
+    reference_line = (round(reference / peak * 8 * height) - 1) // 8 if reference > 0 else -1
     return [
-        "".join(_LEVELS[max(0, min(8, level - 8 * below))] for level in levels).ljust(width)
+        "".join(
+            _REFERENCE
+            if below == reference_line and level <= 8 * below
+            else _LEVELS[max(0, min(8, level - 8 * below))]
+            for level in levels
+        )
         for below in reversed(range(height))
     ]
 
 
+def draw_marks(marks: Iterable[tuple[int, str]], values: int, width: int) -> str:
+    """Draw characters below the columns of a graph.
+
+    Args:
+        marks: Index of a value and its character; a later one replaces an earlier one.
+        values: The number of values of the graph.
+        width: Cells of the graph.
+    """
+    cells = [" "] * max(1, width)
+    for index, mark in marks:
+        column = index * width // values if values > width else index
+        cells[min(len(cells) - 1, column)] = mark
+    return "".join(cells)[:width]
+
+
 class RateGraph(Widget):
-    """A graph with a label at the left and a caption at the right of its lowest line."""
+    """A graph with a label at the left and a caption at the right of its lowest lines."""
 
     COMPONENT_CLASSES = {"rate-graph--label", "rate-graph--graph", "rate-graph--caption"}
 
@@ -133,39 +168,46 @@ class RateGraph(Widget):
     """Displayable text at the left."""
 
     caption: reactive[str] = reactive("")
-    """Displayable text at the right, such as the peak."""
+    """Displayable lines at the right, such as the peak."""
+
+    reference: reactive[float] = reactive(0.0)
+    """A rate drawn as a line where the graph has some lines; 0 for none."""
+
+    marks: reactive[tuple[tuple[int, str], ...]] = reactive[tuple[tuple[int, str], ...]](())
+    """Index of a value and a character below it, where the graph has some lines."""
 
     _caption_width = 0
 
     def watch_caption(self, caption: str) -> None:
         """Reserve the widest caption so far, so that the graph keeps its width."""
-        self._caption_width = max(self._caption_width, cell_len(caption))
+        self._caption_width = max(self._caption_width, *map(cell_len, caption.split("\n")))
 
     def render(self) -> Text:
         """Draw the graph into the widget's lines."""
         width, height = self.content_size
+        if height <= 0:
+            return Text("")
         label_width = cell_len(self.label) + 1 if self.label else 0
         reserved_cells = self._caption_width + 2 if self._caption_width else 0
         caption_width = max(0, min(reserved_cells, width - label_width - MINIMUM_GRAPH))
-        graph = draw_graph(self.values, width - label_width - caption_width, height)
+        graph_width, reference, below = width - label_width - caption_width, 0.0, []
+        if height >= MINIMUM_DETAILED:
+            reference = self.reference
+            below = [draw_marks(self.marks, len(self.values), graph_width)]
+        graph = draw_graph(self.values, graph_width, height - len(below), reference)
+        labels = [""] * (len(graph) - 1) + [self.label, *[""] * len(below)]
+        lines = [*graph, *below]
+        captions = [*[""] * height, *self.caption.split("\n"), *[""] * len(below)][-height:]
+        styles = [
+            self.get_component_rich_style(f"rate-graph--{part}")
+            for part in ("label", "graph", "caption")
+        ]
         text = Text(no_wrap=True, overflow="crop", end="")
-        for line in graph[:-1]:
-            text.append(" " * label_width)
-            text.append(line + "\n", self.get_component_rich_style("rate-graph--graph"))
-        caption = "  " + " " * (self._caption_width - cell_len(self.caption)) + self.caption
-        return text.append_tokens(
-            (
-                (
-                    fit_cells(self.label, label_width),
-                    self.get_component_rich_style("rate-graph--label"),
-                ),
-                (
-                    graph[-1] if graph else "",
-                    self.get_component_rich_style("rate-graph--graph"),
-                ),
-                (
-                    fit_cells(caption, caption_width),
-                    self.get_component_rich_style("rate-graph--caption"),
-                ),
-            )
-        )
+        for number, parts in enumerate(zip(labels, lines, captions, strict=True)):
+            label, line, caption = parts
+            caption = "  " + " " * (self._caption_width - cell_len(caption)) + caption
+            text.append("\n" if number else "")
+            text.append(fit_cells(label, label_width), styles[0])
+            text.append(line, styles[1])
+            text.append(fit_cells(caption, caption_width), styles[2])
+        return text

@@ -6,12 +6,12 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.call_table import CallRow, CallTable, grow_widths, layout_rows
+from widgets.call_table import LIVE_WIDTHS, CallRow, CallTable, grow_widths, layout_rows
 
 ROWS = (
     CallRow("unlinkat", "701,233", "1,204,114", "58 %", "0", "81,204", emphasised=True),
     CallRow("newfstatat", "4", "4"),
-    CallRow("openat", "15", "15", errors="13", note="(search for libraries)"),
+    CallRow("openat", "15", "15", errors="13", note="normal: searches"),
 )
 
 
@@ -27,7 +27,7 @@ def test_figures_are_right_aligned_and_empty_columns_are_left_out() -> None:
         "  call              calls  predicted  done  errors       /s",
         "  unlinkat        701,233  1,204,114  58 %       0   81,204",
         "  newfstatat            4          4",
-        "  openat               15         15            13!          (search for libraries)",
+        "  openat               15         15            13           normal: searches",
     ]
     assert drawn((CallRow("read", "1"), CallRow("all others", ""))) == [
         "  call              calls",
@@ -41,9 +41,12 @@ def test_calls_are_never_left_out() -> None:
 
 
 def test_errors_are_marked_by_more_than_colour() -> None:
-    parts = layout_rows(ROWS, 90, 9)[3]
-    assert ("error", "    13!") in parts
-    assert not any(kind == "error" for kind, _ in layout_rows(ROWS, 90, 9)[1])
+    failed = CallRow("unlinkat", "7", errors="2", note="2 failed", has_failed=True)
+    harmless, parts = layout_rows((ROWS[2], failed), 90, 9)[1:]
+    assert ("error", "     2!") in parts
+    assert ("error", "2 failed        ") in parts
+    assert ("muted", "    13 ") in harmless
+    assert not any(kind == "error" for kind, _ in harmless)
 
 
 def test_an_emphasised_row_is_strong() -> None:
@@ -61,7 +64,7 @@ def test_rows_that_do_not_fit_are_counted() -> None:
 
 def test_columns_grow_and_never_shrink() -> None:
     wide = grow_widths((CallRow("a-very-long-name", "1,000,000,000", rate="5"),), ())
-    assert wide[:2] == (16, 13)
+    assert wide[1:3] == (16, 13)
     assert grow_widths((CallRow("read", "1"),), wide) == wide
     assert drawn((CallRow("read", "1"),), widths=wide) == [
         "  call                      calls  /s",
@@ -70,16 +73,53 @@ def test_columns_grow_and_never_shrink() -> None:
 
 
 def test_a_narrow_line_gives_up_what_matters_least() -> None:
-    rows = (CallRow("unlinkat", "1", "2", "50 %", "3", "4", "5 %", "note"),)
-    assert [drawn(rows, width=width)[0].split() for width in (66, 56, 50, 45, 44, 34)] == [
-        ["call", "calls", "predicted", "done", "errors", "/s", "share"],
+    rows = (
+        CallRow("unlinkat", "1", "2", "50 %", "3", "4", "5 %", "6 %", "a note", (1.0,), "remove"),
+    )
+    assert [
+        drawn(rows, width=width)[0].split() for width in (110, 86, 78, 70, 66, 54, 45, 44, 34)
+    ] == [
+        [
+            "group",
+            "call",
+            "calls",
+            "predicted",
+            "done",
+            "errors",
+            "/s",
+            "time",
+            "share",
+            "rate",
+            "over",
+            "the",
+            "run",
+        ],
+        ["group", "call", "calls", "predicted", "done", "errors", "/s", "time", "share"],
+        ["call", "calls", "predicted", "done", "errors", "/s", "time", "share"],
+        ["call", "calls", "predicted", "done", "errors", "/s", "time"],
         ["call", "calls", "predicted", "done", "errors", "/s"],
         ["call", "calls", "predicted", "errors", "/s"],
         ["call", "calls", "predicted", "errors"],
         ["call", "calls", "errors"],
         ["call", "calls", "errors"],
     ]
-    assert drawn(rows, width=66)[1].endswith("n…")
+
+
+def test_a_row_names_its_group_once_and_draws_its_rates() -> None:
+    rows = tuple(
+        CallRow(name, "1", group=group, trend=(1.0, 8.0), note="normal: gone")
+        for name, group in (
+            ("openat", "directories"),
+            ("getdents64", "directories"),
+            ("stat", "examine"),
+        )
+    )
+    lines = drawn(rows, 120, widths=LIVE_WIDTHS)
+    assert [line.split()[0] for line in lines] == ["group", "directories", "getdents64", "examine"]
+    assert all(line.endswith("▁█") and "normal: gone" in line for line in lines[1:])
+    # And no column moves when the first errors come
+    before = drawn((CallRow("openat", "1"),), 120, widths=LIVE_WIDTHS)[0]
+    assert before == drawn((CallRow("openat", "1", errors="3,005"),), 120, widths=LIVE_WIDTHS)[0]
 
 
 @pytest.mark.parametrize("width", range(35, 100))

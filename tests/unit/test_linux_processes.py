@@ -18,10 +18,13 @@ from tests.fuse.protocol import FuseMount
 from tui_fs.linux.processes import (
     StalledCall,
     StalledCalls,
+    age_s,
     all_stopped,
     blocks_signal,
     processes_in_session,
     state_of,
+    times_of,
+    waits_of,
     with_descendants,
 )
 from tui_fs.model.paths import PathStr
@@ -178,3 +181,14 @@ def test_a_blocked_signal_is_seen() -> None:
         assert blocks_signal(pid, signal.SIGINT)
         assert not blocks_signal(pid, signal.SIGTERM)
     assert not blocks_signal(pid, signal.SIGINT)
+
+
+def test_waits_for_a_processor_are_measured_by_thread() -> None:
+    waits = waits_of("/proc/self")
+    assert os.getpid() in waits
+    assert all(queue_s >= 0 and disk_s >= 0 for queue_s, disk_s in waits.values())
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with pytest.raises((FileNotFoundError, ProcessLookupError)):
+        waits_of(f"/proc/{ended.pid}")
+    assert 0 < age_s(times_of("/proc/self")) < time.clock_gettime(time.CLOCK_BOOTTIME)

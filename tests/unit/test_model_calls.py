@@ -1,12 +1,17 @@
 """Counts of system calls, and the remarks next to them."""
 
 from tui_fs.model.calls import (
+    CALL_GUIDES,
+    HARMLESS_ERRORS,
+    OTHER_CALLS_GUIDE,
     OTHER_CALLS_LABEL,
     CallCount,
     CallLine,
+    Failures,
     about_text,
     added_up,
     call_lines,
+    guide_of,
 )
 
 
@@ -26,16 +31,37 @@ def test_calls_that_decide_nothing_are_one_line() -> None:
         "close": CallCount(12),
         "mmap": CallCount(24, 1),
     }
-    assert call_lines(counted, {"unlinkat": 72}, 40) == [
-        CallLine("unlinkat", CallCount(70, 2), 72, "72"),
+    assert call_lines(counted, {"unlinkat": 72}, 40, Failures({"unlink": 2})) == [
+        CallLine("unlinkat", CallCount(70, 2), 72, "72", "2 failed", has_failed=True),
         CallLine("openat", CallCount(9), 0, ""),
-        CallLine(OTHER_CALLS_LABEL, CallCount(36, 1), 0, "about 40"),
+        CallLine(OTHER_CALLS_LABEL, CallCount(36, 1), 0, "about 40", "normal: searches"),
     ]
 
 
+def test_only_errors_in_which_an_entry_failed_are_failures() -> None:
+    unlinkat, openat = guide_of("unlinkat"), guide_of("openat")
+    assert Failures().note_on(unlinkat, 0) == ("", False)
+    assert Failures().note_on(openat, 12) == ("normal: searches", False)
+    assert Failures().note_on(OTHER_CALLS_GUIDE, 3_005) == ("normal: searches", False)
+    assert Failures({"unlink": 1}).note_on(unlinkat, 2) == ("1 failed", True)
+    assert Failures({"open": 1}).note_on(openat, 13) == ("1 failed", True)
+    # A confined tool may not remove the target itself
+    assert Failures(confined_targets=1).note_on(unlinkat, 1) == ("normal: confined", False)
+    assert Failures(confined_targets=1).note_on(unlinkat, 2) == ("normal: gone", False)
+    # Where something failed elsewhere, nothing is claimed of the others
+    assert Failures({"open": 1}).note_on(unlinkat, 2) == ("see the errors", False)
+    assert Failures(has_messages=True).note_on(unlinkat, 2) == ("see the errors", False)
+
+
+def test_every_harmless_error_is_explained() -> None:
+    words = {guide.harmless for guide in (*CALL_GUIDES.values(), OTHER_CALLS_GUIDE)}
+    assert words | {"confined"} == set(HARMLESS_ERRORS)
+
+
 def test_nothing_is_said_of_other_calls_where_nothing_is_known_of_them() -> None:
-    assert call_lines({"openat": CallCount(1)}, {}, 40) == [CallLine("openat", CallCount(1), 0, "")]
-    (line,) = call_lines({"close": CallCount(1, 0, 0.5)}, {}, None)
+    opened = {"openat": CallCount(1)}
+    assert call_lines(opened, {}, 40, Failures()) == [CallLine("openat", CallCount(1), 0, "")]
+    (line,) = call_lines({"close": CallCount(1, 0, 0.5)}, {}, None, Failures())
     assert line == CallLine(OTHER_CALLS_LABEL, CallCount(1, 0, 0.5), 0, "")
 
 

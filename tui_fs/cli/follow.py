@@ -21,7 +21,13 @@ from tui_fs.cli.output import (
     print_text,
 )
 from tui_fs.job.control import send
-from tui_fs.job.report_text import call_lines_of, calls_title, figures, remarks
+from tui_fs.job.report_text import (
+    call_lines_of,
+    calls_title,
+    figures,
+    harmless_errors,
+    remarks,
+)
 from tui_fs.job.store import JobFolder
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed
@@ -233,8 +239,10 @@ def report_as_text(report: dict[str, Any]) -> str:
 
 
 def _calls(report: dict[str, Any]) -> str:
-    rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors")]
-    for line in call_lines_of(report):
+    rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors", "")]
+    lines = call_lines_of(report)
+    for line in lines:
         calls, errors = line.counted.calls, line.counted.errors
-        rows.append((line.name, count(calls), line.predicted_text, count(errors) if errors else ""))
-    return columns(rows, frozenset({1, 2, 3}))
+        number = count(errors) if errors else ""
+        rows.append((line.name, count(calls), line.predicted_text, number, line.note))
+    return "\n".join((columns(rows, frozenset({1, 2, 3})), *harmless_errors(lines)))

@@ -6,7 +6,7 @@ A report is the JSON object that `tui_fs.job.report` writes.
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from tui_fs.model.calls import REMOVING_CALLS, CallCount, CallLine, call_lines
+from tui_fs.model.calls import HARMLESS_ERRORS, CallCount, CallLine, Failures, call_lines
 from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import harmless
@@ -21,11 +21,6 @@ _TARGETS_LEFT = 10
 """Paths shown of the targets that are left."""
 
 _TOOL_LINES = 5
-
-_EXPECTED_ERRORS = (
-    "The failed removals below are expected: a confined tool may not remove the target itself, so "
-    "rmdir does."
-)
 
 
 class Weight(Enum):
@@ -73,8 +68,6 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
 def remarks(report: dict[str, Any]) -> list[Line]:
     """Return what is left, what could not be measured, why space is missing, and the failures."""
     lines = _left(report)
-    if _has_expected_errors(report):
-        lines.append(Line(_EXPECTED_ERRORS, Weight.WEAK))
     lines += [
         Line(MissingFigure(**missing).sentence, Weight.WEAK)
         for missing in report.get("missing_figures", [])
@@ -96,18 +89,21 @@ def calls_title(report: dict[str, Any]) -> str:
 
 
 def call_lines_of(report: dict[str, Any]) -> list[CallLine]:
-    """Return predicted and counted calls, the most frequent first."""
+    """Return predicted and counted calls by group."""
     predicted = report["predicted"]
     counts = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
-    lines = call_lines(counts, predicted["syscalls"], predicted.get("other_calls"))
-    return sorted(lines, key=lambda line: (-line.counted.calls, line.name))
+    failed: dict[str, int] = {}
+    for group in report["error_groups"]:
+        failed[group["operation"]] = failed.get(group["operation"], 0) + group["number"]
+    confined_targets = len(report["targets"]) if report.get("confined_by") else 0
+    failures = Failures(failed, bool(report["tool_lines"]), confined_targets)
+    return call_lines(counts, predicted["syscalls"], predicted.get("other_calls"), failures)
 
 
-def _has_expected_errors(report: dict[str, Any]) -> bool:
-    """Return whether the only failed removals are those of targets by confined tools."""
-    errors = sum(report["syscalls"].get(name, {}).get("errors", 0) for name in REMOVING_CALLS)
-    is_clean = report["outcome"] == "done" and not report["failed"]
-    return is_clean and bool(report.get("confined_by")) and 0 < errors <= len(report["targets"])
+def harmless_errors(lines: list[CallLine]) -> list[str]:
+    """Return sentences on the errors of these calls that are no failures, without duplicates."""
+    words = dict.fromkeys(line.note.removeprefix("normal: ") for line in lines)
+    return [f"normal: {word}. {HARMLESS_ERRORS[word]}" for word in words if word in HARMLESS_ERRORS]
 
 
 def _left(report: dict[str, Any]) -> list[Line]:

@@ -9,7 +9,15 @@ from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.filesystem import STATVFS_TIMEOUT_S, read_space
 from tui_fs.linux.limits import is_limit, measured
 from tui_fs.linux.pressure import io_pressure_percent
-from tui_fs.linux.processes import ProcessTimes, bytes_moved, descendants, times_of
+from tui_fs.linux.processes import (
+    ProcessTimes,
+    accounts_delays,
+    age_s,
+    bytes_moved,
+    descendants,
+    times_of,
+    waits_of,
+)
 from tui_fs.linux.timeouts import BackgroundCall
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.events import (
@@ -66,6 +74,8 @@ class UsageMeter:
         self._root_pid = root_pid
         self._clock = clock
         self._io: dict[tuple[int, int], tuple[int, int]] = {}
+        self._waits: dict[tuple[int, int], tuple[float, float]] = {}
+        self._accounts_delays = accounts_delays()
         self._last: tuple[float, float] | None = None
 
     def measure(self) -> Usage | None:
@@ -85,6 +95,8 @@ class UsageMeter:
                 times = times_of(f"/proc/{pid}")
                 living.append((pid, times))
                 self._note_io(pid, times)
+                for thread, waits in waits_of(f"/proc/{pid}").items():
+                    self._waits[thread, times.started_ticks] = waits
         busiest = max(
             living, key=lambda process: process[1].user_s + process[1].system_s, default=None
         )
@@ -101,7 +113,14 @@ class UsageMeter:
             written_bytes=sum(written for _, written in self._io.values()) if self._io else None,
             processes=len(living),
             busiest=f"{busiest[1].command} {busiest[0]}" if busiest else "",
+            processor_wait_s=self._sum_of_waits(0),
+            disk_wait_s=self._sum_of_waits(1) if self._accounts_delays else None,
+            alive_s=age_s(living[0][1]) if living and len(self._waits) == 1 else None,
         )
+
+    def _sum_of_waits(self, kind: int) -> float | None:
+        """Return the waits of all threads, of ended ones as last seen; None if unknown."""
+        return sum(waits[kind] for waits in self._waits.values()) if self._waits else None
 
     def _note_io(self, pid: int, times: ProcessTimes) -> None:
         with contextlib.suppress(PermissionError):  # the I/O of another user's process is hidden

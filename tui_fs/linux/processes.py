@@ -92,6 +92,35 @@ def times_of(folder: str) -> ProcessTimes:
     )
 
 
+def waits_of(folder: str) -> dict[int, tuple[float, float]]:
+    """Return by thread the seconds that it has waited for a processor, and for block devices.
+
+    The latter are 0 unless the kernel accounts delays (`accounts_delays`).
+
+    Raises:
+        FileNotFoundError, ProcessLookupError: it has ended, or the kernel has no schedstat.
+    """
+    waits: dict[int, tuple[float, float]] = {}
+    for thread in os.listdir(f"{folder}/task"):
+        queue_ns = int(_read(f"{folder}/task/{thread}/schedstat").split()[1])
+        fields = _read(f"{folder}/task/{thread}/stat").rpartition(b")")[2].split()
+        waits[int(thread)] = queue_ns / 1e9, int(fields[39]) / _TICKS_PER_S
+    return waits
+
+
+def accounts_delays() -> bool:
+    """Return whether the kernel measures waits for block devices (sysctl kernel.task_delayacct)."""
+    try:
+        return _read("/proc/sys/kernel/task_delayacct").strip() == b"1"
+    except OSError:
+        return False
+
+
+def age_s(times: ProcessTimes) -> float:
+    """Return how long ago a process was started, in seconds."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - times.started_ticks / _TICKS_PER_S
+
+
 def bytes_moved(folder: str) -> tuple[int, int]:
     """Return the bytes that a process has read from and written to disks.
 

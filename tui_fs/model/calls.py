@@ -2,24 +2,177 @@
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tui_fs.model.units import count
 
-REMOVING_CALLS = frozenset({"unlink", "unlinkat", "rmdir"})
 
-TELLING_CALLS = REMOVING_CALLS | {
-    *("open", "openat", "openat2", "getdents64"),
-    *("stat", "lstat", "newfstatat", "statx"),
-    *("execve", "clone", "vfork"),
+class CallGroup(enum.StrEnum):
+    """What calls are for; a table lists them in this order."""
+
+    REMOVE = "remove"
+    DIRECTORIES = "directories"
+    EXAMINE = "examine"
+    PROCESSES = "processes"
+    START = "start-up"
+
+
+@dataclass(frozen=True, slots=True)
+class CallGuide:
+    """What is known of a system call, as sentences for the user.
+
+    Attributes:
+        action: what the kernel does.
+        reason: why a deletion makes it; a strategy with a reason of its own has that in its module.
+        harmless: why it returns errors that no tool reports as a failure; a key of
+            `HARMLESS_ERRORS`.
+        man: its manual page.
+        experiment: the experiment of the lab that shows it.
+    """
+
+    group: CallGroup
+    action: str
+    reason: str
+    harmless: str
+    man: str
+    experiment: str
+
+
+_UNLINK = CallGuide(
+    CallGroup.REMOVE,
+    "The kernel locks the directory, removes one name from it and lowers the link count of the "
+    "inode. With the last link it also frees the inode and its blocks, unless a process has the "
+    "file open.",
+    "Every entry needs one call; no call removes several.",
+    "gone",
+    "unlink(2)",
+    "ext4-vs-xfs",
+)
+_RMDIR = replace(
+    _UNLINK,
+    action="The kernel checks that the directory is empty, removes its name from the directory "
+    "above and frees its inode.",
+    reason="Every directory that is removed by path needs one call.",
+    man="rmdir(2)",
+)
+_OPEN = CallGuide(
+    CallGroup.DIRECTORIES,
+    "The kernel looks up the path, checks the permissions and returns a descriptor. Calls relative "
+    "to the descriptor of a directory cannot be led elsewhere by a renamed path.",
+    "Every directory is opened to read it. Each process also opens its libraries at the start.",
+    "searches",
+    "open(2)",
+    "tree-shapes",
+)
+_STAT = CallGuide(
+    CallGroup.EXAMINE,
+    "The kernel reads type, owner, size and times from the inode. An inode that is not in memory "
+    "is read from the disk first.",
+    "A directory is examined before and after it is opened, to detect that it was exchanged.",
+    "searches",
+    "stat(2)",
+    "rsync-vs-rm",
+)
+_CLONE = CallGuide(
+    CallGroup.PROCESSES,
+    "The kernel creates a process or a thread, with a copy of the page tables of its parent unless "
+    "they share memory.",
+    "Each tool that another tool starts needs one call.",
+    "retries",
+    "clone(2)",
+    "exec-vs-xargs",
+)
+
+HARMLESS_ERRORS = {
+    "gone": "No failure was reported: the entry was gone already, or the tool tried again.",
+    "searches": "They are normal: a process searches several directories for its libraries and "
+    "optional files.",
+    "retries": "No failure was reported: the tool tried again.",
+    "confined": "They are expected: a confined tool may not remove the target itself, so rmdir "
+    "does.",
 }
-"""Calls with their own row in a table: removals, opens, reads, stats and process starts."""
+"""What errors mean that are no failures, by the word for it in a table."""
+
+CALL_GUIDES = {
+    "unlinkat": _UNLINK,
+    "unlink": _UNLINK,
+    "rmdir": _RMDIR,
+    "open": _OPEN,
+    "openat": _OPEN,
+    "openat2": replace(
+        _OPEN,
+        action="The kernel opens a path like openat, and refuses it if it leads through a symbolic "
+        "link or a mount, as the flags demand.",
+        harmless="gone",
+        man="openat2(2)",
+    ),
+    "getdents64": CallGuide(
+        CallGroup.DIRECTORIES,
+        "The kernel copies the next names of an open directory into a buffer, usually of 32 KiB. "
+        "One more call, which returns nothing, reports the end.",
+        "A directory of some thousand entries needs several calls, every directory at least two.",
+        "gone",
+        "getdents(2)",
+        "tree-shapes",
+    ),
+    "stat": _STAT,
+    "lstat": _STAT,
+    "newfstatat": _STAT,
+    "statx": replace(_STAT, man="statx(2)"),
+    "execve": CallGuide(
+        CallGroup.PROCESSES,
+        "The kernel replaces the program of a process: it drops the old memory, maps the new file "
+        "and starts its loader.",
+        "Each tool is started once.",
+        "searches",
+        "execve(2)",
+        "exec-vs-xargs",
+    ),
+    "clone": _CLONE,
+    "vfork": replace(_CLONE, man="vfork(2)"),
+}
+"""The calls with their own row in a table."""
+
+TELLING_CALLS = frozenset(CALL_GUIDES)
+REMOVING_CALLS = frozenset(
+    name for name, guide in CALL_GUIDES.items() if guide.group is CallGroup.REMOVE
+)
 
 OTHER_CALLS = "other"
 """The key of all other calls in a prediction; no system call has this name."""
-OTHER_CALLS_LABEL = "start-up, memory, closes"
+OTHER_CALLS_LABEL = "all others"
 """The label of the table row for all other calls."""
+OTHER_CALLS_GUIDE = CallGuide(
+    CallGroup.START,
+    "These calls load libraries, get memory, change the current directory and close descriptors. "
+    "None of them removes anything.",
+    "Each process makes 30 to 400 at its start, and some for each directory.",
+    "searches",
+    "syscalls(2)",
+    "exec-vs-xargs",
+)
+
+_OPERATIONS = {
+    CallGroup.DIRECTORIES: {"open", "opendir", "read", "readdir", "enter", "access", "chdir"},
+    CallGroup.EXAMINE: {"stat", "lstat", "fstat", "readlink_stat", "statx"},
+    CallGroup.PROCESSES: {"run", "fork", "exec"},
+}
+"""The operations of failures, as tools name them; all others are removals."""
+
+
+def guide_of(name: str) -> CallGuide:
+    """Return what is known of a call, or of all others."""
+    return CALL_GUIDES.get(name, OTHER_CALLS_GUIDE)
+
+
+def group_of_operation(operation: str) -> CallGroup:
+    """Return the group of the call whose failure a tool reports under this name."""
+    word = operation.partition(" ")[0]
+    for group, operations in _OPERATIONS.items():
+        if word in operations:
+            return group
+    return CallGroup.REMOVE
 
 
 class TraceSource(enum.StrEnum):
@@ -58,6 +211,40 @@ class Removed:
     directories: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """What is known of the failures of a job, to distinguish its errors from harmless ones.
+
+    Attributes:
+        by_operation: the number of entries that failed in each operation.
+        has_messages: the tools also wrote messages that name no entry.
+        confined_targets: targets whose removal the kernel refuses to the confined tools.
+    """
+
+    by_operation: Mapping[str, int] = field(default_factory=dict)
+    has_messages: bool = False
+    confined_targets: int = 0
+
+    def note_on(self, guide: CallGuide, errors: int) -> tuple[str, bool]:
+        """Return why a call returned errors, and whether entries failed in it."""
+        if not errors:
+            return "", False
+        failed = sum(
+            number
+            for operation, number in self.by_operation.items()
+            if group_of_operation(operation) is guide.group
+        )
+        if failed:
+            return f"{count(failed)} failed", True
+        if guide.group is CallGroup.REMOVE and errors <= self.confined_targets:
+            return "normal: confined", False
+        # rm reports a directory that it cannot open as one that it cannot remove.
+        is_certain = not self.by_operation and not self.has_messages
+        if is_certain or guide.group is CallGroup.START:
+            return f"normal: {guide.harmless}", False
+        return "see the errors", False
+
+
 class CallLine(NamedTuple):
     """A row of a table with counted and predicted calls.
 
@@ -65,29 +252,43 @@ class CallLine(NamedTuple):
         name: of a system call, or `OTHER_CALLS_LABEL`.
         predicted: 0 without a prediction.
         predicted_text: empty without a prediction.
+        note: why calls returned errors, in a few words.
+        has_failed: whether entries failed in this call.
     """
 
     name: str
     counted: CallCount
     predicted: int
     predicted_text: str
+    note: str = ""
+    has_failed: bool = False
+
+    @property
+    def guide(self) -> CallGuide:
+        """What is known of the call."""
+        return guide_of(self.name)
 
 
 def call_lines(
-    counted: Mapping[str, CallCount], predicted: Mapping[str, int], predicted_other: int | None
+    counted: Mapping[str, CallCount],
+    predicted: Mapping[str, int],
+    predicted_other: int | None,
+    failures: Failures,
 ) -> list[CallLine]:
-    """Return one line for each call in `TELLING_CALLS`, and one line for all others.
+    """Return one line for each call in `TELLING_CALLS`, and one for all others, by group.
 
     Args:
         predicted: calls by name.
         predicted_other: approximate number of predicted calls not in `predicted`; None if unknown.
+        failures: the known failures of the job.
     """
-    lines = [
-        CallLine(name, calls, number, count(number) if number else "")
-        for name, calls in counted.items()
-        if name in TELLING_CALLS
-        for number in (predicted.get(name, 0),)
-    ]
+    lines = []
+    for name in {*counted, *predicted} & TELLING_CALLS:
+        calls, number = counted.get(name, CallCount(0)), predicted.get(name, 0)
+        if counted:
+            note = failures.note_on(guide_of(name), calls.errors)
+            lines.append(CallLine(name, calls, number, count(number) if number else "", *note))
+    lines.sort(key=line_order)
     other_calls = [calls for name, calls in counted.items() if name not in TELLING_CALLS]
     if other_calls:
         seconds = [calls.seconds for calls in other_calls if calls.seconds is not None]
@@ -97,8 +298,18 @@ def call_lines(
             sum(seconds) if len(seconds) == len(other_calls) else None,
         )
         text = "" if predicted_other is None else about_text(predicted_other)
-        lines.append(CallLine(OTHER_CALLS_LABEL, total, 0, text))
+        note = failures.note_on(OTHER_CALLS_GUIDE, total.errors)
+        lines.append(CallLine(OTHER_CALLS_LABEL, total, 0, text, *note))
     return lines
+
+
+_GROUPS = tuple(CallGroup)
+
+
+def line_order(line: CallLine) -> tuple[int, int, int, str]:
+    """Return the place of a line in a table: by group, then the most frequent first."""
+    group = _GROUPS.index(line.guide.group)
+    return group, -line.predicted, -line.counted.calls, line.name
 
 
 def about_text(number: int) -> str:

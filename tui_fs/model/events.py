@@ -28,6 +28,9 @@ class Usage:
         read_bytes, written_bytes: since the start, by the I/O accounting of the kernel; None
             without it.
         busiest: name and number of the process that uses the most CPU.
+        processor_wait_s, disk_wait_s: how long all threads were ready without a processor, and
+            waited for block devices; None where the kernel does not measure it.
+        alive_s: age of the only thread; None if there were several.
     """
 
     cpu_s: float
@@ -38,6 +41,9 @@ class Usage:
     written_bytes: int | None
     processes: int
     busiest: str
+    processor_wait_s: float | None = None
+    disk_wait_s: float | None = None
+    alive_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

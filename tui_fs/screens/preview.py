@@ -41,7 +41,15 @@ from tui_fs.job.planning import (
 )
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
-from tui_fs.model.calls import OTHER_CALLS_LABEL, REMOVING_CALLS, TraceSource, about_text
+from tui_fs.model.calls import (
+    OTHER_CALLS_LABEL,
+    REMOVING_CALLS,
+    CallCount,
+    CallLine,
+    TraceSource,
+    about_text,
+    line_order,
+)
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.filter_text import in_words as in_words_of_filters
@@ -49,12 +57,14 @@ from tui_fs.model.finding import Severity
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
+from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.strategy import Confine, Filters, Options, Pace, StrategyName, confined_words
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
 from tui_fs.screens.base import BaseScreen, Failed, Settings, deleting_is_off
+from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.run import RunScreen
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
@@ -791,9 +801,9 @@ class PreviewScreen(BaseScreen):
 
 
 class CallsScreen(BaseScreen):
-    """Predicted calls by name, the most frequent first."""
+    """Predicted calls by group, the most frequent first."""
 
-    KEYS: ClassVar = (("esc", "back"),)
+    KEYS: ClassVar = (("enter", "explain"), ("esc", "back"))
     EXPLANATION = (
         "The expected number of each system call, summed over all processes of the strategy. "
         "Calls for program start-up, memory and closing files share one approximate line."
@@ -804,11 +814,19 @@ class CallsScreen(BaseScreen):
     def __init__(self, estimate: Estimate, settings: Settings) -> None:
         super().__init__(settings)
         self._estimate = estimate
+        lines = [
+            CallLine(name, CallCount(0), number, count(number))
+            for name, number in estimate.syscalls.items()
+        ]
+        self._lines = sorted(lines, key=line_order)
+        if estimate.other_calls is not None:
+            text = about_text(estimate.other_calls)
+            self._lines.append(CallLine(OTHER_CALLS_LABEL, CallCount(0), 0, text))
 
     def compose_body(self) -> ComposeResult:
         """Lay out the table."""
         with VerticalScroll(id="body"):
-            yield CallTable(id="calls")
+            yield CallTable(id="calls", can_focus=True)
 
     def on_mount(self) -> None:
         """Fill the table."""
@@ -816,12 +834,18 @@ class CallsScreen(BaseScreen):
         self.show_place("Calls of", estimate.strategy)
         table = self.query_one(CallTable)
         table.title = "system calls · predicted"
-        ordered = sorted(estimate.syscalls.items(), key=lambda item: (-item[1], item[0]))
-        rows = [
-            CallRow(name, count(number), emphasised=name in REMOVING_CALLS)
-            for name, number in ordered
-        ]
-        if estimate.other_calls is not None:
-            rows.append(CallRow(OTHER_CALLS_LABEL, about_text(estimate.other_calls)))
-        table.rows = tuple(rows)
+        table.rows = tuple(
+            CallRow(
+                line.name,
+                line.predicted_text,
+                group=line.guide.group,
+                emphasised=line.name in REMOVING_CALLS,
+            )
+            for line in self._lines
+        )
         table.footer = f"predicted from {estimate.calls_rest_on}"
+
+    def on_call_table_opened(self, message: CallTable.Opened) -> None:
+        """Explain a call."""
+        dialog = CallDialog(self._lines, self._estimate.strategy, Snapshot(), message.name)
+        self.app.push_screen(dialog)

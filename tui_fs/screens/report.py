@@ -1,6 +1,7 @@
 """The report of a job, compared with the prediction."""
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from rich.text import Text
 from textual import work
@@ -11,7 +12,15 @@ from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.job.permission import read_only_reason
-from tui_fs.job.report_text import Weight, call_lines_of, calls_title, figures, remarks
+from tui_fs.job.report_text import (
+    Weight,
+    call_lines_of,
+    calls_title,
+    figures,
+    harmless_errors,
+    remarks,
+)
+from tui_fs.job.sampling import SAMPLE_EVERY_S
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.calls import REMOVING_CALLS, CallLine
@@ -31,6 +40,8 @@ from tui_fs.screens.base import (
     deleting_is_off,
     muted,
 )
+from tui_fs.screens.call_dialog import CallDialog
+from tui_fs.screens.run_history import RunHistory, Trends
 from widgets.call_table import CallRow, CallTable
 from widgets.footer import Footer
 
@@ -67,22 +78,45 @@ def details(report: dict[str, Any]) -> Text:
     return text
 
 
-def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
-    """Return predicted and counted calls, the most frequent first."""
+def call_rows(report: dict[str, Any], trends: Trends | None = None) -> tuple[CallRow, ...]:
+    """Return predicted and counted calls by group, and their rates."""
     lines = call_lines_of(report)
-    total_s = sum(line.counted.seconds or 0.0 for line in lines)
-    return tuple(call_row(line, total_s) for line in lines)
+    totals = CallTotals.of(lines)
+    calls = trends.calls if trends is not None else {}
+    return tuple(call_row(line, totals, trend=calls.get(line.name, ())) for line in lines)
 
 
-def call_row(line: CallLine, total_s: float, done: str = "", rate: str = "") -> CallRow:
+class CallTotals(NamedTuple):
+    """The sums of a table of calls."""
+
+    calls: int
+    seconds: float
+
+    @classmethod
+    def of(cls, lines: Sequence[CallLine]) -> "CallTotals":
+        """Return the sums of these lines."""
+        return cls(
+            sum(line.counted.calls for line in lines),
+            sum(line.counted.seconds or 0.0 for line in lines),
+        )
+
+
+def call_row(
+    line: CallLine,
+    totals: CallTotals,
+    done: str = "",
+    rate: str = "",
+    trend: tuple[float, ...] = (),
+) -> CallRow:
     """Return a row of the table of calls.
 
     Args:
-        total_s: the time in all calls, for the share of this call.
+        totals: of the table, for the shares of this call.
+        trend: its rates since the start.
     """
-    counts, share = line.counted, ""
-    if counts.seconds is not None and total_s > 0:
-        share = f"{100 * counts.seconds / total_s:.1f} %"
+    counts, time_share = line.counted, ""
+    if counts.seconds is not None and totals.seconds > 0:
+        time_share = percent(counts.seconds / totals.seconds)
     return CallRow(
         name=line.name,
         calls=count(counts.calls),
@@ -90,9 +124,19 @@ def call_row(line: CallLine, total_s: float, done: str = "", rate: str = "") -> 
         done=done,
         errors=count(counts.errors) if counts.errors else "",
         rate=rate,
-        share=share,
+        time=time_share,
+        share=percent(counts.calls / totals.calls) if totals.calls else "",
+        note=line.note,
+        trend=trend,
+        group=line.guide.group,
+        has_failed=line.has_failed,
         emphasised=line.name in REMOVING_CALLS,
     )
+
+
+def percent(share: float) -> str:
+    """Return a share as a whole percentage, and a small one as such."""
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
 def where_kept(report: dict[str, Any], path: str) -> Text:
@@ -116,7 +160,13 @@ class ResumeRequested(Message):
 class ReportScreen(BaseScreen):
     """The report of an ended job."""
 
-    KEYS: ClassVar = (("↑↓", "scroll"), ("x", "errors"), ("J", "jobs"), ("esc", "back"))
+    KEYS: ClassVar = (
+        ("↑↓", "scroll"),
+        ("enter", "explain calls"),
+        ("x", "errors"),
+        ("J", "jobs"),
+        ("esc", "back"),
+    )
     EXPLANATION = (
         "How the job ended: what was deleted, what was not and why, the time compared with the "
         "prediction, the freed space, and every system call. Counts without a note are exact; "
@@ -128,6 +178,7 @@ class ReportScreen(BaseScreen):
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
         Binding("p", "pause", tooltip="Resume a job that died (asks first)"),
         Binding("x", "errors", tooltip="Show what could not be deleted"),
+        Binding("enter", "explain", tooltip="Explain the system calls"),
         *SCROLL_BINDINGS,
         *PAGE_BINDINGS,
     ]
@@ -137,6 +188,8 @@ class ReportScreen(BaseScreen):
         self._folder = folder
         self._snapshot = Snapshot()
         self._died: Plan | None = None
+        self._history = RunHistory(SAMPLE_EVERY_S)
+        self._lines: list[CallLine] = []
 
     def compose_body(self) -> ComposeResult:
         """Lay out headline, details and the table of calls."""
@@ -144,6 +197,7 @@ class ReportScreen(BaseScreen):
         with VerticalScroll(id="body"):
             yield Static(Text(""), id="details")
             yield CallTable(id="calls")
+            yield Static(Text(""), id="harmless")
             yield Static(Text(""), id="kept")
 
     def on_mount(self) -> None:
@@ -155,7 +209,7 @@ class ReportScreen(BaseScreen):
     def _read(self) -> None:
         try:
             view = JobView(self._folder)
-            view.poll()
+            view.poll(lambda event: self._history.add(view.snapshot, event))
             report = view.report().to_json()
         except TuiFsError as error:
             self.post_message(Failed(error))
@@ -178,12 +232,21 @@ class ReportScreen(BaseScreen):
         table = self.query_one(CallTable)
         if report["syscalls"]:
             table.title = calls_title(report)
-            table.rows = call_rows(report)
+            table.rows = call_rows(report, self._history.trends())
+            self._lines = call_lines_of(report)
+            words = "\n".join(harmless_errors(self._lines))
+            self.query_one("#harmless", Static).update(muted(words))
         self.query_one("#kept", Static).update(where_kept(report, self._folder.report))
 
     def on_failed(self, message: Failed) -> None:
         """Show why there is no report."""
         self.query_one("#headline", Static).update(Text(str(message.error), style="bold"))
+
+    def action_explain(self) -> None:
+        """Explain the calls, the first one first."""
+        started = self._snapshot.started
+        if self._lines and started is not None:
+            self.app.push_screen(CallDialog(self._lines, started.strategy, self._snapshot))
 
     def action_pause(self) -> None:
         """Preview the rest of a dead job, with its strategy and options."""

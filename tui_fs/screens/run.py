@@ -1,7 +1,7 @@
 """A running job: progress, rate, resource use and system calls."""
 
 import time
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.text import Text
 from textual import work
@@ -16,21 +16,23 @@ from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.linux.logind import ends_at_logout
-from tui_fs.model.calls import CallLine, call_lines
+from tui_fs.model.calls import CallLine, Failures, call_lines
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed, TuiFsError
-from tui_fs.model.events import Throttled
+from tui_fs.model.events import Event, Throttled
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import IoPriority, Pace
 from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
-from tui_fs.screens.base import BaseScreen, Failed, Settings
-from tui_fs.screens.report import ErrorsScreen, ReportScreen, call_row
-from widgets.call_table import CallRow, CallTable
+from tui_fs.screens.base import BaseScreen, Failed, Settings, muted
+from tui_fs.screens.call_dialog import CallDialog
+from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
+from tui_fs.screens.run_history import MARK_WORDS, RunHistory, Trends
+from widgets.call_table import LIVE_WIDTHS, CallRow, CallTable
 from widgets.confirm_dialog import ConfirmDialog
 from widgets.progress_line import ProgressLine
-from widgets.rate_graph import RateGraph, RateHistory
+from widgets.rate_graph import RateGraph
 from widgets.stats_line import Figure, StatsLine
 
 _STATE_WORDS = {
@@ -129,11 +131,20 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def rate_caption(snapshot: Snapshot) -> str:
-    """Return the highest rate so far."""
-    if not snapshot.peak_rate_per_s:
-        return ""
-    return f"peak {count(round(snapshot.peak_rate_per_s))} /s"
+def predicted_rate(snapshot: Snapshot) -> float:
+    """Return the entries per second that the estimate expects; 0 without an estimate."""
+    predicted = snapshot.started.predicted_seconds if snapshot.started else None
+    return snapshot.expected_entries / predicted[1] if predicted and predicted[1] > 0 else 0.0
+
+
+def rate_caption(snapshot: Snapshot, marks: str = "") -> str:
+    """Return the meaning of the graph's marks, the predicted rate and the highest so far."""
+    lines = ["  ".join(f"{mark} {MARK_WORDS[mark]}" for mark in sorted(set(marks)))]
+    if expected := predicted_rate(snapshot):
+        lines.append(f"─ predicted {count(round(expected))} /s")
+    if snapshot.peak_rate_per_s:
+        lines.append(f"peak {count(round(snapshot.peak_rate_per_s))} /s")
+    return "\n".join(lines)
 
 
 def call_title(snapshot: Snapshot) -> str:
@@ -142,36 +153,119 @@ def call_title(snapshot: Snapshot) -> str:
     return f"system calls · {note}"
 
 
-def call_rows(snapshot: Snapshot) -> tuple[CallRow, ...]:
-    """Return the calls, by predicted number in descending order."""
+def call_lines_of(snapshot: Snapshot) -> list[CallLine]:
+    """Return predicted and counted calls by group."""
     started = snapshot.started
-    predicted = started.predicted_calls if started else {}
-    other_calls = started.predicted_other_calls if started else None
-    total_s = sum(call.seconds or 0.0 for call in snapshot.calls.values())
-    lines = call_lines(snapshot.calls, predicted, other_calls)
-    ordered = sorted(lines, key=lambda line: (-line.predicted, -line.counted.calls, line.name))
-    return tuple(_row(line, snapshot.call_rates.get(line.name, 0.0), total_s) for line in ordered)
+    if started is None:
+        return []
+    failed: dict[str, int] = {}
+    for group in snapshot.failures:
+        failed[group.operation] = failed.get(group.operation, 0) + group.number
+    confined_targets = len(started.targets) if started.confined_by else 0
+    failures = Failures(failed, bool(snapshot.tool_lines), confined_targets)
+    return call_lines(
+        snapshot.calls, started.predicted_calls, started.predicted_other_calls, failures
+    )
 
 
-def _row(line: CallLine, rate: float, total_s: float) -> CallRow:
-    done = ""
-    if line.predicted:
-        percent = 100 * line.counted.calls // line.predicted
-        done = f"{percent} %" if percent <= 100 else ">100 %"
-    return call_row(line, total_s, done, count(round(rate)) if rate >= 1 else "")
+def call_rows(snapshot: Snapshot, trends: Trends) -> tuple[CallRow, ...]:
+    """Return the rows of the table of calls."""
+    lines = call_lines_of(snapshot)
+    totals = CallTotals.of(lines)
+    rows = []
+    for line in lines:
+        trend = trends.calls.get(line.name, ())
+        rate = snapshot.call_rates.get(line.name, trend[-1] if trend else 0.0)
+        done = ""
+        if line.predicted:
+            percent = 100 * line.counted.calls // line.predicted
+            done = f"{percent} %" if percent <= 100 else ">100 %"
+        shown_rate = count(round(rate)) if rate >= 1 else ""
+        rows.append(call_row(line, totals, done, shown_rate, trend))
+    return tuple(rows)
+
+
+class TimeShares(NamedTuple):
+    """Where the time of a job's processes went, in seconds; None where nothing measures it.
+
+    Attributes:
+        other_s: neither running nor ready; with disk_s, without waits for block devices.
+    """
+
+    kernel_s: float
+    user_s: float
+    processor_s: float | None
+    disk_s: float | None
+    other_s: float | None
+
+    @property
+    def total_s(self) -> float:
+        """The sum of what is measured."""
+        return sum(part for part in self if part is not None)
+
+
+def time_shares(snapshot: Snapshot) -> TimeShares | None:
+    """Return where the time went; None before it is measured."""
+    usage = snapshot.usage
+    if usage is None or not usage.cpu_s:
+        return None
+    other_s = None
+    is_free = not (
+        snapshot.pace.rate_per_s or snapshot.held_s or snapshot.held or snapshot.paused_s
+    )
+    if usage.alive_s is not None and is_free and snapshot.paused_at_s is None:
+        waits_s = (usage.processor_wait_s or 0.0) + (usage.disk_wait_s or 0.0)
+        other_s = max(0.0, usage.alive_s - usage.cpu_s - waits_s)
+    return TimeShares(
+        usage.system_s,
+        max(0.0, usage.cpu_s - usage.system_s),
+        usage.processor_wait_s,
+        usage.disk_wait_s,
+        other_s,
+    )
 
 
 def call_footer(snapshot: Snapshot) -> str:
-    """Return kernel and user time of the processes, and kernel time per entry."""
-    usage = snapshot.usage
-    if usage is None or not usage.cpu_s:
+    """Return where the time of the processes went."""
+    shares = time_shares(snapshot)
+    if shares is None:
         return ""
-    user_s = max(0.0, usage.cpu_s - usage.system_s)
-    text = f"kernel {usage.system_s:.1f} s  user {user_s:.1f} s"
+    others = "other waits" if shares.disk_s is not None else "disk and other waits"
+    parts = (
+        ("kernel", shares.kernel_s),
+        ("user", shares.user_s),
+        ("wait for CPU", shares.processor_s),
+        ("disk", shares.disk_s),
+        (others, shares.other_s),
+    )
+    return "time: " + " · ".join(f"{name} {s:.1f} s" for name, s in parts if s is not None)
+
+
+def time_meaning(snapshot: Snapshot) -> str:
+    """Return the kernel time per entry, and what the times mean for the choice of strategy."""
+    shares, words = time_shares(snapshot), []
+    if shares is None or shares.total_s < _MIN_MEANINGFUL_S:
+        return ""
     if snapshot.usage_entries:
-        each_us = 1e6 * usage.system_s / snapshot.usage_entries
-        text += f" · {each_us:.1f} µs kernel time per entry"
-    return text
+        words.append(f"{1e6 * shares.kernel_s / snapshot.usage_entries:.1f} µs kernel per entry")
+    waits_s = (shares.disk_s or 0.0) + (shares.other_s or 0.0)
+    if (shares.processor_s or 0.0) > _MANY * shares.total_s:
+        words.append("it often waits for a processor: every strategy is slower now")
+    elif waits_s > _MOST * shares.total_s:
+        words.append(
+            "it mostly waits: the disk or its journal decides"
+            if snapshot.threads > 1
+            else "it mostly waits: several threads can wait at the same time (parallel)"
+        )
+    elif shares.user_s > _MANY * shares.total_s:
+        words.append("the tool's own work takes long: another strategy may be faster")
+    elif shares.kernel_s > _MOST * shares.total_s:
+        words.append(
+            "mostly kernel work: another tool would hardly be faster"
+            if snapshot.threads > 1
+            else "mostly kernel work: only several threads can be faster"
+        )
+    return " · ".join(words)
 
 
 def usage_line(snapshot: Snapshot) -> Text:
@@ -216,6 +310,9 @@ _RANKS = {
 }
 """Each key press selects the next rank."""
 
+_MIN_MEANINGFUL_S, _MANY, _MOST = 2.0, 0.25, 0.5
+"""From which time on, and from which shares of it, times say something about a strategy."""
+
 _MAX_THREADS = 8
 """The command line allows more."""
 
@@ -223,8 +320,9 @@ _MAX_THREADS = 8
 class SnapshotChanged(Message):
     """A job's journal has grown."""
 
-    def __init__(self, snapshot: Snapshot, state: JobState, is_over: bool) -> None:
+    def __init__(self, snapshot: Snapshot, state: JobState, is_over: bool, trends: Trends) -> None:
         super().__init__()
+        self.trends = trends
         self.snapshot = snapshot
         self.state = state
         self.is_over = is_over
@@ -233,18 +331,25 @@ class SnapshotChanged(Message):
 class RunScreen(BaseScreen):
     """A view of a job; leaving it does not stop the job."""
 
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-tall")]
+
     KEYS: ClassVar = (
         ("p", "pause/resume"),
         ("z", "gentle"),
         ("c", "cancel…"),
         ("x", "errors"),
         ("q", "leave (job continues)"),
+        ("enter", "explain"),
     )
     EXPLANATION = (
         "The progress of a job. The job runs in its own process and continues when you leave "
         "this screen, quit or lose the connection; J lists all jobs. The table compares every "
         "system call of the strategy's processes with the prediction; its title names the "
-        "counter. Calls for program start-up, memory and closing files share one line."
+        "counter, and enter explains a call. Calls for program start-up, memory and closing files "
+        "share one line. Below the table is where the time went: the waits for block devices "
+        "are known only with the sysctl kernel.task_delayacct=1. In a tall terminal the graph "
+        "has a line for the predicted rate, and marks when the job was paused (P), throttled "
+        "(T) or failed to delete an entry (!)."
     )
 
     BINDINGS = [
@@ -268,7 +373,7 @@ class RunScreen(BaseScreen):
         self._folder = folder
         self._snapshot = Snapshot()
         self._state: JobState | None = None
-        self._history = RateHistory(bucket_s=settings.interval_s)
+        self._history = RunHistory(settings.interval_s)
         self._is_over = False
 
     def compose_body(self) -> ComposeResult:
@@ -277,7 +382,8 @@ class RunScreen(BaseScreen):
         yield StatsLine(id="figures")
         yield StatsLine(id="more-figures")
         yield RateGraph(id="rate")
-        yield CallTable(id="calls")
+        yield CallTable(LIVE_WIDTHS, can_focus=True, id="calls")
+        yield Static(Text(""), id="time")
         yield Static(Text(""), id="usage")
         yield Static(Text(""), id="missing")
 
@@ -292,9 +398,15 @@ class RunScreen(BaseScreen):
         worker = get_current_worker()
         try:
             view = JobView(self._folder)
+
+            def note(event: Event) -> None:
+                self._history.add(view.snapshot, event)
+
             while not worker.is_cancelled:
-                if view.poll_live() or view.is_over:
-                    message = SnapshotChanged(view.snapshot, view.state, view.is_over)
+                if view.poll_live(note) or view.is_over:
+                    self._history.add(view.snapshot)
+                    trends = self._history.trends()
+                    message = SnapshotChanged(view.snapshot, view.state, view.is_over, trends)
                     self.post_message(message)
                 if view.is_over:
                     return
@@ -338,15 +450,16 @@ class RunScreen(BaseScreen):
         progress.caption = progress_caption(snapshot)
         self.query_one("#figures", StatsLine).figures = figures_of(snapshot, message.state)
         self.query_one("#more-figures", StatsLine).figures = more_figures_of(snapshot)
-        if message.state is JobState.RUNNING and snapshot.rate_per_s is not None:
-            self._history.add(snapshot.elapsed_s - snapshot.paused_s, snapshot.rate_per_s)
         graph = self.query_one(RateGraph)
-        graph.values = self._history.values
-        graph.caption = rate_caption(snapshot)
+        graph.values = message.trends.removals
+        graph.reference = predicted_rate(snapshot)
+        graph.marks = message.trends.marks
+        graph.caption = rate_caption(snapshot, "".join(mark for _, mark in graph.marks))
         table = self.query_one(CallTable)
         table.title = call_title(snapshot)
-        table.rows = call_rows(snapshot)
+        table.rows = call_rows(snapshot, message.trends)
         table.footer = call_footer(snapshot)
+        self.query_one("#time", Static).update(muted(time_meaning(snapshot)))
         self.query_one("#usage", Static).update(usage_line(snapshot))
         missing = missing_lines(snapshot)
         self.query_one("#missing", Static).update(missing)
@@ -355,6 +468,14 @@ class RunScreen(BaseScreen):
     def on_failed(self, message: Failed) -> None:
         """Report an error of the view or of a command."""
         self.notify(str(message.error), severity="warning", markup=False)
+
+    def on_call_table_opened(self, message: CallTable.Opened) -> None:
+        """Explain a call."""
+        snapshot = self._snapshot
+        if snapshot.started is not None:
+            lines = call_lines_of(snapshot)
+            dialog = CallDialog(lines, snapshot.started.strategy, snapshot, message.name)
+            self.app.push_screen(dialog)
 
     def action_pause(self) -> None:
         """Pause or resume."""

@@ -70,6 +70,7 @@ class Strategy(ABC):
         measured_with: for each tool, how the first line of ``--version`` begins in the version
             that the call tables were measured with.
         calls: its usual `call_table`.
+        call_reasons: why it makes its number of a call, where `CALL_GUIDES` does not say it.
         own_processes: processes that each run starts, without `child_processes`.
         memory_reason: why its largest process may need much memory.
         trade_off: its disadvantage, as the end of a sentence in the preview.
@@ -85,6 +86,7 @@ class Strategy(ABC):
     guarantees: Guarantees
     measured_with: Mapping[str, str] = {}
     calls: CallTable
+    call_reasons: Mapping[str, str] = {}
     own_processes: int = 1
     memory_reason: str
     trade_off: str

@@ -42,6 +42,10 @@ class Find(Strategy):
     trade_off = "same names, same calls; useful with filters"
     rank = 2
     calls = _CALLS
+    call_reasons = {
+        "newfstatat": "It examines each directory three times. The type of a file is in the "
+        "directory, so files need no call unless a filter needs their size or age.",
+    }
     cost = CostRelation(0.0015, 1.0, (0.9, 1.3), (0.9, 2.5))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=True)
 

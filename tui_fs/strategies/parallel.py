@@ -10,7 +10,7 @@ from typing import TypeGuard
 from tui_fs.linux.limits import processors
 from tui_fs.linux.mounts import is_served
 from tui_fs.linux.tools import ENGINE, installed_engine
-from tui_fs.model.calls import OTHER_CALLS, CallCount, Removed
+from tui_fs.model.calls import OTHER_CALLS, OTHER_CALLS_LABEL, CallCount, Removed
 from tui_fs.model.codec import Json
 from tui_fs.model.paths import is_within
 from tui_fs.model.quick_estimate import rounded
@@ -88,6 +88,14 @@ class Parallel(Strategy):
     trade_off = "the gain of several threads depends on the file system"
     rank = 3
     calls = _CALLS
+    call_reasons = {
+        "openat2": "It opens each directory once, relative to the one above, so that no renamed "
+        "path can lead it outside.",
+        "getdents64": "It reads each directory to its end: two calls for a small one.",
+        "statx": "It compares the identity of each directory that it has opened.",
+        OTHER_CALLS_LABEL: "Threads start, and change into each directory before they remove "
+        "names. In a shared directory a helper also closes the files that it has held open.",
+    }
     has_threads = True
     cost = CostRelation(0.002, 1.0, (0.1, 1.0), (0.1, 1.0))
     guarantees = Guarantees(

@@ -82,6 +82,13 @@ class Rm(Strategy):
     trade_off = "it removes the same names one by one"
     rank = 1
     calls = _CALLS
+    call_reasons = {
+        "getdents64": "It reads a directory in pieces, and each directory that is not empty once "
+        "more before it removes it.",
+        "openat": "It opens each directory once, and each that is not empty a second time before "
+        "it removes it. In a deep tree it also opens .. on the way back.",
+        "newfstatat": "It examines each directory two or three times, and no files.",
+    }
     cost = CostRelation(0.001, 1.0, (1.0, 1.0), (1.0, 1.0))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=False)
 

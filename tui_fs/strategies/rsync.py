@@ -87,6 +87,14 @@ class Rsync(Strategy):
     )
     rank = 5
     calls = _CALLS
+    call_reasons = {
+        "unlinkat": "Every entry below the first level needs one call. Those of the first level "
+        "are removed by unlink and rmdir.",
+        "unlink": "Every file of the first level needs one call; deeper ones need unlinkat.",
+        "openat": "To remove an entry, it opens each directory on the way from the target. The "
+        "number grows with the square of the depth.",
+        "newfstatat": "It makes a list with the status of every file before it removes any.",
+    }
     cost = CostRelation(0.01, 1.15, (1.1, 1.6), (1.1, 2.5))
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=False)
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from tui_fs.model.calls import OTHER_CALLS
+from tui_fs.model.calls import OTHER_CALLS, OTHER_CALLS_LABEL
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
 from tui_fs.model.units import count
 from tui_fs.strategies.base import (
@@ -75,6 +75,17 @@ class Xargs(Strategy):
     )
     rank = 6
     calls = _CALLS
+    call_reasons = {
+        "getdents64": "Two find processes read each directory: one for the names of its files, "
+        "one to remove the empty directory.",
+        "openat": "Two find processes open each directory, and each rm opens its libraries.",
+        "newfstatat": "Each rm examines every file that it is to remove, and find examines each "
+        "directory six times.",
+        "execve": "xargs starts an rm for every batch of names. Larger batches need fewer.",
+        "clone": "xargs creates a process for every batch of names. Larger batches need fewer.",
+        OTHER_CALLS_LABEL: "Each rm makes 44 calls to load its libraries. Larger batches need "
+        "fewer.",
+    }
     cost = CostRelation(0.004, 1.2, (0.9, 1.8), (0.9, 2.5))
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=True)
 

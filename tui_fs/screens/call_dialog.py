@@ -1,0 +1,116 @@
+"""An explanation of one system call of a job."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from tui_fs.model.calls import HARMLESS_ERRORS, CallLine
+from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import StrategyName
+from tui_fs.model.units import count
+from tui_fs.strategies.registry import STRATEGIES
+
+
+def explanation(
+    line: CallLine, lines: Sequence[CallLine], strategy: StrategyName, snapshot: Snapshot
+) -> list[str]:
+    """Return what the kernel does, why there are this many calls, and what they cost here.
+
+    Args:
+        line: the call.
+        lines: all calls of the job.
+    """
+    guide = line.guide
+    reason = STRATEGIES[strategy].call_reasons.get(line.name, guide.reason)
+    sentences = [guide.action, f"{strategy}: {reason}", _cost(line, lines, snapshot)]
+    if line.counted.errors:
+        errors = f"{count(line.counted.errors)} of its calls returned an error. "
+        word = line.note.removeprefix("normal: ")
+        failed = "The tools reported failures; x lists them."
+        sentences.append(errors + HARMLESS_ERRORS.get(word, failed))
+    manual = f"Manual page: {guide.man}. To see it in an experiment: tui-fs lab run"
+    sentences.append(f"{manual} {guide.experiment}")
+    return sentences
+
+
+def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
+    """Return the share of a call in all calls and in their time, as far as measured."""
+    counted, total = line.counted, sum(other.counted.calls for other in lines)
+    if not counted.calls:
+        return f"It is predicted {count(line.predicted)} times, and was not made yet."
+    words = f"It is {count(counted.calls)} of {count(total)} calls here"
+    total_s = sum(other.counted.seconds or 0.0 for other in lines)
+    if counted.seconds is not None and total_s > 0:
+        each_us = 1e6 * counted.seconds / counted.calls
+        share = f"{100 * counted.seconds / total_s:.0f} %"
+        return f"{words} and {share} of their time, {each_us:.1f} µs each."
+    usage = snapshot.usage
+    if usage is not None and snapshot.usage_entries:
+        each_us = 1e6 * usage.system_s / snapshot.usage_entries
+        return (
+            f"{words}. This counter measures no times; all calls together take {each_us:.1f} µs of "
+            "the kernel for each entry."
+        )
+    return f"{words}. This counter measures no times."
+
+
+class CallDialog(ModalScreen[None]):
+    """A box that explains a call; the arrows lead to the others."""
+
+    BINDINGS = [
+        Binding("escape,q,enter,left,h", "dismiss", "close"),
+        Binding("down,j", "move(1)", show=False),
+        Binding("up,k", "move(-1)", show=False),
+        Binding("pagedown,space", "scroll(5)", show=False),
+        Binding("pageup", "scroll(-5)", show=False),
+    ]
+
+    def __init__(
+        self,
+        lines: Sequence[CallLine],
+        strategy: StrategyName,
+        snapshot: Snapshot,
+        name: str = "",
+    ) -> None:
+        """Create a dialog.
+
+        Args:
+            lines: the calls of the job, at least one.
+            snapshot: the job.
+            name: the call to begin with; the first one by default.
+        """
+        super().__init__()
+        self._lines, self._strategy, self._snapshot = list(lines), strategy, snapshot
+        names = [line.name for line in lines]
+        self._index = names.index(name) if name in names else 0
+
+    def compose(self) -> ComposeResult:
+        """Lay out the explanation."""
+        with VerticalScroll(classes="box", can_focus=False) as box:
+            box.border_subtitle = "↑↓ other calls · esc closes"
+            yield Static(Text(""), id="call")
+
+    def on_mount(self) -> None:
+        """Show the first call."""
+        self._show()
+
+    def action_move(self, calls: int) -> None:
+        """Explain another call."""
+        self._index = (self._index + calls) % len(self._lines)
+        self._show()
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the text."""
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def _show(self) -> None:
+        line = self._lines[self._index]
+        self.query_one(VerticalScroll).border_title = f"{line.name} · {line.guide.group}"
+        sentences = explanation(line, self._lines, self._strategy, self._snapshot)
+        text = "\n\n".join(sentences)
+        self.query_one("#call", Static).update(Text(text))

@@ -1,0 +1,93 @@
+"""The rates and incidents of a job since its start, for graphs."""
+
+from dataclasses import dataclass, field
+
+from tui_fs.model.calls import OTHER_CALLS_LABEL, TELLING_CALLS
+from tui_fs.model.events import (
+    EntryFailed,
+    Event,
+    FailuresCounted,
+    Paused,
+    Sampled,
+    Throttled,
+)
+from tui_fs.model.snapshot import SHORTEST_SPAN_S, Snapshot
+from widgets.rate_graph import RateHistory
+
+_CALL_BUCKETS = 80
+"""More than the cells of a graph in a table."""
+_MARKS = {Paused: "P", Throttled: "T", EntryFailed: "!", FailuresCounted: "!"}
+MARK_WORDS = {"P": "paused", "T": "throttled", "!": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """The rates since the start, the oldest first.
+
+    Attributes:
+        calls: by name, and by `OTHER_CALLS_LABEL`.
+        marks: incidents: index of the value of `removals`, and a character of `MARK_WORDS`.
+    """
+
+    removals: tuple[float, ...] = ()
+    calls: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    marks: tuple[tuple[int, str], ...] = ()
+
+
+class RunHistory:
+    """Collects rates from the snapshots of a job; a view that joins late reads the journal.
+
+    Times are without pauses, as the rates are.
+    """
+
+    def __init__(self, interval_s: float) -> None:
+        """Create an empty history.
+
+        Args:
+            interval_s: time between two samples.
+        """
+        self.removals = RateHistory(bucket_s=interval_s)
+        self._interval_s = interval_s
+        self._calls: dict[str, RateHistory] = {}
+        self._marks: dict[float, str] = {}
+        self._last_s = 0.0
+        self._last_calls: dict[str, int] = {}
+
+    def add(self, snapshot: Snapshot, event: Event | None = None) -> None:
+        """Add the rates of a snapshot.
+
+        Args:
+            event: the event that led to it; None for the counts that a supervisor answered.
+        """
+        now_s = snapshot.elapsed_s - snapshot.paused_s
+        mark = _MARKS.get(type(event)) if event is not None else None
+        if mark is not None:
+            bucket_s = self.removals.bucket_s  # doubles, so the number of marks stays small
+            self._marks[now_s // bucket_s * bucket_s] = mark
+        if event is not None and not isinstance(event, Sampled):
+            return
+        if snapshot.paused_at_s is not None:
+            return
+        if snapshot.rate_per_s is not None:
+            self.removals.add(now_s, snapshot.rate_per_s)
+        calls: dict[str, int] = {}
+        for name, counted in snapshot.calls.items():
+            key = name if name in TELLING_CALLS else OTHER_CALLS_LABEL
+            calls[key] = calls.get(key, 0) + counted.calls
+        # The rates of a snapshot are means of some seconds, too blurred for a few calls.
+        passed_s = now_s - self._last_s
+        if passed_s <= SHORTEST_SPAN_S:
+            return
+        for key, number in calls.items():
+            if key not in self._calls:
+                self._calls[key] = RateHistory(_CALL_BUCKETS, self._interval_s)
+            self._calls[key].add(now_s, (number - self._last_calls.get(key, 0)) / passed_s)
+        self._last_s, self._last_calls = now_s, calls
+
+    def trends(self) -> Trends:
+        """Return what was collected so far."""
+        return Trends(
+            self.removals.values,
+            {name: history.values for name, history in self._calls.items()},
+            tuple((self.removals.index_of(at_s), mark) for at_s, mark in self._marks.items()),
+        )
