@@ -59,6 +59,11 @@ class Footer(Widget):
     Footer {
         height: 1;
         padding: 0 1;
+        link-style: none;
+        link-style-hover: underline;
+        link-color: auto;
+        link-background: transparent;
+        link-background-hover: transparent;
 
         & > .key-line--key { color: $text-accent; text-style: bold; }
         & > .key-line--label { color: $text-muted; }

@@ -97,7 +97,7 @@ def test_a_narrow_line_gives_up_what_matters_least() -> None:
         ["group", "call", "calls", "predicted", "done", "errors", "/s", "time", "share"],
         ["call", "calls", "predicted", "done", "errors", "/s", "time", "share"],
         ["call", "calls", "predicted", "done", "errors", "/s", "time"],
-        ["call", "calls", "predicted", "done", "errors", "/s"],
+        ["call", "calls", "predicted", "errors", "/s", "time"],
         ["call", "calls", "predicted", "errors", "/s"],
         ["call", "calls", "predicted", "errors"],
         ["call", "calls", "errors"],

@@ -132,9 +132,12 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
 
 
 def predicted_rate(snapshot: Snapshot) -> float:
-    """Return the entries per second that the estimate expects; 0 without an estimate."""
+    """Return the entries per second that the estimate and the pace allow; 0 without an estimate."""
     predicted = snapshot.started.predicted_seconds if snapshot.started else None
-    return snapshot.expected_entries / predicted[1] if predicted and predicted[1] > 0 else 0.0
+    if predicted is None or predicted[1] <= 0:
+        return 0.0
+    rate = snapshot.expected_entries / predicted[1]
+    return min(rate, snapshot.pace.rate_per_s or rate)
 
 
 def rate_caption(snapshot: Snapshot, marks: str = "") -> str:
@@ -249,21 +252,23 @@ def time_meaning(snapshot: Snapshot) -> str:
     if snapshot.usage_entries:
         words.append(f"{1e6 * shares.kernel_s / snapshot.usage_entries:.1f} µs kernel per entry")
     waits_s = (shares.disk_s or 0.0) + (shares.other_s or 0.0)
-    if (shares.processor_s or 0.0) > _MANY * shares.total_s:
-        words.append("it often waits for a processor: every strategy is slower now")
+    if snapshot.pace.rate_per_s or snapshot.pace.gentle:
+        pass  # a stopped tool waits, too
+    elif (shares.processor_s or 0.0) > _MANY * shares.total_s:
+        words.append("CPUs are busy: every strategy is slower now")
     elif waits_s > _MOST * shares.total_s:
         words.append(
-            "it mostly waits: the disk or its journal decides"
+            "it mostly waits for the disk or its journal"
             if snapshot.threads > 1
-            else "it mostly waits: several threads can wait at the same time (parallel)"
+            else "it mostly waits: threads can help (parallel)"
         )
     elif shares.user_s > _MANY * shares.total_s:
-        words.append("the tool's own work takes long: another strategy may be faster")
+        words.append("the tool is slow: try another strategy")
     elif shares.kernel_s > _MOST * shares.total_s:
         words.append(
-            "mostly kernel work: another tool would hardly be faster"
+            "kernel work: no tool would be much faster"
             if snapshot.threads > 1
-            else "mostly kernel work: only several threads can be faster"
+            else "kernel work: only threads can be faster"
         )
     return " · ".join(words)
 

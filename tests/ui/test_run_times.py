@@ -1,0 +1,65 @@
+"""Where the time of a job's tools went, and what that means."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.ui.recorded import STARTED
+from tui_fs.model.events import Usage
+from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import Pace
+from tui_fs.screens.run import call_footer, predicted_rate, time_meaning
+
+USAGE = Usage(10.0, 9.0, 90.0, 1 << 20, 0, 0, 1, "rm 7", processor_wait_s=0.5, alive_s=11.0)
+FREE = Snapshot(started=STARTED, usage=USAGE, usage_entries=1_000_000)
+
+
+def with_usage(**changes: Any) -> Snapshot:
+    return replace(FREE, usage=replace(USAGE, **changes))
+
+
+def test_times_are_those_that_are_measured() -> None:
+    assert call_footer(FREE) == (
+        "time: kernel 9.0 s · user 1.0 s · wait for CPU 0.5 s · disk and other waits 0.5 s"
+    )
+    measured = with_usage(disk_wait_s=0.25)
+    assert call_footer(measured).endswith("· disk 0.2 s · other waits 0.2 s")
+    unknown = with_usage(processor_wait_s=None, alive_s=None)
+    assert call_footer(unknown) == "time: kernel 9.0 s · user 1.0 s"
+    # A tool that tui-fs stops does not wait for a disk
+    assert "other waits" not in call_footer(replace(FREE, pace=Pace(rate_per_s=9)))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "meaning"),
+    [
+        (FREE, "kernel work: only threads can be faster"),
+        (replace(FREE, threads=4), "kernel work: no tool would be much faster"),
+        (with_usage(processor_wait_s=6.0), "CPUs are busy: every strategy is slower now"),
+        (with_usage(alive_s=60.0), "it mostly waits: threads can help (parallel)"),
+        (with_usage(system_s=3.0), "the tool is slow: try another strategy"),
+    ],
+)
+def test_times_mean_something_for_the_choice(snapshot: Snapshot, meaning: str) -> None:
+    assert time_meaning(snapshot).endswith(f" µs kernel per entry · {meaning}")
+    assert len(time_meaning(snapshot)) <= 78
+    # Nothing is concluded from waits that the pace causes
+    for pace in (Pace(gentle=True), Pace(rate_per_s=100)):
+        slowed = time_meaning(replace(snapshot, pace=pace))
+        assert slowed.endswith(" µs kernel per entry")
+
+
+def test_nothing_is_concluded_from_a_moment() -> None:
+    assert (
+        time_meaning(with_usage(cpu_s=1.0, system_s=0.9, processor_wait_s=0.1, alive_s=1.1)) == ""
+    )
+    assert time_meaning(Snapshot()) == call_footer(Snapshot()) == ""
+
+
+def test_the_predicted_rate_is_what_the_pace_allows() -> None:
+    rate = predicted_rate(FREE)
+    assert rate > 1_000
+    assert predicted_rate(replace(FREE, pace=Pace(rate_per_s=1_000))) == 1_000
+    assert predicted_rate(replace(FREE, pace=Pace(rate_per_s=10**9))) == rate
+    assert predicted_rate(Snapshot()) == 0
