@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 from itertools import takewhile
 
 from rich.cells import cell_len
@@ -26,7 +27,9 @@ class ChangedLines:
     unchanged, and everything known about the screen is forgotten.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._forgot_at_s = clock()
         self._lines: dict[int, dict[int, _Piece]] = {}
         """By line and column."""
 
@@ -38,6 +41,9 @@ class ChangedLines:
         """Return what has to be sent of `data`."""
         if data in _SYNCHRONISED:
             return data
+        if self._clock() - self._forgot_at_s > FORGETS_AFTER_S:
+            self._forgot_at_s = self._clock()
+            self.forget()
         if not _FRAME.fullmatch(data):
             self.forget()
             return data
@@ -98,16 +104,12 @@ def _drawn(piece: _Piece) -> str:
 class ChangedLinesDriver(LinuxDriver):
     """Textual's driver for Linux, for connections that are slow or paid for."""
 
-    _changed: ChangedLines | None = None
-    _forgot_at_s = 0.0
+    _changed = ChangedLines()  # a process has one terminal
 
     def forget(self) -> None:
         """Send everything once more, as after a change of the terminal's size."""
-        self._changed = None
+        self._changed.forget()
 
     def write(self, data: str) -> None:
         """Send what the terminal does not show yet."""
-        now_s = time.monotonic()
-        if self._changed is None or now_s - self._forgot_at_s > FORGETS_AFTER_S:
-            self._changed, self._forgot_at_s = ChangedLines(), now_s
         super().write(self._changed.reduced(data))

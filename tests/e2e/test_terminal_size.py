@@ -38,3 +38,16 @@ def test_a_terminal_of_20_columns_is_usable(open_on: Open, tmp_path: Path) -> No
     terminal.wait_for("space mark")
     terminal.press("q")
     wait_until(lambda: not terminal.is_open(), "the end of the program")
+
+
+def test_nothing_of_another_size_is_left(open_on: Open, tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        (tmp_path / "place" / name).mkdir(parents=True)
+    terminal = open_on(tmp_path / "place", columns=120, lines=40)
+    terminal.wait_for("complete")
+    before = terminal.text()
+    for columns, lines in ((60, 15), (120, 40), (80, 24)):
+        terminal.resize(columns, lines)
+        terminal.wait_until(lambda text: "? help" in text.splitlines()[-1], "the new height")
+    terminal.resize(120, 40)
+    terminal.wait_until(lambda text: text == before, "the first screen")

@@ -46,7 +46,7 @@ def test_costs_and_errors_are_those_of_the_job() -> None:
     lines = call_lines(counted, {}, None, Failures())
     rm = StrategyName("rm")
     text = " ".join(explanation(lines[0], lines, rm, Snapshot()))
-    assert "It is 30 of 40 calls here and 75 % of their time, 10000.0 µs each." in text
+    assert "It is 30 of 40 calls here and 75 % of their time, 10,000.0 µs each." in text
     assert "2 of its calls returned an error. No failure was reported" in text
     failed = call_lines(counted, {}, None, Failures({"unlink": 2}))
     assert "x lists them" in " ".join(explanation(failed[0], failed, rm, Snapshot()))

@@ -12,7 +12,7 @@ import widgets
 from tui_fs.app import TuiFsApp
 
 LEAVE = {"app.pop_screen", "app.quit", "leave", "up", "dismiss", "close", "refuse", "cancel"}
-"""Back: out of a list, a directory, a question, a run that goes on, or the program."""
+"""Back: out of a list, a directory, a question, the view of a running job, or the program."""
 SHARED = {
     "escape": LEAVE | {"remove_filter"},
     "q": LEAVE,

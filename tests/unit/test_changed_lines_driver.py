@@ -5,7 +5,7 @@ import random
 import pyte
 import pytest
 
-from widgets.changed_lines_driver import ChangedLines
+from widgets.changed_lines_driver import FORGETS_AFTER_S, ChangedLines
 
 COLUMNS, LINES = 20, 6
 STYLES = ("", "1", "38;2;1;2;3", "48;2;4;5;6", "38;2;1;2;3;48;2;4;5;6")
@@ -87,3 +87,15 @@ def test_a_line_is_sent_from_its_first_change_and_each_style_once() -> None:
     assert changed.reduced(second) == "\x1b[3;6H\x1b[1m  11\x1b[0m\x1b[2m /s.\x1b[0m"
     # A style that adds to another one
     assert changed.reduced("\x1b[1;1H\x1b[1m\x1b[3ma\x1b[0m") == "\x1b[1;1H\x1b[1;3ma\x1b[0m"
+
+
+def test_what_others_wrote_over_the_screen_is_repaired() -> None:
+    now_s = 0.0
+    changed = ChangedLines(lambda: now_s)
+    data = "\x1b[1;1Htitle"
+    assert changed.reduced(data) == data
+    now_s = FORGETS_AFTER_S
+    assert changed.reduced(data) == ""
+    now_s += 1
+    assert changed.reduced(data) == data
+    assert changed.reduced(data) == ""

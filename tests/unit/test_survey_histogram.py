@@ -14,6 +14,8 @@ from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.histogram import (
     AGE_LABELS,
     AGES_DAYS,
+    SHORT_AGE_LABELS,
+    SHORT_SIZE_LABELS,
     SIZE_LABELS,
     SIZES_BYTES,
     Classes,
@@ -48,8 +50,8 @@ def batch(*pieces: DirRecord, cells: Iterable[tuple[int, int, int, int]] = ()) -
 
 
 def test_every_class_has_a_name() -> None:
-    assert len(AGE_LABELS) == len(AGES_DAYS) + 1
-    assert len(SIZE_LABELS) == len(SIZES_BYTES) + 1
+    assert len(AGE_LABELS) == len(SHORT_AGE_LABELS) == len(AGES_DAYS) + 1
+    assert len(SIZE_LABELS) == len(SHORT_SIZE_LABELS) == len(SIZES_BYTES) + 1
 
 
 def test_a_class_begins_at_its_limit(tmp_path: Path) -> None:

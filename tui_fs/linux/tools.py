@@ -16,8 +16,24 @@ from tui_fs.linux.permissions import others_may_write, replaceable_part
 from tui_fs.linux.resolve_path import resolve
 from tui_fs.model.errors import Missing, Refused
 from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import Filters
 
 ENGINE = "tui-fs-engine"
+
+
+def engine_filters(filters: Filters) -> list[str]:
+    """Return the options that make the engine count or delete only what matches."""
+    words: list[str] = []
+    for option, value in (
+        ("--name", filters.name_glob),
+        ("--min-size", filters.min_size_bytes),
+        ("--size-below", filters.size_below_bytes),
+        ("--modified-before", filters.modified_before_s),
+        ("--modified-after", filters.modified_after_s),
+        ("--share", filters.share),
+    ):
+        words += [option, str(value)] if value is not None else []
+    return words
 
 
 _VERSION_TIMEOUT_S = 5.0

@@ -48,7 +48,7 @@ def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
     if counted.seconds is not None and total_s > 0:
         each_us = 1e6 * counted.seconds / counted.calls
         share = f"{100 * counted.seconds / total_s:.0f} %"
-        return f"{words} and {share} of their time, {each_us:.1f} µs each."
+        return f"{words} and {share} of their time, {each_us:,.1f} µs each."
     usage = snapshot.usage
     if usage is not None and snapshot.usage_entries:
         each_us = 1e6 * usage.system_s / snapshot.usage_entries

@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from tui_fs.linux.limits import processors
 from tui_fs.linux.mounts import is_served
-from tui_fs.linux.tools import ENGINE, installed_engine
+from tui_fs.linux.tools import ENGINE, engine_filters, installed_engine
 from tui_fs.model.calls import OTHER_CALLS, OTHER_CALLS_LABEL, CallCount, Removed
 from tui_fs.model.codec import Json
 from tui_fs.model.paths import is_within
@@ -91,6 +91,8 @@ class Parallel(Strategy):
     call_reasons = {
         "openat2": "It opens each directory once, relative to the one above, so that no renamed "
         "path can lead it outside.",
+        "openat": "In a directory that several threads share, a helper opens files shortly before "
+        "they are removed, and frees their space when it closes them.",
         "getdents64": "It reads each directory to its end: two calls for a small one.",
         "statx": "It compares the identity of each directory that it has opened.",
         OTHER_CALLS_LABEL: "Threads start, and change into each directory before they remove "
@@ -292,20 +294,10 @@ def with_pins(
 
 def _flags(options: Options) -> Argv:
     filters, pace = options.filters, options.pace
-    words: list[str] = []
-    if options.keep_root:
-        words.append("--keep-root")
-    for option, value in (
-        ("--name", filters.name_glob),
-        ("--min-size", filters.min_size_bytes),
-        ("--size-below", filters.size_below_bytes),
-        ("--modified-before", filters.modified_before_s),
-        ("--modified-after", filters.modified_after_s),
-        ("--share", filters.share),
-        ("--threads", pace.threads or None),
-        ("--rate", pace.rate_per_s or None),
-    ):
-        words += [option, str(value)] if value is not None else []
+    words = ["--keep-root"] if options.keep_root else []
+    words += engine_filters(filters)
+    for option, value in (("--threads", pace.threads), ("--rate", pace.rate_per_s)):
+        words += [option, str(value)] if value else []
     return (*words, *(["--gentle"] if pace.gentle else []))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tui_fs.linux.permissions import is_private_group
-from tui_fs.linux.tools import remedy_for_start
+from tui_fs.linux.tools import engine_filters, remedy_for_start
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Filters
@@ -180,18 +180,7 @@ def _command(
     for gid in _private_groups(os.geteuid()):
         command += ["--private-group", str(gid)]
     if filters is not None:
-        command += [
-            f"{option}={value}"
-            for option, value in (
-                ("--name", filters.name_glob),
-                ("--min-size", filters.min_size_bytes),
-                ("--size-below", filters.size_below_bytes),
-                ("--modified-before", filters.modified_before_s),
-                ("--modified-after", filters.modified_after_s),
-                ("--share", filters.share),
-            )
-            if value is not None
-        ]
+        command += engine_filters(filters)
     for root in roots:
         command += ["--pin", f"{root.device}:{root.inode}"]
     return [*command, "--", *(root.path for root in roots)]

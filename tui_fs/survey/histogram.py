@@ -35,6 +35,11 @@ SIZE_LABELS = (
     "64 MiB to 1 GiB",
     "1 GiB and more",
 )
+# For narrow columns
+SHORT_AGE_LABELS = ("< 1 day", "< 7 days", "< 30 days", "< 90 days", "< 1 year", "≥ 1 year")
+SHORT_SIZE_LABELS = (
+    *("empty", "< 4 KiB", "< 64 KiB", "< 1 MiB", "< 64 MiB", "< 1 GiB", "≥ 1 GiB"),
+)
 OLD_DAYS = 90
 """Older entries are summed up in one figure."""
 

@@ -27,7 +27,7 @@ from tui_fs.model.units import bytes_iec, count, counted, short_count
 from tui_fs.screens.base import muted, shown_below
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.survey.findings.registry import FINDING_TYPES
-from tui_fs.survey.histogram import AGE_LABELS, OLD_DAYS, SIZE_LABELS
+from tui_fs.survey.histogram import OLD_DAYS, SHORT_AGE_LABELS, SHORT_SIZE_LABELS
 from widgets.cell_drawing import fit_cells, fit_end, share_bar
 from widgets.figure_layout import Line
 from widgets.fitted_lines import FittedLines
@@ -37,10 +37,6 @@ _DAY_S = 86_400
 _BY_ENTRIES = (Sorting.ENTRIES, Sorting.INODES)
 _DRAWN = 80
 _LABEL, _BYTES, _COUNT = 9, 11, 6
-_AGES = ("< 1 day", "< 7 days", "< 30 days", "< 90 days", "< 1 year", "≥ 1 year")
-_SIZES = ("empty", "< 4 KiB", "< 64 KiB", "< 1 MiB", "< 64 MiB", "< 1 GiB", "≥ 1 GiB")
-assert len(_AGES) == len(AGE_LABELS)
-assert len(_SIZES) == len(SIZE_LABELS)
 
 
 def details_lines(
@@ -118,12 +114,14 @@ def _histograms(histograms: Histograms, width: int) -> list[list[Line]]:
         sections.append(
             [
                 _titles("last change", width),
-                *_bars(_AGES, histograms.ages, width),
+                *_bars(SHORT_AGE_LABELS, histograms.ages, width),
                 (("", f"older than {OLD_DAYS} days:"),),
                 (("strong", old),),
             ]
         )
-    sections.append([_titles("apparent size", width), *_bars(_SIZES, histograms.sizes, width)])
+    sections.append(
+        [_titles("apparent size", width), *_bars(SHORT_SIZE_LABELS, histograms.sizes, width)]
+    )
     return sections
 
 
