@@ -91,8 +91,9 @@ class Parallel(Strategy):
     call_reasons = {
         "openat2": "It opens each directory once, relative to the one above, so that no renamed "
         "path can lead it outside.",
-        "openat": "In a directory that several threads share, a helper opens files shortly before "
-        "they are removed, and frees their space when it closes them.",
+        "openat": "It opens each part of the target's path. In a directory that several threads "
+        "share, a helper also opens files before they are removed; it frees their space when it "
+        "closes them.",
         "getdents64": "It reads each directory to its end: two calls for a small one.",
         "statx": "It compares the identity of each directory that it has opened.",
         OTHER_CALLS_LABEL: "Threads start, and change into each directory before they remove "
