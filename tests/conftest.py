@@ -112,7 +112,7 @@ class Finished:
 
     def expect(self, code: int) -> "Finished":
         """Fail unless it ended with this code, and without a traceback."""
-        message = f"{self}\nstdout: {self.stdout[-2000:]!r}\nstderr: {self.stderr[-2000:]}"
+        message = f"{self}\nstdout: {self.stdout[:500]!r} … {self.stdout[-2000:]!r}\nstderr: {self.stderr[-2000:]}"
         assert self.code == code, f"exit {self.code}, expected {code}: {message}"
         assert "Traceback" not in self.stderr, message
         return self

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from tests.acl import NAMED_USER, grant
 from tests.needs import needs_root
+from tui_fs.linux import resolve_path
+from tui_fs.linux.pins import pin_of
 from tui_fs.linux.resolve_path import canonical, open_canonical, resolve
 from tui_fs.model.errors import Refused
+from tui_fs.model.target import Pin
 
 DAEMON, OTHER = 1, 65534
 
@@ -74,6 +77,21 @@ def test_a_link_put_in_place_after_the_text_was_read_is_refused(place: Path) -> 
     # And a link in the text itself is followed to nothing
     with pytest.raises(Refused):
         open_canonical(str(place / "moved" / "b"), str(place / "moved" / "b"))
+
+
+def test_a_directory_removed_while_it_is_opened_is_gone_rather_than_another(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed = place / "c"
+
+    def removed_meanwhile(descriptor: int) -> Pin:
+        pin = pin_of(descriptor)
+        removed.rmdir()
+        return pin
+
+    monkeypatch.setattr(resolve_path, "pin_of", removed_meanwhile)
+    with pytest.raises(FileNotFoundError):
+        open_canonical(str(removed), str(removed))
 
 
 @pytest.mark.parametrize("whose", ["the link", "the directory"])

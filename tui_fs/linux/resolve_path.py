@@ -54,7 +54,8 @@ def open_canonical(path: str, by_text: str) -> tuple[PathStr, int]:
         path exceeds PATH_MAX.
 
     Raises:
-        OSError: it cannot be opened, is a symbolic link, or is not a directory.
+        OSError: it cannot be opened, is a symbolic link, is not a directory, or was removed
+            meanwhile.
         Refused: `by_text` does not lead to that directory.
     """
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
@@ -64,6 +65,7 @@ def open_canonical(path: str, by_text: str) -> tuple[PathStr, int]:
         # Check this first. A link may have replaced the directory between the resolution of
         # `by_text` and the open, and the path of its target is canonical as well.
         if not _leads_to(by_text, pin):
+            os.close(os.open(path, flags))  # fails if the directory has just been removed
             raise Refused(
                 f"{displayable(path)} and {displayable(by_text)} are different directories: the "
                 "first is in another mount namespace, is covered by a mount, or was replaced.",
