@@ -256,6 +256,25 @@ def test_a_removal_that_is_interrupted_leaves_no_job_that_seems_to_have_died(
     assert os.listdir(jobs_directory()) == ["new"]
 
 
+@pytest.mark.parametrize("call", ["unlink", "rmdir"])
+def test_a_job_that_two_processes_remove_at_the_same_time_is_removed(
+    monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    aged("new", 0, *END)
+    aged("old", 11 * DAY_S, *END)
+    system_call: Callable[..., None] = getattr(os, call)
+
+    def after_another(name: str, *, dir_fd: int) -> None:
+        monkeypatch.setattr(os, call, system_call)
+        assert prune(RULE).removed == ["old"]  # as the supervisor of a job that has just ended
+        system_call(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, call, after_another)
+    pruned = prune(RULE)
+    assert (pruned.removed, pruned.kept) == (["old"], [])
+    assert os.listdir(jobs_directory()) == ["new"]
+
+
 def test_the_command_lists_what_it_removed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,7 +174,8 @@ def _size_of(folder: JobFolder) -> int:
 def _remove(folder: JobFolder) -> int:
     """Remove the folder of a job; return the bytes of its files.
 
-    It is renamed first, so that an interrupted removal leaves no job without a journal.
+    It is renamed first, so that an interrupted removal leaves no job without a journal. Files that
+    another process removes meanwhile are left out.
 
     Raises:
         TuiFsError: it has an entry that no job folder has; nothing is removed.
@@ -186,7 +187,10 @@ def _remove(folder: JobFolder) -> int:
             _check_contents(folder_fd)
         removed_name = f"{_REMOVED_PREFIX}{name}"
         os.rename(name, removed_name, src_dir_fd=place_fd, dst_dir_fd=place_fd)
-        return _remove_folder(place_fd, removed_name)
+        # From here on another process takes it for the rest of an interrupted removal.
+        with contextlib.suppress(FileNotFoundError):
+            return _remove_folder(place_fd, removed_name)
+        return 0
 
 
 def _remove_interrupted(place: str, pruned: Pruned) -> None:
@@ -219,7 +223,8 @@ def _remove_folder(place_fd: int, name: str) -> int:
                     status = os.stat(entry, dir_fd=folder_fd, follow_symlinks=False)
                     os.unlink(entry, dir_fd=folder_fd)
                     freed_bytes += status.st_blocks * 512
-    os.rmdir(name, dir_fd=place_fd)
+    with contextlib.suppress(FileNotFoundError):
+        os.rmdir(name, dir_fd=place_fd)
     return freed_bytes
 
 
