@@ -112,7 +112,8 @@ class Finished:
 
     def expect(self, code: int) -> "Finished":
         """Fail unless it ended with this code, and without a traceback."""
-        message = f"{self}\nstdout: {self.stdout[:500]!r} … {self.stdout[-2000:]!r}\nstderr: {self.stderr[-2000:]}"
+        stdout = f"{self.stdout[:500]!r} … {self.stdout[-2000:]!r}"
+        message = f"{self}\nstdout: {stdout}\nstderr: {self.stderr[-2000:]}"
         assert self.code == code, f"exit {self.code}, expected {code}: {message}"
         assert "Traceback" not in self.stderr, message
         return self
