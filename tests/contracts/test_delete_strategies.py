@@ -8,20 +8,13 @@ from typing import Any
 import pytest
 
 from tests.conftest import Cli, Finished
-from tests.filesystems import CROWDED_FILES, kind_of
-from tests.needs import needs_root
-from tests.trees import (
-    Census,
-    Sentinel,
-    census,
-    chain,
-    hostile_names,
-    manifest,
-    many_directories,
-)
+from tests.filesystems import kind_of
+from tests.trees import Census, Sentinel, census, hostile_names, many_directories
+from tui_fs.model.strategy import Confine
+from tui_fs.safety.confinement import mechanisms_for
 
-# A path of this many levels is longer than PATH_MAX, 4096 bytes.
-DEEP_LEVELS = 5_000
+# An option, two lines, a host of rsync, no UTF-8, a glob.
+HOSTILE_NAME = b"-rf\nhost:path \xff*"
 MODE = 0o1751
 # xfs frees inodes in chunks of 64, of 512 bytes each; the 65 here may be the last of two.
 XFS_CHUNK_BYTES = 64 * 512
@@ -37,7 +30,10 @@ def test_deletes_the_tree_and_nothing_beside_it(
     cli: Cli, filesystem: Path, strategy: str, keep_root: bool
 ) -> None:
     sentinel = Sentinel(filesystem)
-    target = filesystem / "target"
+    target = Path(os.fsdecode(os.fsencode(filesystem) + b"/" + HOSTILE_NAME))
+    siblings = ["-rf", "host:path", "path *", "sentinel"]
+    for name in siblings[:3]:
+        (filesystem / name).mkdir()
     hostile_names(target)
     sentinel.plant(target)
     many_directories(target / "many", 20, 200)
@@ -46,9 +42,10 @@ def test_deletes_the_tree_and_nothing_beside_it(
     counted = census(target)
     inode = target.stat().st_ino
     options = ["--keep-root"] if keep_root else []
-    finished = cli.delete(target, strategy, "--accept-races", *options).expect(0)
+    words = ("--strategy", strategy, "--yes", "--json", "--accept-races", *options, "--")
+    finished = cli.run("delete", *words, HOSTILE_NAME, cwd=filesystem).expect(0)
     sentinel.assert_whole()
-    assert sorted(os.listdir(filesystem)) == (["sentinel", "target"] if keep_root else ["sentinel"])
+    assert set(os.listdir(filesystem)) == {*siblings, *([target.name] if keep_root else [])}
     if keep_root:
         status = target.stat()
         assert os.listdir(target) == []
@@ -64,6 +61,8 @@ def test_deletes_the_tree_and_nothing_beside_it(
     assert report["deleted_files"] == counted.files
     assert report["deleted_directories"] == counted.directories - kept
     assert report["freed_inodes"] == freed_inodes(filesystem, counted) - kept
+    assert report["counts_are"] == "exact"
+    assert report["confined_by"] == list(mechanisms_for(Confine.AUTO, levels=3))
 
 
 def freed_inodes(directory: Path, counted: Census) -> int:
@@ -74,6 +73,7 @@ def freed_inodes(directory: Path, counted: Census) -> int:
     return counted.entries if kind_of(directory) == "tmpfs" else counted.inodes_only_here
 
 
+@pytest.mark.parametrize("strategy", ("xargs", "parallel"), indirect=True)
 def test_streams_lines_of_schema_1_that_end_with_the_report_of_the_job_directory(
     cli: Cli, tmpfs: Path, strategy: str
 ) -> None:
@@ -118,72 +118,10 @@ def _assert_report_shape(finished: Finished, report: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    (b"-rf", b"new\nline", b"\xff\xfe*", b"host:path "),
-    ids=lambda name: ascii(name)[2:-1],
+    ("filesystem", "strategy"),
+    (("ext4", "rm"), ("xfs", "rsync"), ("tmpfs", "parallel")),
+    indirect=True,
 )
-def test_deletes_a_target_of_hostile_name(
-    cli: Cli, tmpfs: Path, strategy: str, name: bytes
-) -> None:
-    target = Path(os.fsdecode(os.path.join(os.fsencode(tmpfs), name)))
-    many_directories(target, 2, 3)
-    beside = {"new", "line", "sibling", "trailing", "rf", "path"}
-    for sibling in beside:
-        (tmpfs / sibling).mkdir()
-        (tmpfs / sibling / "file").touch()
-    before = {sibling: manifest(tmpfs / sibling) for sibling in beside}
-    options = ("--strategy", strategy, "--yes", "--json", "--")
-    finished = cli.run("delete", *options, name, cwd=tmpfs).expect(0)
-    assert set(os.listdir(tmpfs)) == beside
-    assert {sibling: manifest(tmpfs / sibling) for sibling in beside} == before
-    assert finished.report()["deleted_directories"] == 3
-
-
-@pytest.mark.slow
-def test_deletes_one_large_flat_directory(cli: Cli, crowded: Path, strategy: str) -> None:
-    target = crowded / "target"
-    report = cli.delete(target, strategy).expect(0).report()
-    assert not target.exists()
-    assert report["outcome"] == "done"
-    assert report["deleted_files"] == CROWDED_FILES
-    assert report["deleted_directories"] == 1
-    assert report["freed_inodes"] == CROWDED_FILES + 1
-
-
-def test_deletes_or_says_that_it_cannot_when_the_tree_is_deeper_than_a_path(
-    cli: Cli, ext4: Path, strategy: str
-) -> None:
-    chain(ext4 / "deep", DEEP_LEVELS)
-    estimate = cli.run("estimate", "--json", ext4 / "deep").expect(0).object()
-    (feasible,) = (row["feasible"] for row in estimate["strategies"] if row["strategy"] == strategy)
-    finished = cli.delete(ext4 / "deep", strategy)
-    # It does where the estimate says so, and elsewhere does not claim to have done it
-    # (xargs hands on names of files, and there are none)
-    assert feasible == (strategy in {"rm", "find", "xargs", "parallel"})
-    if feasible:
-        report = finished.expect(0).report()
-        assert report["deleted_directories"] == DEEP_LEVELS + 1
-        assert os.listdir(ext4) == []
-    else:
-        assert finished.code in {1, 2, 3}, finished
-        assert "Traceback" not in finished.stderr
-        assert os.listdir(ext4) == ["deep"]
-
-
-def test_deletes_a_symlink_and_keeps_what_it_points_to(cli: Cli, ext4: Path, strategy: str) -> None:
-    # A tree of another owner that holds only a symlink to a directory outside
-    needs_root("changing owners")
-    sentinel = Sentinel(ext4)
-    target = ext4 / "target"
-    target.mkdir()
-    (target / "out").symlink_to(sentinel.root / "inner", target_is_directory=True)
-    os.chown(target, OWNER, OWNER)
-    report = cli.delete(target, strategy, "--accept-races").expect(0).report()
-    sentinel.assert_whole()
-    assert report["deleted_files"] == 1
-    assert report["deleted_directories"] == 1
-
-
 def test_frees_the_bytes_that_the_survey_promised(
     cli: Cli, filesystem: Path, strategy: str
 ) -> None:

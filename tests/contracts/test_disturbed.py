@@ -58,9 +58,16 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-@pytest.mark.parametrize("detach", [(), ("--detach",)], ids=["followed", "detached"])
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+# Every pair of a signal, a moment and an option.
+@pytest.mark.parametrize(
+    ("number", "code", "moment", "detach"),
+    (
+        (signal.SIGINT, 130, "before", ()),
+        (signal.SIGINT, 130, "after", ("--detach",)),
+        (signal.SIGTERM, 143, "before", ("--detach",)),
+        (signal.SIGTERM, 143, "after", ()),
+    ),
+)
 def test_a_signal_while_a_job_is_starting_deletes_nothing(
     cli: Cli, target: Path, number: signal.Signals, code: int, moment: str, detach: tuple[str, ...]
 ) -> None:
@@ -249,29 +256,36 @@ def test_a_report_that_cannot_be_printed_is_not_mistaken_for_a_failed_job(
     ],
     ids=lambda value: "-".join(value)[-30:] if isinstance(value, tuple) else None,
 )
-@pytest.mark.parametrize("sink", ["/dev/full", "a closed pipe"])
 def test_messages_without_a_reader_change_no_exit_code(
-    cli: Cli, target: Path, arguments: tuple[str, ...], code: int, sink: str
+    cli: Cli, target: Path, arguments: tuple[str, ...], code: int
 ) -> None:
-    if sink == "/dev/full":
-        descriptor = os.open(sink, os.O_WRONLY)
-    else:
-        reading, descriptor = os.pipe()
-        os.close(reading)
     words = [str(target) if word == "TARGET" else word for word in arguments]
-    ended = subprocess.run(
-        [cli.program, *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=descriptor,
-        check=False,
-    )
-    os.close(descriptor)
-    assert ended.returncode == code
+    with open("/dev/full", "wb") as full:
+        assert _code_without_a_reader(cli, words, full.fileno()) == code
     if "--name" in words:
         assert not any(path.is_file() for path in target.rglob("*"))
     if "--detach" in words:
         cli.wait_for_state(cli.only_job(), "done")
+
+
+def test_messages_into_a_closed_pipe_change_no_exit_code(cli: Cli, target: Path) -> None:
+    reading, descriptor = os.pipe()
+    os.close(reading)
+    words = ["delete", "--strategy", "rm", "--yes"]
+    assert _code_without_a_reader(cli, [*words, "/nonexistent"], descriptor) == 2
+    assert _code_without_a_reader(cli, [*words, str(target)], descriptor) == 0
+    os.close(descriptor)
+    assert not target.exists()
+
+
+def _code_without_a_reader(cli: Cli, words: list[str], stderr: int) -> int:
+    return subprocess.run(
+        [cli.program, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        check=False,
+    ).returncode
 
 
 @pytest.mark.parametrize(("target_name", "code"), [("t", 0), ("nonexistent", 2)])

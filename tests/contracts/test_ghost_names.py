@@ -52,6 +52,15 @@ def test_commands_name_it(cli: Cli, tree: Path) -> None:
         assert any(str(tree / GHOST) in reason for reason in strategy["reasons"]), strategy
 
 
+@pytest.mark.parametrize(
+    "strategy, error",
+    (
+        *((name, "ENOENT") for name in ("rm", "find", "xargs", "rsync", "rmtree", "parallel")),
+        *(("rm", error) for error in ERRORS[1:]),
+        *(("parallel", error) for error in ERRORS[1:]),
+    ),
+    indirect=True,
+)
 def test_report_of_every_strategy_names_it(cli: Cli, tree: Path, strategy: str, error: str) -> None:
     finished = cli.delete(tree, strategy, "--accept-races").expect(1)
     report = finished.report()
@@ -61,7 +70,11 @@ def test_report_of_every_strategy_names_it(cli: Cli, tree: Path, strategy: str, 
     assert report["targets"][0]["gone"] is False
 
 
-@pytest.mark.parametrize("tool", ("find", "rmtree", "parallel"))
+@pytest.mark.parametrize(
+    "tool, error",
+    (("find", "EACCES"), ("rmtree", "EIO"), ("parallel", "ENOENT")),
+    indirect=["error"],
+)
 def test_an_emptied_directory_that_lists_it_is_not_called_empty(
     cli: Cli, tree: Path, tool: str
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import Cli
 from tests.fuse.latency import missed, only_for, served_late
-from tests.needs import needs_engine, needs_tools_of
+from tests.needs import needs_engine
 from tests.trees import flat, hostile_names, many_directories
 from tui_fs.job.calibration.store import SERVED_FROM_ENTRIES, calibrate, needs_measuring
 
@@ -52,8 +52,8 @@ def test_a_server_is_measured_before_more_is_deleted(cli: Cli, backing: Path) ->
     assert numbers["recommended"] == "parallel"
 
 
-def test_every_strategy_deletes(cli: Cli, backing: Path, strategy: str) -> None:
-    needs_tools_of(strategy)
+@pytest.mark.parametrize("strategy", ("rsync", "parallel"), indirect=True)
+def test_a_strategy_deletes(cli: Cli, backing: Path, strategy: str) -> None:
     with served_late(backing, backing.parent / "mount", DELAY_MS) as mounted:
         finished = cli.delete(mounted / "tree", strategy).expect(0)
         assert finished.stream()[-1]["outcome"] == "done"

@@ -163,7 +163,7 @@ def test_memory_is_as_predicted(tmpfs: Path, shape: str, strategies: tuple[str, 
     crowds: dict[str, Callable[[Path], None]] = {
         "flat": partial(flat, files=15_000),
         "long names": partial(long_names, names=8_000),
-        "crowded": partial(flat, files=120_000),
+        "crowded": partial(flat, files=50_000),
         "directories": partial(many_directories, directories=6_000, files_each=1),
     }
     (tmpfs / "empty").mkdir()

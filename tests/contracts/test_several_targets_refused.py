@@ -124,8 +124,8 @@ def test_paths_too_long_for_a_journal_are_refused(cli: Cli, tmpfs: Path) -> None
     for place, number in ((few, 46), (many, 60)):
         for at in range(number):
             (place / str(at)).mkdir(parents=True)
-    finished = delete(cli, "xargs", sorted(many.iterdir())).expect(3)
+    finished = delete(cli, "rm", sorted(many.iterdir())).expect(3)
     assert "bytes" in finished.stderr
     assert entries_in(many) == 60
-    report = delete(cli, "xargs", sorted(few.iterdir())).expect(0).report()
+    report = delete(cli, "rm", sorted(few.iterdir())).expect(0).report()
     assert (report["outcome"], entries_in(few)) == ("done", 0)

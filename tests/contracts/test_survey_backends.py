@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.backends import FLAGS, assert_same, survey_by
+from tests.contracts.backends import FLAGS, assert_same
 from tests.filesystems import mount_bind, mount_tmpfs
 from tests.matrix.ordinary_user import GID, UID, ordinary_user
 from tests.needs import needs_engine, needs_root, needs_tool
-from tests.pathologies.case import Pathology
 from tests.pathologies.grounds import Grounds
-from tests.pathologies.looking import made
-from tests.pathologies.register import PATHOLOGIES
 from tests.trees import Sentinel, chain, flat, hostile_names, many_directories
 from tests.unit.survey_trees import comb
 from tui_fs.linux.tools import find_engine
@@ -24,7 +21,6 @@ from tui_fs.model.strategy import Filters
 from tui_fs.survey.records import DirectoryFlag
 
 THREADS = (1, 2, 5)
-SETTLED = [case for case in PATHOLOGIES if case.is_settled and not case.is_ordinary]
 
 
 @pytest.fixture(autouse=True)
@@ -255,12 +251,3 @@ def flat_below(path: Path) -> None:
     """Make a directory of a few files, and one in it."""
     flat(path, 5)
     flat(path / "below", 5)
-
-
-@pytest.mark.parametrize("case", SETTLED, ids=lambda case: case.name)
-def test_every_pathology(case: Pathology, grounds: Grounds) -> None:
-    with made(case, case.filesystems[0], grounds) as (_, scene):
-        expected = survey_by("scandir", scene.tree)
-        by_engine = survey_by("engine", scene.tree)
-        assert by_engine.rows == expected.rows
-        assert by_engine == expected

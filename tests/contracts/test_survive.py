@@ -52,12 +52,7 @@ def has_counted_removals(cli: Cli, job: str) -> bool:
 
 @pytest.mark.parametrize(
     ("strategy", "number"),
-    (
-        ("rm", signal.SIGKILL),
-        ("xargs", signal.SIGKILL),
-        ("find", signal.SIGHUP),
-        ("rsync", signal.SIGHUP),
-    ),
+    (("rm", signal.SIGKILL), ("xargs", signal.SIGHUP)),
 )
 def test_the_job_outlives_its_viewer(
     cli: Cli, crowded: Path, strategy: str, number: signal.Signals
@@ -93,14 +88,7 @@ def test_the_job_outlives_a_reader_that_goes_away(cli: Cli, crowded: Path) -> No
 
 @pytest.mark.parametrize(
     ("strategy", "paused"),
-    (
-        ("rm", False),
-        ("find", False),
-        ("xargs", False),
-        ("rsync", False),
-        ("xargs", True),
-        ("rsync", True),
-    ),
+    (("rm", False), ("xargs", False), ("rsync", True)),
 )
 def test_when_the_supervisor_dies_the_deletion_ends_and_is_called_dead(
     cli: Cli, crowded: Path, strategy: str, paused: bool

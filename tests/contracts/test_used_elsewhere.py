@@ -1,7 +1,5 @@
 """A directory that something else uses is refused by every command that removes or renames it."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +8,6 @@ import pytest
 
 from tests.conftest import Cli, Finished, wait_until
 from tests.contracts.uses import USES, Used
-from tests.filesystems import unmount_below
 from tests.needs import needs_root
 from tests.pathologies.looking import survey_with
 from tests.trees import manifest, many_directories
@@ -78,22 +75,6 @@ def test_a_survey_finds_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
     assert [finding.path for finding in findings] == [str(scene.where)]
     assert findings[0].severity is Severity.CRITICAL
     assert scene.says[0] in findings[0].meaning
-
-
-def test_a_directory_on_an_overlay_is_deleted(cli: Cli, ext4: Path, strategy: str) -> None:
-    needs_root("mounting")
-    for name in ("lower", "upper", "work", "merged"):
-        (ext4 / name).mkdir()
-    many_directories(ext4 / "lower" / "below", 2, 2)
-    many_directories(ext4 / "upper" / "above", 2, 2)
-    merged = ext4 / "merged"
-    options = f"lowerdir={ext4}/lower,upperdir={ext4}/upper,workdir={ext4}/work"
-    subprocess.run(["mount", "-t", "overlay", "none", "-o", options, merged], check=True)
-    try:
-        cli.delete(merged / "above", strategy).expect(0)
-        assert os.listdir(merged) == ["below"]
-    finally:
-        unmount_below(merged)
 
 
 def test_an_ordinary_user_reads_what_was_not_checked(cli: Cli, ext4: Path) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.conftest import Cli
+from tests.contracts.backends import assert_same
 from tests.pathologies.case import Made, Pathology, Scene
 from tests.pathologies.counting import totals_of_tools
 from tests.pathologies.grounds import Grounds
@@ -15,6 +16,7 @@ from tests.pathologies.looking import (
     undeserved,
 )
 from tests.pathologies.register import PATHOLOGIES
+from tui_fs.linux.tools import find_engine
 
 # Whether a survey meets a write depends on the moment.
 _ATTEMPTS = 5
@@ -41,6 +43,8 @@ def test_is_found_and_nothing_else_and_counted_as_du_and_find_count_it(
         assert expected.pop("names of links") >= 0
         if case.is_ordinary:  # that user cannot read all that the tools count as root
             printed = survey_here(planted.tree)
+        elif filesystem == case.filesystems[0] and find_engine() is not None:
+            assert_same(planted.tree)  # both backends report the same
         assert printed.totals == expected
 
 
