@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rich.cells import cell_len
 
-from widgets.cell_drawing import eighth_blocks, fit_cells
+from widgets.cell_drawing import draws_blocks, eighth_blocks, fit_cells, share_bar
 
 Line = tuple[tuple[str, str], ...]
 """Pieces of a line: a component's name, empty for plain text, and the text."""
@@ -21,6 +21,7 @@ _BETWEEN = " │ "
 
 # A shorter bar shows no length; the label is cut first.
 MINIMUM_BAR = 12
+_MAX_PAIR_BAR = 40
 
 PUBLISHED = "◆"
 LEGEND = f"█ median   ▒ from minimum   ─┤ to maximum   {PUBLISHED} published"
@@ -297,3 +298,50 @@ def _bar(
         cells[cell(bar.published)] = ("accent", PUBLISHED)
     for component, group in groupby(cells, key=lambda cell: cell[0]):
         yield component, "".join(text for _, text in group)
+
+
+class PredictedPair(Protocol):
+    """A predicted range and the measured figure, with their formatted texts."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def predicted_shown(self) -> str: ...
+    @property
+    def measured(self) -> float: ...
+    @property
+    def measured_shown(self) -> str: ...
+
+
+def layout_predicted(pairs: Sequence[PredictedPair], width: int) -> list[Line]:
+    """Draw two bars for each pair, both to one scale; nothing if they have no room.
+
+    Args:
+        pairs: their texts are displayable.
+        width: cells of a line.
+    """
+    shown = [(f"predicted {p.predicted_shown}", f"measured {p.measured_shown}") for p in pairs]
+    label = max((cell_len(pair.label) for pair in pairs), default=0)
+    texts = max((cell_len(text) for both in shown for text in both), default=0)
+    length = min(_MAX_PAIR_BAR, width - label - texts - 2 * GAP)
+    if length < MINIMUM_BAR:
+        return []
+    certain, possible = "▒░" if draws_blocks() else "=-"
+    lines: list[Line] = []
+    for pair, (predicted, measured) in zip(pairs, shown, strict=True):
+        scale = max(pair.high, pair.measured) or 1.0
+        low, high = round(length * pair.low / scale), round(length * pair.high / scale)
+        bar = certain * low + possible * (high - low)
+        filled = share_bar(max(0.0, pair.measured) / scale, length)
+        start = fit_cells(pair.label, label) + " " * GAP
+        for head, component, cells, text in (
+            (start, "muted", bar, predicted),
+            (" " * len(start), "bar", filled, measured),
+        ):
+            gap = " " * GAP
+            lines.append((("", head), (component, fit_cells(cells, length)), ("", gap + text)))
+    return lines

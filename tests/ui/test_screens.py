@@ -52,7 +52,14 @@ from tui_fs.job.planning import Forecast, forecast
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Refused
-from tui_fs.model.events import CancelRequested, Event, JobFinished, PaceChanged, Sampled
+from tui_fs.model.events import (
+    CancelRequested,
+    Event,
+    JobFinished,
+    MachineUse,
+    PaceChanged,
+    Sampled,
+)
 from tui_fs.model.figures import Figure, MissingFigure
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
@@ -413,6 +420,21 @@ REPORTS = {
 async def test_report(outcome: str, picture: SnapshotAssertion) -> None:
     screen = ReportScreen(record(REPORTS[outcome]), Settings())
     assert await look(screen, shows(outcome.upper())) == picture
+
+
+@pytest.mark.parametrize("size", [SMALL, (150, 40)])
+async def test_report_of_a_miss(size: tuple[int, int], picture: SnapshotAssertion) -> None:
+    *events, end = REPORTS["partial"]
+    assert isinstance(end, JobFinished)
+    started = replace(
+        STARTED,
+        predicted_seconds=(2.0, 4.0, 8.0),
+        predicted_measured_at=STARTED.started_at,
+        predicted_processes=1,
+    )
+    busy = replace(end, strategy_wall_s=24.9, machine=MachineUse(2, 49.8, 0.0))
+    screen = ReportScreen(record((started, *events[1:], busy)), Settings())
+    assert await look(screen, shows("took longer than predicted"), size) == picture
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.linux.pressure import DiskLoad, io_pressure_percent
+from tui_fs.linux.pressure import DiskLoad, ProcessorUse, io_pressure_percent, processor_use
 
 SAMPLE = """\
 some avg10=12.34 avg60=5.00 avg300=1.00 total=123456
@@ -25,6 +25,22 @@ def test_a_kernel_without_pressure_gives_none(tmp_path: Path) -> None:
 def test_a_file_without_the_line_gives_none(tmp_path: Path) -> None:
     (tmp_path / "io").write_text("")
     assert io_pressure_percent(str(tmp_path / "io")) is None
+
+
+def test_the_use_of_all_processors_is_without_idle_and_waiting_time(tmp_path: Path) -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    fields = [number * ticks for number in (1, 2, 4, 1000, 1000, 8, 16, 32, 64, 128)]
+    stat = tmp_path / "stat"
+    stat.write_text(f"cpu  {' '.join(map(str, fields))}\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+    assert processor_use(str(stat)) == ProcessorUse(busy_s=31.0, stolen_s=32.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "cpu 1 2 3\n", "cpu a b c d e f g h\n", "x 1 2 3 4 5 6 7 8\n"]
+)
+def test_a_kernel_without_the_use_of_processors_gives_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "stat").write_text(text)
+    assert processor_use(str(tmp_path / "stat")) is None
 
 
 DEVICE = os.makedev(8, 1)

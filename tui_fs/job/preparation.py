@@ -197,6 +197,7 @@ def job_started(plan: Plan, prepared: PreparedJob, space: Space | None, at_s: fl
         filters=in_words(plan.options.filters),
         share=None if plan.options.filters.share is None else str(plan.options.filters.share),
         confined_by=plan.confined_by,
+        predicted_measured_at=predicted.measured_at if predicted else 0.0,
     )
 
 

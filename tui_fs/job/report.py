@@ -4,6 +4,7 @@ import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tui_fs.job.time_comment import time_comment
 from tui_fs.linux.host import boot_id
 from tui_fs.model.calls import CallCount
 from tui_fs.model.codec import Json, encode
@@ -63,6 +64,7 @@ class Report:
         counts_are: how files and directories were counted, in words.
         elapsed_s: age of the job at its end.
         strategy_wall_s: time in which its tools ran, pauses included.
+        time_comment: why the time was not as predicted, as a sentence; empty if it was.
     """
 
     outcome: Outcome
@@ -92,6 +94,7 @@ class Report:
     error_groups: tuple[ErrorGroup, ...]
     errors: tuple[FailedEntry, ...]
     tool_lines: tuple[str, ...]
+    time_comment: str
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object."""
@@ -207,6 +210,7 @@ def report_of(
         ),
         errors=tuple(map(_failed_entry, errors)),
         tool_lines=tuple(snapshot.tool_lines),
+        time_comment=time_comment(snapshot),
     )
 
 

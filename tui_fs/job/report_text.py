@@ -6,9 +6,17 @@ A report is the JSON object that `tui_fs.job.report` writes.
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from tui_fs.model.calls import HARMLESS_ERRORS, CallCount, CallLine, Failures, call_lines
+from tui_fs.model.calls import (
+    HARMLESS_ERRORS,
+    CallCount,
+    CallGroup,
+    CallLine,
+    Failures,
+    call_lines,
+)
 from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.figures import MissingFigure
+from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import harmless
 from tui_fs.model.strategy import Mechanism, confined_words
 from tui_fs.model.target import done_word
@@ -21,6 +29,9 @@ _TARGETS_LEFT = 10
 """Paths shown of the targets that are left."""
 
 _TOOL_LINES = 5
+
+_SMALLEST_SHARE = 0.01
+"""A group of calls with less of all calls is left out of the figure."""
 
 
 class Weight(Enum):
@@ -36,6 +47,50 @@ class Line(NamedTuple):
 
     text: str
     weight: Weight = Weight.NORMAL
+
+
+class Pair(NamedTuple):
+    """A predicted range and the measured figure, with their texts."""
+
+    label: str
+    low: float
+    high: float
+    predicted_shown: str
+    measured: float
+    measured_shown: str
+
+
+def pairs(report: dict[str, Any]) -> list[Pair]:
+    """Return time, calls by group and freed bytes of a job that ended by itself.
+
+    Groups with less than a hundredth of all calls are left out.
+    """
+    if report["outcome"] not in (Outcome.DONE, Outcome.PARTIAL):
+        return []
+    compared = []
+    predicted = report["predicted"]
+    low, high = predicted["seconds_low"], predicted["seconds_high"]
+    if low is not None:
+        took_s = max(0.0, report["strategy_wall_s"] - report["paused_s"] - report["held_back_s"])
+        span = duration_span(low, high)
+        compared.append(Pair("time", low, high, span, took_s, duration(took_s)))
+    groups: dict[CallGroup, tuple[int, int]] = {}
+    for line in call_lines_of(report):
+        calls, expected = groups.get(line.guide.group, (0, 0))
+        groups[line.guide.group] = calls + line.counted.calls, expected + line.predicted
+    if CallGroup.START in groups:
+        groups[CallGroup.START] = groups[CallGroup.START][0], predicted["other_calls"] or 0
+    least = _SMALLEST_SHARE * sum(calls for calls, _ in groups.values())
+    compared += [
+        Pair(f"calls: {group}", expected, expected, count(expected), calls, count(calls))
+        for group, (calls, expected) in groups.items()
+        if max(calls, expected) >= least and predicted["syscalls"] and report["syscalls"]
+    ]
+    freed = report["freed_bytes"]
+    if freed is not None:
+        low, high = (report["expected"][f"freed_bytes_{end}"] for end in ("min", "max"))
+        compared.append(Pair("freed", low, high, _bytes_span(low, high), freed, bytes_iec(freed)))
+    return compared
 
 
 def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
@@ -67,7 +122,8 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 def remarks(report: dict[str, Any]) -> list[Line]:
     """Return what is left, what could not be measured, why space is missing, and the failures."""
-    lines = _left(report)
+    comment = report.get("time_comment")
+    lines = [*([Line(comment)] if comment else []), *_left(report)]
     lines += [
         Line(MissingFigure(**missing).sentence, Weight.WEAK)
         for missing in report.get("missing_figures", [])
@@ -171,8 +227,7 @@ def _space(report: dict[str, Any]) -> str:
     if before is None or after is None:
         return "the file system did not answer"
     expected = report["expected"]
-    low, high = bytes_iec(expected["freed_bytes_min"]), bytes_iec(expected["freed_bytes_max"])
-    span = high if low == high else f"{low} to {high}"
+    span = _bytes_span(expected["freed_bytes_min"], expected["freed_bytes_max"])
     return (
         f"{more_or_less(bytes_iec, report['freed_bytes'])} free · expected {span} · "
         f"{bytes_iec(before['free_bytes'])} → {bytes_iec(after['free_bytes'])}"
@@ -187,3 +242,8 @@ def _inodes(report: dict[str, Any]) -> str:
         f"{more_or_less(count, report['freed_inodes'])} free · {count(before['free_inodes'])} → "
         f"{count(after['free_inodes'])}"
     )
+
+
+def _bytes_span(least: int, most: int) -> str:
+    low, high = bytes_iec(least), bytes_iec(most)
+    return high if low == high else f"{low} to {high}"

@@ -31,8 +31,9 @@ from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.job.throttle import PressureThrottle, Throttle, disk_pressure
 from tui_fs.job.tool_output import ToolPipes
 from tui_fs.linux.filesystem import one_of_each, settle
-from tui_fs.linux.limits import MemoryReserve, cause_of, is_limit, measured
+from tui_fs.linux.limits import MemoryReserve, cause_of, is_limit, measured, processors
 from tui_fs.linux.mounts import MountWatch
+from tui_fs.linux.pressure import ProcessorUse, processor_use
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import Command
@@ -42,6 +43,7 @@ from tui_fs.model.events import (
     CancelRequested,
     Event,
     JobFinished,
+    MachineUse,
     Paused,
     Resumed,
     Sampled,
@@ -114,6 +116,7 @@ class Supervisor:
         self._step_began: float | None = None
         self._ends: list[StepEnd] = []
         self._has_begun = False
+        self._use_before: ProcessorUse | None = None
         note, now_s = record.note, record.now_s
         self._server = ControlServer(folder, self._obey, self._selector, self._answer_sample)
         self._targets = TargetWatch(plan, self._steps, self._target_fds)
@@ -195,7 +198,8 @@ class Supervisor:
         self._note(StepStarted(self._now(), number, pids))
         self._step_began = time.monotonic()
         self._selector.register(self._launcher, selectors.EVENT_READ, self._step_ended)
-        self._has_begun = True
+        if not self._has_begun:
+            self._has_begun, self._use_before = True, processor_use()
         self._output.step_begins(self._plan.paths[step.targets[0]])
         next_sample = time.monotonic() + SAMPLE_EVERY_S
         try:
@@ -406,6 +410,7 @@ class Supervisor:
 
     def _finish(self, problem: TuiFsError | None) -> None:
         self._launcher.close()  # first: the targets must not change during verification
+        machine = self._machine_use()
         self._pipes.read_all()
         self._memory.check()
         verification = verify(
@@ -455,8 +460,16 @@ class Supervisor:
                 space_causes=causes or (),
                 failed=snapshot.failed,
                 deleted_entries=deleted,
+                machine=machine,
             )
         )
+
+    def _machine_use(self) -> MachineUse | None:
+        before, after = self._use_before, processor_use()
+        if before is None or after is None:
+            return None
+        busy_s, stolen_s = after.busy_s - before.busy_s, after.stolen_s - before.stolen_s
+        return MachineUse(processors(), round(busy_s, 2), round(stolen_s, 2))
 
     def _is_share_deleted(self) -> bool:
         """Return whether all tools that delete a share have ended with success."""

@@ -1,4 +1,4 @@
-"""Read pressure stall information (PSI), and the load of a disk."""
+"""Read pressure stall information (PSI), the load of a disk, and the use of the processors."""
 
 import os
 import re
@@ -59,6 +59,34 @@ def _some(path: str) -> _Some | None:
     if match is None or float(match[1]) > 100.0:
         return None
     return _Some(float(match[1]), int(match[2]) / 1e6)
+
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class ProcessorUse(NamedTuple):
+    """The use of all processors of the machine since it started.
+
+    Attributes:
+        busy_s: time in which they ran any process, the kernel's threads included.
+        stolen_s: time in which the hypervisor let them wait.
+    """
+
+    busy_s: float
+    stolen_s: float
+
+
+def processor_use(path: str = "/proc/stat") -> ProcessorUse | None:
+    """Return the use of the processors; None if the kernel does not report it."""
+    try:
+        with open(path, encoding="ascii") as file:
+            name, *fields = file.readline().split()
+        # proc_stat(5): user nice system idle iowait irq softirq steal
+        user, nice, system, _, _, irq, softirq, steal = map(int, fields[:8])
+    except (OSError, ValueError):
+        return None
+    busy = user + nice + system + irq + softirq
+    return ProcessorUse(busy / _TICKS_PER_S, steal / _TICKS_PER_S) if name == "cpu" else None
 
 
 _BUSY_MS_FIELD = 9

@@ -47,6 +47,21 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineUse:
+    """The use of the processors from the start of the first tool to the end of the last one.
+
+    Attributes:
+        processors: the number that the job may use.
+        busy_s: time in which all processors of the machine ran any process, the tools included.
+        stolen_s: time in which the hypervisor let them wait.
+    """
+
+    processors: int
+    busy_s: float
+    stolen_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class JobStarted:
     """The pins were checked again and the counters are ready; nothing is deleted yet.
 
@@ -57,6 +72,8 @@ class JobStarted:
         is_filtered: only entries that match a filter are deleted; the targets stay.
         filters: what is deleted then, in words.
         share: only this share of the targets is deleted, as ``1/3``; None for all of them.
+        predicted_measured_at: when the unit costs of this file system were measured (epoch
+            seconds); 0 if the times rest on other ones.
     """
 
     at_s: float
@@ -83,6 +100,7 @@ class JobStarted:
     filters: str = ""
     confined_by: tuple[Mechanism, ...] = ()
     share: str | None = None
+    predicted_measured_at: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse a start without targets."""
@@ -271,6 +289,7 @@ class JobFinished:
         unknown: the targets of `left` whose state could not be determined.
         vanished: the targets that were to be kept and no longer exist.
         shared: the targets that still exist, because only a share of them was deleted.
+        machine: use of the processors by all processes while the tools ran; None if unknown.
         space_causes: why the freed space differs from the expected one.
         failed: number of entries that could not be deleted; None in a journal without that sum.
         deleted_entries: by the last sample; None if no source counted them.
@@ -292,6 +311,7 @@ class JobFinished:
     deleted_entries: int | None = None
     vanished: tuple[PathStr, ...] = ()
     shared: tuple[PathStr, ...] = ()
+    machine: MachineUse | None = None
 
 
 @dataclass(frozen=True, slots=True)

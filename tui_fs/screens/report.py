@@ -1,13 +1,14 @@
 """The report of a job, compared with the prediction."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import VerticalScroll
+from textual.containers import Container, VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
@@ -18,6 +19,7 @@ from tui_fs.job.report_text import (
     calls_title,
     figures,
     harmless_errors,
+    pairs,
     remarks,
 )
 from tui_fs.job.sampling import SAMPLE_EVERY_S
@@ -43,6 +45,8 @@ from tui_fs.screens.base import (
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.run_history import RunHistory, Trends
 from widgets.call_table import CallRow, CallTable
+from widgets.figure_layout import layout_predicted
+from widgets.fitted_lines import FittedLines
 from widgets.footer import Footer
 
 _LABEL_CELLS = 13
@@ -169,11 +173,13 @@ class ReportScreen(BaseScreen):
     )
     EXPLANATION = (
         "How the job ended: what was deleted, what was not and why, the time compared with the "
-        "prediction, the freed space, and every system call. Counts without a note are exact; "
+        "prediction, the freed space, and every system call. In the figure, the lighter part of a "
+        "predicted bar is the range. Counts without a note are exact; "
         "counts by difference are the survey before minus the survey after. Calls for program "
         "start-up, memory and closing files share one line."
     )
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]
     BINDINGS = [
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
         Binding("p", "pause", tooltip="Resume a job that died (asks first)"),
@@ -195,7 +201,9 @@ class ReportScreen(BaseScreen):
         """Lay out headline, details and the table of calls."""
         yield Static(Text("reading…"), id="headline")
         with VerticalScroll(id="body"):
-            yield Static(Text(""), id="details")
+            with Container(id="results"):
+                yield Static(Text(""), id="details")
+                yield FittedLines(lambda _: (), id="pairs")
             yield CallTable(id="calls")
             yield Static(Text(""), id="harmless")
             yield Static(Text(""), id="kept")
@@ -229,6 +237,9 @@ class ReportScreen(BaseScreen):
         top.update(headline(report))
         top.set_class(report["outcome"] not in ("done", "cancelled"), "refused")
         self.query_one("#details", Static).update(details(report))
+        figure, compared = self.query_one("#pairs", FittedLines), pairs(report)
+        figure.display = bool(compared)
+        figure.lay_out_by(partial(layout_predicted, compared))
         table = self.query_one(CallTable)
         if report["syscalls"]:
             table.title = calls_title(report)

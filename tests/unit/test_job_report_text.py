@@ -1,0 +1,94 @@
+"""The report in words, and its figure of predicted and measured."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled
+from tui_fs.cli.follow import report_as_text
+from tui_fs.job.report import report_of
+from tui_fs.job.report_text import Pair, pairs
+from tui_fs.model.outcome import JobState, Outcome
+from widgets.figure_layout import layout_predicted
+
+CALLS = {"unlinkat": 990, "getdents64": 20, "openat": 3, "read": 60}
+
+
+def report(outcome: Outcome = Outcome.DONE, calls: dict[str, int] | None = None) -> dict[str, Any]:
+    """Return the report of a job that was predicted to take 1 to 3 s and took 7.5 s."""
+    begun = replace(
+        RUNNING[0],
+        predicted_calls={"unlinkat": 1000, "getdents64": 20, "openat": 3},
+        predicted_other_calls=50,
+        predicted_measured_at=1e9,
+    )
+    events = begun, RUNNING[1], sampled(7, 990, CALLS if calls is None else calls)
+    return report_of(folded(*events, finished(outcome)), JobState(outcome.value), ()).to_json()
+
+
+def test_the_comment_on_the_time_follows_the_figures() -> None:
+    text = report_as_text(report()).splitlines()
+    comment = "The deletion took longer than predicted (1.0 s to 3.0 s): no cause is recorded."
+    assert text.index(comment) == 1 + next(
+        number for number, line in enumerate(text) if line.startswith("confined by")
+    )
+
+
+def test_pairs_are_time_the_larger_groups_of_calls_and_freed_bytes() -> None:
+    assert pairs(report()) == [
+        Pair("time", 1.0, 3.0, "1.0 s to 3.0 s", 7.5, "7.5 s"),
+        Pair("calls: remove", 1000, 1000, "1,000", 990, "990"),
+        Pair("calls: directories", 23, 23, "23", 23, "23"),
+        Pair("calls: start-up", 50, 50, "50", 60, "60"),
+        Pair("freed", 0, 0, "0 B", 1000, "1000 B"),
+    ]
+    few = pairs(report(calls={**CALLS, "getdents64": 2, "openat": 0, "read": 10_000}))
+    assert [pair.label for pair in few] == ["time", "calls: remove", "calls: start-up", "freed"]
+
+
+def test_calls_that_nothing_counted_are_not_compared() -> None:
+    assert [pair.label for pair in pairs(report(calls={}))] == ["time", "freed"]
+
+
+def test_a_job_that_was_stopped_has_no_pairs() -> None:
+    assert pairs(report(Outcome.CANCELLED)) == []
+    assert pairs(report_of(folded(), JobState.DIED, ()).to_json()) == []
+
+
+PAIRS = [
+    Pair("time", 2.0, 6.0, "2.0 s to 6.0 s", 8.0, "8.0 s"),
+    Pair("freed", 4, 4, "4 B", -1, "-1 B"),
+    Pair("none", 0, 0, "0", 0, "0"),
+]
+
+
+def drawn(width: int) -> list[str]:
+    """Return the lines of the pairs."""
+    lines = ["".join(text for _, text in line) for line in layout_predicted(PAIRS, width)]
+    assert all(len(line.rstrip()) <= width for line in lines)
+    return [line.rstrip() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "certain", "possible", "full"),
+    [("xterm-256color", "▒", "░", "█"), ("linux", "=", "-", "#"), ("vt100", "=", "-", "#")],
+)
+def test_each_pair_has_its_own_scale_in_characters_of_the_terminal(
+    terminal: str, certain: str, possible: str, full: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", terminal)
+    assert drawn(5 + 2 + 16 + 2 + 24) == [
+        f"time   {certain * 4}{possible * 8}      predicted 2.0 s to 6.0 s",
+        f"       {full * 16}  measured 8.0 s",
+        f"freed  {certain * 16}  predicted 4 B",
+        "                         measured -1 B",
+        "none                     predicted 0",
+        "                         measured 0",
+    ]
+
+
+def test_bars_that_would_show_no_length_are_left_out() -> None:
+    assert drawn(44) == []
+    assert drawn(45) != []
+    assert layout_predicted([], 80) == []
