@@ -4,7 +4,6 @@ A page contains ``{{ NAME }}`` on a line of its own, where NAME is a key of `GEN
 """
 
 import argparse
-import dataclasses
 import inspect
 import itertools
 import pkgutil
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
+import msgspec
 from textual.app import App
 from textual.binding import ActiveBinding, Binding
 
@@ -188,7 +188,7 @@ def describe_events() -> Iterator[str]:
             (
                 _code(name),
                 (inspect.getdoc(event) or "").splitlines()[0],
-                ", ".join(_code(field.name) for field in dataclasses.fields(event)),
+                ", ".join(_code(field.name) for field in msgspec.structs.fields(event)),
             )
             for name, event in EVENT_TYPES.items()
         ),

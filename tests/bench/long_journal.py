@@ -12,8 +12,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import finished, started

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tui_fs.model.finding import Finding
 from tui_fs.model.strategy import Filters

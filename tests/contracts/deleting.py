@@ -3,8 +3,10 @@
 import os
 import select
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tests.unit.survey_trees import surveyed
 from tui_fs.job.launcher import Launcher, StepEnd

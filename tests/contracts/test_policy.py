@@ -9,10 +9,10 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import Cli, Json
 from tests.e2e.terminal import Terminal

@@ -7,11 +7,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import Cli, Json, processes_with, wait_until
 from tests.contracts.test_overlap import removed_by, start_slowly

@@ -1,7 +1,6 @@
 """Count inputs, limit their time, and make them from samples."""
 
 import copy
-import dataclasses
 import enum
 import json
 import os
@@ -15,6 +14,8 @@ from typing import Any, NoReturn
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import fields
 
 from tui_fs.model.events import JobStarted
 from tui_fs.model.paths import PathStr
@@ -203,9 +204,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     """Return values of a type, recursively."""
     if hint in _SCALARS:
         return _SCALARS[hint]
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        hints = typing.get_type_hints(hint)
-        values = {field.name: values_of(hints[field.name]) for field in dataclasses.fields(hint)}
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        values = {field.name: values_of(field.type) for field in fields(hint)}
         if hint is Target:
             values["path"] = _absolute_paths
         if "targets" in values:

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen

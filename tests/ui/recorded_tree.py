@@ -3,7 +3,8 @@
 import os
 import queue
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tests.ui.recorded import FLAT, MAIL_TOTALS, MAILDROP, SPOOL, spool_survey
 from tui_fs.model.finding import Finding, FindingKind, Severity

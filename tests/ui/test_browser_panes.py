@@ -1,8 +1,7 @@
 """The panes beside the browser's table: they follow the cursor and the width of the terminal."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.ui.recorded import MAILDROP, SPOOL, screen_text, settle
 from tests.ui.recorded_tree import DETAILS, NOW_S, SESSIONS, bins, directory, spool_listing

@@ -1,11 +1,11 @@
 """The parts of the browser that need no screen: marks, questions, the order of rows."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.ui.recorded_tree import NOW_S, RANKING, SESSIONS, directory, found_survey, spool_listing
 from tui_fs.job.permission import MOST_TARGETS

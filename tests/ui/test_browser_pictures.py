@@ -1,9 +1,10 @@
 """The browser, the ranking and the findings in every state, as text; see test_screens.py."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -79,7 +80,7 @@ def post_update(update: Update) -> Act:
 
 def other(**changes: object) -> Act:
     """Post a complete survey with some changes."""
-    return post_update(replace(COMPLETE, **changes))  # type: ignore[arg-type]
+    return post_update(replace(COMPLETE, **changes))
 
 
 def typed_filter(text: str) -> Act:

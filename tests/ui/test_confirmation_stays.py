@@ -1,9 +1,9 @@
 """An open confirmation keeps its subject, and exactly the confirmed plan starts."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 

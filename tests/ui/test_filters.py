@@ -1,9 +1,9 @@
 """Filters in the screens: what they count, what they say, and what a deletion with them leaves."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Input
 

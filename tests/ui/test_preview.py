@@ -5,9 +5,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from textual.widgets import Button, Static
 
 from tests.ui.recorded import (

@@ -1,9 +1,9 @@
 """Where the time of a job's tools went, and what that means."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.ui.recorded import STARTED
 from tui_fs.model.events import Usage

@@ -1,7 +1,8 @@
 """Runs of the lab, made by hand."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tui_fs.lab.experiment import (
     BarsView,

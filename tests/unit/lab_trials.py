@@ -30,7 +30,7 @@ class Stopped(Exception):
     """The test ends the run."""
 
 
-class Files(Tree):
+class Files(Tree, frozen=True):
     """Three empty files."""
 
     entries = 4

@@ -1,11 +1,11 @@
 """UnitCosts that are found again in the times they have made."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tui_fs.estimate.calibration import (
     BLOCK_BYTES,

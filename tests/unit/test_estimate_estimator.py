@@ -1,8 +1,7 @@
 """Estimates side by side, and the one to recommend."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_strategies_prediction import TEN_TIMES_100
 from tui_fs.estimate.calibration import LearnedFactor

@@ -1,8 +1,7 @@
 """What prevents a strategy, and what it will leave."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tui_fs.estimate.preflight import Preflight, RunConditions, check_preflight
 from tui_fs.linux.memory import MemoryRoom

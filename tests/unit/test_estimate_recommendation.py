@@ -1,10 +1,9 @@
 """Which strategy is recommended, and a sentence for every one."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tui_fs.estimate.recommendation import advice, recommended, recommended_as
 from tui_fs.model.estimate import Estimate
@@ -231,7 +230,7 @@ def test_what_cannot_run_says_why() -> None:
 def test_the_tree_says_why_the_recommended_one(
     change: dict[str, object], kind: str, words: str
 ) -> None:
-    assert recommended_sentence(replace(PLAIN, **change), kind).startswith(words)  # type: ignore[arg-type]
+    assert recommended_sentence(replace(PLAIN, **change), kind).startswith(words)
 
 
 @pytest.mark.parametrize(

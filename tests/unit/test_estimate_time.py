@@ -1,11 +1,11 @@
 """How long a deletion is predicted to take, from counts and prices."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, LearnedFactor
 from tui_fs.estimate.time import (

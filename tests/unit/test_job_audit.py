@@ -5,12 +5,12 @@ import socket
 import subprocess
 import sys
 import unicodedata
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.needs import lacks, needs_root, needs_tool
 from tests.unit.test_job_store import plan

@@ -2,13 +2,13 @@
 
 import errno
 import os
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.fuzz.common import values_of
 from tests.unit.test_job_store import plan

@@ -4,11 +4,11 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import Json
 from tests.unit.test_estimate_recommendation import estimate

@@ -1,13 +1,13 @@
 """Why the space was not freed, according to the figures."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from tui_fs.job.freed_space import MOST_HOLDERS, explain_freed_space
 from tui_fs.job.planning import expected_of

@@ -3,10 +3,10 @@
 import argparse
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_view import job, seen

@@ -3,12 +3,12 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_job_control import serving
 from tests.unit.test_job_lock import held

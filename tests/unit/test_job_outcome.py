@@ -2,10 +2,10 @@
 
 import errno
 import signal
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled, started

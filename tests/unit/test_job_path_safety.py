@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.acl import NAMED_USER, grant
 from tests.idmapped import mount_idmapped

@@ -1,9 +1,9 @@
 """The report in words, and its figure of predicted and measured."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled
 from tui_fs.cli.follow import report_as_text

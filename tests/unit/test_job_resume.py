@@ -2,10 +2,10 @@
 
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_job_store import plan
 from tui_fs.job.planning import remainder_of

@@ -5,11 +5,11 @@ import json
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_view import job

@@ -1,9 +1,9 @@
 """Reports of the space when samples fail, or when targets are on several devices."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_job_store import plan
 from tui_fs.job import freed_space

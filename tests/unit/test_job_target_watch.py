@@ -4,10 +4,10 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_job_store import plan
 from tui_fs.job.path_safety import PreparedStep

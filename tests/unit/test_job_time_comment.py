@@ -1,8 +1,7 @@
 """Why a deletion took another time than predicted."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_model_snapshot import finished, folded, sampled, started, usage
 from tui_fs.job.time_comment import time_comment

@@ -3,11 +3,11 @@
 import errno
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_job_store import plan
 from tui_fs.job import outcome

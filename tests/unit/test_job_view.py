@@ -2,10 +2,10 @@
 
 import errno
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import Json
 from tests.unit.test_job_lock import held

@@ -1,10 +1,10 @@
 """What a race teaches the cost model, and what it does not."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.trees import many_directories
 from tests.unit.lab_results import plan, results_of

@@ -3,13 +3,13 @@
 import os
 import signal
 import subprocess
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.conftest import wait_until
 from tests.needs import lacks, needs_root, needs_tool
@@ -50,8 +50,7 @@ IMAGES = (Place.EXT4, Place.XFS, Place.BTRFS)
 MKFS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
 
 
-@dataclass(frozen=True)
-class Planned(Tree):
+class Planned(Tree, frozen=True):
     """A tree that is never built."""
 
     number: int = 5_000

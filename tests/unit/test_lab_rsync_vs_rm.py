@@ -1,9 +1,9 @@
 """rsync-vs-rm: what is done at each scale, the text's tables, and the verdicts."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit import lab_results
 from tui_fs.lab.experiment import Judgement, Scale, Verdict

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.needs import needs_root
 from tests.trees import Sentinel
@@ -152,7 +152,7 @@ def test_a_file_system_made_for_it_is_gone_afterwards(place: Path, kind: Place) 
     assert os.listdir(place) == []
 
 
-class Written(Files):
+class Written(Files, frozen=True):
     """A file that the kernel would choose a place for later."""
 
     def directories(self) -> Iterator[Directory]:

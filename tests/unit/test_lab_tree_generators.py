@@ -5,12 +5,12 @@ import resource
 import subprocess
 import tempfile
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.trees import census, chain, flat, manifest
 from tests.unit.scratching import result_of_child

@@ -5,10 +5,10 @@ import os
 import struct
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.needs import needs_root
 from tests.unit.scratching import result_of_child

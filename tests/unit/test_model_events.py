@@ -1,11 +1,11 @@
 """Records that are not events or plans are refused with a sentence; see also tests/fuzz."""
 
-import dataclasses
 import json
 import os
 
 import pytest
 from hypothesis import example, given
+from msgspec import Struct
 
 from tests.fuzz.common import values_of
 from tui_fs.model.codec import argv_fields, decode, path_fields, shown_path
@@ -58,8 +58,7 @@ def test_fields_with_a_default_may_be_absent() -> None:
 
 
 def test_a_pair_is_no_triple() -> None:
-    @dataclasses.dataclass(frozen=True)
-    class Three:
+    class Three(Struct, frozen=True):
         numbers: tuple[int, int, int]
 
     with pytest.raises(BadInput, match="2 items, expected 3"):

@@ -2,12 +2,12 @@
 
 import errno
 import math
-from dataclasses import replace
 from functools import reduce
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.fuzz.common import values_of
 from tui_fs.model.calls import CallCount, Removed, TraceSource

@@ -3,10 +3,10 @@
 import os
 import pwd
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.targets import here, mounted, target
 from tui_fs.model.errors import BadInput, Refused

@@ -1,10 +1,10 @@
 """A current directory of a process, or a directory the program needs, is refused."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.targets import here, refusal, target
 from tui_fs.model.paths import PathStr
@@ -21,7 +21,7 @@ def environment(here: Environment, place: str | Path, whose: str) -> Environment
     """Return an environment in which this place is the current directory, or is needed."""
     path = PathStr(str(place))
     field = (PathStr("/nowhere"), path) if whose in ("program", "interpreter") else path
-    return replace(here, **{whose: field})  # type: ignore[arg-type]
+    return replace(here, **{whose: field})
 
 
 @pytest.mark.parametrize("below", ["", "sub", "sub/deeper"])

@@ -1,8 +1,7 @@
 """Predicted calls, processes and memory of each strategy against what was measured."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.paths import PathStr

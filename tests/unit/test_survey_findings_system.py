@@ -2,10 +2,10 @@
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.test_survey_aggregator import collected, link, root
 from tui_fs.linux.filesystem import FileSystem

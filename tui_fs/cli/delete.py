@@ -5,7 +5,8 @@ import contextlib
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tui_fs.cli.arguments import (
     add_confirmation_options,

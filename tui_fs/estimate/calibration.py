@@ -4,7 +4,8 @@ import enum
 import itertools
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tui_fs.linux.mounts import is_served
 from tui_fs.model.errors import TuiFsError
@@ -28,8 +29,7 @@ class Shape(enum.StrEnum):
     COLD_FOREST = "cold forest"
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """One small tree that was deleted.
 
     Attributes:
@@ -50,8 +50,7 @@ class Sample:
     batches: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedFactor:
+class LearnedFactor(Struct, frozen=True):
     """How long finished jobs took, relative to their prediction.
 
     Attributes:
@@ -68,8 +67,7 @@ class LearnedFactor:
         return LearnedFactor(self.jobs + 1, self.factor ** (1 - weight) * factor**weight)
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """The unit costs of deleting on one file system.
 
     Attributes:

@@ -3,7 +3,9 @@
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tui_fs.estimate.calibration import Calibration
 from tui_fs.estimate.preflight import RunConditions, check_preflight
@@ -23,8 +25,7 @@ MUCH_MEMORY_BYTES = 16 << 20
 """An estimate of at least this much memory states what needs it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EstimateInputs:
+class EstimateInputs(Struct, frozen=True):
     """What the predicted times of all candidates depend on.
 
     Attributes:
@@ -43,8 +44,7 @@ class EstimateInputs:
     is_cold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """The command of a strategy, and how often it would run.
 
     Attributes:

@@ -6,7 +6,8 @@ it earlier.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.memory import MemoryRoom
 from tui_fs.model.finding import FindingKind
@@ -17,16 +18,14 @@ from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.prediction import Work
 
 
-@dataclass(frozen=True, slots=True)
-class Preflight:
+class Preflight(Struct, frozen=True):
     """Why a strategy cannot run, and what it will leave, each a part of a sentence."""
 
     hindrances: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunConditions:
+class RunConditions(Struct, frozen=True):
     """Conditions of a run other than the tree.
 
     Attributes:

@@ -1,7 +1,8 @@
 """How long a deletion will take: the counts of the survey times their unit costs."""
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration
 from tui_fs.model.calls import TraceSource
@@ -57,8 +58,7 @@ _NAME_S = {
 _NAME_ELSEWHERE_S = 30e-6
 
 
-@dataclass(frozen=True, slots=True)
-class Seconds:
+class Seconds(Struct, frozen=True):
     """Low, expected and high."""
 
     low: float

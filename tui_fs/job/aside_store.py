@@ -6,7 +6,9 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tui_fs.job.store import (
     NO_ROOM,
@@ -39,8 +41,7 @@ class Action(enum.StrEnum):
     RECREATE = "recreate"
 
 
-@dataclass(frozen=True, slots=True)
-class AsideRecord:
+class AsideRecord(Struct, frozen=True):
     """A directory that was set aside, or was about to be.
 
     Attributes:
@@ -74,8 +75,7 @@ class AsideRecord:
         return PathStr(os.path.join(above, cut_name(".", name, f".tui-fs-new-{self.id}")))
 
 
-@dataclass(frozen=True, slots=True)
-class Damaged:
+class Damaged(Struct, frozen=True):
     """An unreadable record: its name, and the reason as a sentence."""
 
     id: str

@@ -8,7 +8,8 @@ import socket
 import stat
 import syslog
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.outcome import Outcome
@@ -32,8 +33,7 @@ _ALSO_ESCAPED = {'"': "\\x22", "=": "\\x3d"}
 _MAX_WAIT_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedEnd:
+class AuditedEnd(Struct, frozen=True):
     """How a job ended, for the log.
 
     Attributes:

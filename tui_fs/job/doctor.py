@@ -2,8 +2,9 @@
 
 import locale
 import os
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from tui_fs.job.store import jobs_directory
 from tui_fs.linux.logind import ends_at_logout
@@ -24,8 +25,7 @@ _TO_DELETE = (Capability.DAC_OVERRIDE, Capability.FOWNER)
 _TRACING_TOOLS = ("strace", "bpftrace")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolState:
+class ToolState(Struct, frozen=True):
     """A tool that a strategy or a source of counts uses.
 
     Attributes:
@@ -40,8 +40,7 @@ class ToolState:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class TracingState:
+class TracingState(Struct, frozen=True):
     """The default source of call counts, and all sources."""
 
     source: TraceSource
@@ -49,8 +48,7 @@ class TracingState:
     sources: tuple[SourceState, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Privileges:
+class Privileges(Struct, frozen=True):
     """The privileges of this process.
 
     Attributes:
@@ -62,8 +60,7 @@ class Privileges:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class EngineState:
+class EngineState(Struct, frozen=True):
     """The native engine.
 
     Attributes:
@@ -76,8 +73,7 @@ class EngineState:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MechanismState:
+class MechanismState(Struct, frozen=True):
     """Whether a mechanism can keep the tools inside the targets, and what would enable it."""
 
     kind: Mechanism
@@ -85,8 +81,7 @@ class MechanismState:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(Struct, frozen=True):
     """The terminal for the screens."""
 
     term: str
@@ -94,8 +89,7 @@ class Terminal:
     encoding: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """Everything `doctor` reports."""
 
     tools: tuple[ToolState, ...]

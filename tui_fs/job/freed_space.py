@@ -9,7 +9,8 @@ Delayed freeing is no cause here: `linux.filesystem.settle` has waited until two
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.open_files import (
@@ -110,8 +111,7 @@ def explain_freed_space(
     return (*causes, *_inodes(before, after, entries, expected, len(kept), file_system.kind))
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(Struct):
     """The bytes that are missing and not yet explained."""
 
     tolerance: int = 0

@@ -7,8 +7,9 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import BinaryIO
+
+from msgspec.structs import replace
 
 from tui_fs.linux.limits import cause_of, measured
 from tui_fs.linux.resolve_path import open_regular

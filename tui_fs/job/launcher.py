@@ -22,8 +22,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from tui_fs.linux.limits import cause_of
 from tui_fs.linux.memory import children_of, faults_of, has_executed, peak_bytes_of
@@ -60,8 +61,7 @@ _NOT_STARTED = 127
 _NOT_HANDED_ON = signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM
 
 
-@dataclass(frozen=True, slots=True)
-class StepEnd:
+class StepEnd(Struct, frozen=True):
     """The result of a step, as in `StepFinished`; wall_s is from its release to its last exit.
 
     peak_memory_bytes is that of the largest process, 0 if all were too short-lived to sample.
@@ -329,8 +329,7 @@ def _has_reader(pipe: int) -> bool:
     return not any(events & select.POLLERR for _, events in poll.poll(0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where the tools of a step run: in an open directory, perhaps confined."""
 
     directory: int
@@ -603,8 +602,7 @@ def _confine(enclosure: Enclosure, tool: str) -> None:
         os._exit(_NOT_STARTED)
 
 
-@dataclass(frozen=True, slots=True)
-class StepsEnd:
+class StepsEnd(Struct, frozen=True):
     """The results of all steps.
 
     Attributes:

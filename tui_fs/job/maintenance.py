@@ -9,8 +9,10 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.job.aside_store import (
     Action,
@@ -225,8 +227,7 @@ def undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
+class Prospect(Struct, frozen=True):
     """A directory that may be recreated or set aside.
 
     Attributes:
@@ -238,8 +239,7 @@ class Prospect:
     occupants: OpenUsers
 
 
-@dataclass(frozen=True, slots=True)
-class RenamedAside:
+class RenamedAside(Struct, frozen=True):
     """A directory that was set aside; `was_logged`: the system's log accepted a line."""
 
     record: AsideRecord
@@ -247,8 +247,7 @@ class RenamedAside:
     was_logged: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RecreatedDirectory:
+class RecreatedDirectory(Struct, frozen=True):
     """A directory that was recreated.
 
     Attributes:
@@ -490,8 +489,7 @@ def moved_sentences(moved: int, kept: Iterable[tuple[str, str]]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(Struct, frozen=True):
     """The result of `undo`; `moved` and `kept` as in `MovedEntries`.
 
     Attributes:

@@ -5,7 +5,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.pins import take_pin
@@ -32,8 +34,7 @@ _FORGOTTEN = (errno.ESTALE, errno.ENOENT)
 """How NFS and FUSE answer for a descriptor of a directory that their server does not know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Struct, frozen=True):
     """What is left of what was to be deleted.
 
     Attributes:
@@ -267,8 +268,7 @@ _LONGEST_REPORTED = 300
 _XARGS_SAW_A_KILL = 125  # xargs(1): the command is killed by a signal
 
 
-@dataclass(frozen=True, slots=True)
-class JobOutcome:
+class JobOutcome(Struct, frozen=True):
     """The result of a job; see `JobFinished` for the counts."""
 
     outcome: Outcome

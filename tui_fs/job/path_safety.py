@@ -3,7 +3,9 @@
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.linux.mounts import MountTable, foreign_mount_on_way, read_mounts
 from tui_fs.linux.permissions import others_may_write, replaceable_part
@@ -31,8 +33,7 @@ SPARE_DESCRIPTORS = 128
 """Descriptors for the other files of a process that has its targets open."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedStep:
+class PreparedStep(Struct, frozen=True):
     """A step, and the directory in which it runs.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tui_fs.job.conflicts import check_nested, tools_of_running_jobs
 from tui_fs.job.store import emergency_directory, state_directory

@@ -4,7 +4,9 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.estimate.estimator import (
     Candidate,
@@ -68,8 +70,7 @@ from tui_fs.tracing.select_source import likely_source
 _EMPTY_SHOWN = "EMPTY"
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """All strategies side by side, for one survey and one set of options.
 
     Attributes:
@@ -179,8 +180,7 @@ def forecast(
     return Forecast(estimates, recommended(estimates), inside, expected, missing)
 
 
-@dataclass(frozen=True, slots=True)
-class Confinement:
+class Confinement(Struct, frozen=True):
     """What will keep the tools inside the targets.
 
     Attributes:
@@ -450,8 +450,7 @@ def _empty_directory(job_id: str | None) -> str:
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
+class Remainder(Struct, frozen=True):
     """The targets that a job left when it died.
 
     Attributes:

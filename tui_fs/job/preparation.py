@@ -4,7 +4,9 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.path_safety import (
@@ -45,8 +47,7 @@ from tui_fs.tracing.select_source import open_source
 from tui_fs.tracing.source import CallSource
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedJob:
+class PreparedJob(Struct, frozen=True):
     """The prepared parts of a job; no target has been changed.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
 from tui_fs.job.journal import BufferedJournal, EndReserve, JournalWriter

@@ -2,7 +2,8 @@
 
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.job.time_comment import time_comment
 from tui_fs.linux.host import boot_id
@@ -20,8 +21,7 @@ SCHEMA = 1
 _WALL_DECIMALS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class TargetState:
+class TargetState(Struct, frozen=True):
     """The final state of a target; None where that is unknown, as for a job that died.
 
     Attributes:
@@ -32,8 +32,7 @@ class TargetState:
     done: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorGroup:
+class ErrorGroup(Struct, frozen=True):
     """All failures of one operation with one error."""
 
     operation: str
@@ -42,8 +41,7 @@ class ErrorGroup:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class FailedEntry:
+class FailedEntry(Struct, frozen=True):
     """An entry that could not be deleted."""
 
     path: PathStr
@@ -54,8 +52,7 @@ class FailedEntry:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The report of an ended job. Numbers are None where nothing has counted them.
 
     Attributes:

@@ -19,7 +19,8 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tui_fs.job.journal import last_event
 from tui_fs.job.lock import is_occupied
@@ -39,8 +40,7 @@ _SOCKET, _EMPTY = "control.sock", "empty"
 _PARTIAL = re.compile(r"(plan|report)\.json\.[0-9a-f]{8}\.partial")
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionRule:
+class RetentionRule(Struct, frozen=True):
     """Limits for the number, the age and the total size of the stored jobs.
 
     Attributes:
@@ -53,16 +53,14 @@ class RetentionRule:
     min_jobs: int = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A folder that exceeds the rule and was not removed, with the reason as a sentence."""
 
     path: str
     reason: str
 
 
-@dataclass(slots=True)
-class Pruned:
+class Pruned(Struct):
     """The result of a removal of old jobs.
 
     Attributes:

@@ -3,7 +3,8 @@
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.filesystem import STATVFS_TIMEOUT_S, read_space

@@ -11,7 +11,9 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tui_fs.job.store import (
     is_private,
@@ -35,8 +37,7 @@ _NOT_IN = ("/boot", "/dev", "/etc", "/proc", "/sys", "/usr")
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
+class _Record(Struct, frozen=True):
     """A scratch directory that is about to be created, or was created.
 
     Attributes:

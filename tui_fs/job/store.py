@@ -7,8 +7,9 @@ import os
 import pwd
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tui_fs.job.journal import create_reserve
 from tui_fs.linux.host import boottime_s, current_host
@@ -33,8 +34,7 @@ _SHORTEST_ID = 3
 """Characters of an abbreviated id; fewer are rather a slip."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobFolder:
+class JobFolder(Struct, frozen=True):
     """The files of one job."""
 
     path: str

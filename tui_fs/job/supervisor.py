@@ -11,9 +11,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from tui_fs.job.conflicts import register_or_refuse
 from tui_fs.job.control import ControlServer

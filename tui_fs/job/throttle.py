@@ -4,7 +4,9 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.sampling import SampleSchedule
@@ -87,8 +89,7 @@ class RateLimit:
         return min(LONGEST_LOOK_S, max(SHORTEST_LOOK_S, self._tokens / self._speed_per_s))
 
 
-@dataclass(frozen=True, slots=True)
-class Pressure:
+class Pressure(Struct, frozen=True):
     """Other processes wait for a resource.
 
     Attributes:

@@ -5,7 +5,9 @@ import os
 import selectors
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.model.calls import CallCount, Removed, added_up
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
@@ -29,8 +31,7 @@ LONGEST_LINE_BYTES = 65_536
 """The middle of a longer line is dropped; a path in it may have any length."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLimits:
+class OutputLimits(Struct, frozen=True):
     """How much of the tools' output is journalled.
 
     Attributes:
@@ -50,6 +51,9 @@ class OutputLimits:
     bytes: int = 8 << 20
 
 
+_LIMITS = OutputLimits()
+
+
 class ToolOutput:
     """Reads a strategy's standard output and standard error as they come.
 
@@ -62,7 +66,7 @@ class ToolOutput:
         self,
         strategy: Strategy,
         target: str,
-        limits: OutputLimits = OutputLimits(),
+        limits: OutputLimits = _LIMITS,
         confined: Sequence[str] = (),
     ) -> None:
         self._limits = limits

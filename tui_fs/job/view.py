@@ -3,7 +3,9 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tui_fs.job.control import sample
 from tui_fs.job.journal import JournalReader, last_event, read_crash, read_reserve
@@ -209,8 +211,7 @@ def elsewhere(job_id: str, host: str) -> JobFailed:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class JobSummary:
+class JobSummary(Struct, frozen=True):
     """One line of the list.
 
     Attributes:
@@ -243,13 +244,11 @@ class JobSummary:
         return in_words(self.targets, self.filters.share, is_filtered=self.filters.active)
 
 
-@dataclass(frozen=True, slots=True)
-class _OptionsHead:
+class _OptionsHead(Struct, frozen=True):
     filters: Filters = field(default_factory=Filters)
 
 
-@dataclass(frozen=True, slots=True)
-class _PlanHead:
+class _PlanHead(Struct, frozen=True):
     """The fields of a plan that a list shows; decoding 2,000 whole plans takes a second."""
 
     created_at: float

@@ -1,6 +1,6 @@
 """Two runs of one experiment side by side: times, memory, and the calls that differ."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tui_fs.lab.exhibits import Exhibit, Row, Table
 from tui_fs.lab.figures import shown, shown_times
@@ -12,8 +12,7 @@ from tui_fs.model.units import count
 _MEASURES = (Measure.SECONDS, Measure.PEAK_MEMORY_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """The medians of a measure in two runs.
 
     Attributes:
@@ -27,8 +26,7 @@ class Pair:
     are_apart: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StepPair:
+class StepPair(Struct, frozen=True):
     """A step that both runs have.
 
     Attributes:

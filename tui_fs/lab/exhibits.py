@@ -4,7 +4,8 @@ import os
 import re
 import statistics
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tui_fs.lab.experiment import (
     BarsView,
@@ -28,16 +29,14 @@ from tui_fs.model.units import count, counted
 from tui_fs.tracing.syscalls import SYSCALLS
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of a table: formatted cells; `note` says why there are none."""
 
     cells: tuple[str, ...]
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows below titles; the first column is text, the others are figures."""
 
     title: str
@@ -46,8 +45,7 @@ class Table:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A median with the least and the most, and the published figure if there is one.
 
     Attributes:
@@ -63,8 +61,7 @@ class Bar:
     published_shown: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(Struct, frozen=True):
     """Bars of one measure; `is_log` where the longest is over 50 times the shortest."""
 
     title: str
@@ -74,8 +71,7 @@ class Bars:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """A median over x, with the least and the most."""
 
     x: float
@@ -84,16 +80,14 @@ class Point:
     most: float
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """The points of a series, by x."""
 
     name: str
     points: tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Curves:
+class Curves(Struct, frozen=True):
     """Lines over two logarithmic axes."""
 
     title: str
@@ -102,8 +96,7 @@ class Curves:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallsOf:
+class CallsOf(Struct, frozen=True):
     """The system calls of one step, the most frequent first.
 
     Attributes:
@@ -117,8 +110,7 @@ class CallsOf:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """Tables of system calls to be read side by side."""
 
     title: str
@@ -126,8 +118,7 @@ class Calls:
     tables: tuple[CallsOf, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Flame:
+class Flame(Struct, frozen=True):
     """The time in a function, alone and with its callees, in per cent."""
 
     function: str
@@ -136,8 +127,7 @@ class Flame:
     depth: int
 
 
-@dataclass(frozen=True, slots=True)
-class Flames:
+class Flames(Struct, frozen=True):
     """Where the time went, as a tree, the largest first."""
 
     title: str
@@ -145,8 +135,7 @@ class Flames:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A claim with its verdict."""
 
     text: str
@@ -156,8 +145,7 @@ class Judged:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """All claims of an experiment."""
 
     claims: tuple[Judged, ...]
@@ -268,8 +256,7 @@ def _judged(claim: Claim, results: Results) -> Judged:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     results: Results
     published: dict[tuple[str, Measure], Published]
     published_calls: dict[str, PublishedCalls]
@@ -462,8 +449,7 @@ def _flames(view: FlameView, folder: str) -> Flames:
     return Flames(view.title, rows, remark)
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A function below its callers, with the samples that hit it itself and in all."""
 
     function: str

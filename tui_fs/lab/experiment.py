@@ -6,7 +6,8 @@ work and never does it: `tui_fs.lab.runner` builds the trees and runs the steps.
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import Tree
@@ -46,8 +47,7 @@ PIN = "{pin}"
 """Placeholder in a command for the identity of the tree, which the engine requires."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Commands that run one after the other and are measured together.
 
     The runner replaces placeholders in every argument: ``{tree}`` by the name of the tree,
@@ -87,8 +87,7 @@ class Step:
     keeps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """Steps on one tree, which is rebuilt for every round.
 
     Attributes:
@@ -109,8 +108,7 @@ class Trial:
     memory_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """What an experiment may use to choose its trials.
 
     Attributes:
@@ -124,8 +122,7 @@ class Setting:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Struct, frozen=True):
     """A figure of the text.
 
     Attributes:
@@ -138,8 +135,7 @@ class Published:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedCalls:
+class PublishedCalls(Struct, frozen=True):
     """A table of system calls of the text.
 
     Attributes:
@@ -168,8 +164,7 @@ class Verdict(enum.StrEnum):
     UNTESTED = "cannot be tested here"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """A verdict with the figures it is based on, and a reason where it needs one."""
 
     verdict: Verdict
@@ -180,8 +175,7 @@ class Judgement:
 Judge = Callable[[Results], Judgement]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """What the text says, in our words.
 
     Attributes:
@@ -208,8 +202,7 @@ def judged(holds: bool, here: str, reason: str = "") -> Judgement:
     return Judgement(Verdict.HOLDS if holds else Verdict.DOES_NOT, here, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class TableView:
+class TableView(Struct, frozen=True):
     """Steps as rows, measures as columns; published figures follow in rows of their own."""
 
     title: str
@@ -217,8 +210,7 @@ class TableView:
     measures: tuple[Measure, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BarsView:
+class BarsView(Struct, frozen=True):
     """One bar for each step, grouped by series, with the least and most of its runs."""
 
     title: str
@@ -226,8 +218,7 @@ class BarsView:
     measure: Measure
 
 
-@dataclass(frozen=True, slots=True)
-class CurveView:
+class CurveView(Struct, frozen=True):
     """A line for each series over the steps' x, on logarithmic axes.
 
     Attributes:
@@ -240,8 +231,7 @@ class CurveView:
     x_title: str
 
 
-@dataclass(frozen=True, slots=True)
-class RatiosView:
+class RatiosView(Struct, frozen=True):
     """Medians of the time, as ratios to those of the first row.
 
     Attributes:
@@ -254,16 +244,14 @@ class RatiosView:
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallsView:
+class CallsView(Struct, frozen=True):
     """Tables of system calls, each with the published counts; the first two side by side."""
 
     title: str
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FlameView:
+class FlameView(Struct, frozen=True):
     """Where the time went, from stacks that py-spy has collected (``record -f raw``).
 
     Attributes:
@@ -277,8 +265,7 @@ class FlameView:
 View = TableView | BarsView | CurveView | RatiosView | CallsView | FlameView
 
 
-@dataclass(frozen=True, slots=True)
-class Experiment:
+class Experiment(Struct, frozen=True):
     """A published experiment, or one of our own.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.lab.results import Measure
 from tui_fs.model.units import bytes_iec, count, duration
@@ -101,8 +102,7 @@ def _bare(figure: str) -> str:
     return figure.partition(" ")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """From low to high, which differ; both are positive if it is logarithmic."""
 
     low: float

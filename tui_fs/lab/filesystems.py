@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
+
+from msgspec import Struct
 
 from tui_fs.job.scratch import Scratch, remove_left_over
 from tui_fs.lab.experiment import Place, Trial
@@ -45,8 +46,7 @@ _MIN_FREE_SHARE = 0.02
 """Share of a file system that always stays free, as with the trees of a calibration."""
 
 
-@dataclass(frozen=True, slots=True)
-class Needed:
+class Needed(Struct, frozen=True):
     """The most that is needed on one place.
 
     Attributes:
@@ -77,8 +77,7 @@ class Needed:
         return int(self.disk_bytes * _IMAGE_SLACK) + _IMAGE_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """What an experiment needs at most at one time; `disk_inodes` counts entries."""
 
     disk_bytes: int

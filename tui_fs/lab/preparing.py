@@ -4,7 +4,9 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.store import cache_directory, made_private
@@ -27,8 +29,7 @@ ALL_NAMES = "*"
 _TOOL = re.compile(r"\{path:([^}]+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """An experiment as it will run here.
 
     Attributes:

@@ -12,7 +12,8 @@ import subprocess
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.job.store import require_private, state_directory
 from tui_fs.linux.timeouts import is_readable
@@ -32,8 +33,7 @@ _NOTHING_SEEN = "no stack counts found"
 _READ_BYTES = 4_096
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """Samples of a process.
 
     Attributes:

@@ -7,8 +7,10 @@ measures writes them; screens, command line and reports read them.
 import enum
 import statistics
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from typing import get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.codec import Json, decode, encode
@@ -32,8 +34,7 @@ class Measure(enum.StrEnum):
     EXTENTS = "extents"
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One timed run of a step's commands.
 
     Attributes:
@@ -53,8 +54,7 @@ class Run:
     output: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(Struct, frozen=True):
     """A file that a step has left; extents is None where the file system reports none."""
 
     apparent_bytes: int
@@ -62,8 +62,7 @@ class FileState:
     extents: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class StepPlan:
+class StepPlan(Struct, frozen=True):
     """A step as it will run.
 
     Attributes:
@@ -86,8 +85,7 @@ class StepPlan:
     why_not: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """Kernel, processors, memory, and the versions of the tools by name."""
 
     kernel: str
@@ -98,8 +96,7 @@ class Machine:
     tools: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class RunBegan:
+class RunBegan(Struct, frozen=True):
     """The run begins, with the plans of all steps."""
 
     experiment: str
@@ -111,24 +108,21 @@ class RunBegan:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Progressed:
+class Progressed(Struct, frozen=True):
     """The current activity; `done` is between 0 and 1."""
 
     words: str
     done: float
 
 
-@dataclass(frozen=True, slots=True)
-class StepRan:
+class StepRan(Struct, frozen=True):
     """A step was timed once more."""
 
     key: str
     run: Run
 
 
-@dataclass(frozen=True, slots=True)
-class StepCounted:
+class StepCounted(Struct, frozen=True):
     """A step's system calls were counted."""
 
     key: str
@@ -136,24 +130,21 @@ class StepCounted:
     calls: dict[str, CallCount]
 
 
-@dataclass(frozen=True, slots=True)
-class StepLeft:
+class StepLeft(Struct, frozen=True):
     """The size of a file that a step has left."""
 
     key: str
     state: FileState
 
 
-@dataclass(frozen=True, slots=True)
-class StepFailed:
+class StepFailed(Struct, frozen=True):
     """A step failed; its figures, also of earlier rounds, do not count."""
 
     key: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """A note on the whole run."""
 
     words: str
@@ -167,8 +158,7 @@ class Ending(enum.StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(Struct, frozen=True):
     """The run is over and everything it made is removed.
 
     Attributes:
@@ -211,8 +201,7 @@ _OF_RUN: dict[Measure, Callable[[Run], float]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """All figures of one step."""
 
     plan: StepPlan
@@ -259,8 +248,7 @@ class Measured:
         return self.plan.why_not or self.failed
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(Struct, frozen=True):
     """All figures of a run, at its end or while it runs."""
 
     began: RunBegan

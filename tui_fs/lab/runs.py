@@ -5,7 +5,8 @@ import json
 import os
 import stat
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.job.journal import LineWriter
 from tui_fs.job.store import is_private, require_private, state_directory
@@ -28,8 +29,7 @@ _LONGEST_BYTES = 64 << 20
 """More than any run writes; a longer file is not a record."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(Struct, frozen=True):
     """A run that is kept.
 
     Attributes:

@@ -10,7 +10,8 @@ import os
 import stat
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.lab.tree_generators import Directory, Tree, blocks_bytes
 from tui_fs.model.errors import BadInput
@@ -36,8 +37,7 @@ _RECORD_OVERHEAD_BYTES = 23
 _DIGITS = string.digits + string.ascii_lowercase
 
 
-@dataclass(frozen=True, slots=True)
-class CopiedDirectory:
+class CopiedDirectory(Struct, frozen=True):
     """A directory `level` levels below the tree; it contains the next if that has a higher level.
 
     Attributes:
@@ -51,8 +51,7 @@ class CopiedDirectory:
     file_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeCopy(Tree):
+class ShapeCopy(Tree, frozen=True):
     """The shape of a tree, or of a share of it.
 
     Attributes:

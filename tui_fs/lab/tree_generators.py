@@ -10,8 +10,9 @@ import os
 import random
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from tui_fs.linux.directories import open_directory
 from tui_fs.model.errors import TuiFsError
@@ -57,10 +58,8 @@ class Directory(NamedTuple):
     files: Iterable[tuple[str, int]] = ()
 
 
-class Tree:
+class Tree(Struct, frozen=True):
     """A tree that can be built again and again."""
-
-    __slots__ = ()
 
     is_written = True
     """The blocks of the files are written; else they are only reserved."""
@@ -137,8 +136,7 @@ class Tree:
             os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class Flat(Tree):
+class Flat(Tree, frozen=True):
     """Empty files in one directory: ``file_1``, ``file_2`` and so on, as a shell counts.
 
     Attributes:
@@ -173,8 +171,7 @@ class Flat(Tree):
         yield Directory(0, "", ((self.name(number), 0) for number in range(1, self.files + 1)))
 
 
-@dataclass(frozen=True, slots=True)
-class Wide(Tree):
+class Wide(Tree, frozen=True):
     """Directories with empty files in each; all names are numbers."""
 
     breadth: int
@@ -198,8 +195,7 @@ class Wide(Tree):
             yield Directory(1, f"{number}", ((f"{file}", 0) for file in range(1, self.files + 1)))
 
 
-@dataclass(frozen=True, slots=True)
-class Chain(Tree):
+class Chain(Tree, frozen=True):
     """Empty directories inside each other."""
 
     levels: int
@@ -235,8 +231,7 @@ _SPREAD = 1.8
 """Standard deviation of the logarithm of the sizes: a few files hold most of the bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Realistic(Tree):
+class Realistic(Tree, frozen=True):
     """A tree like a home with its backups; the same for the same seed.
 
     The directories are nested at random; some hold most of the files and some none. The sizes are

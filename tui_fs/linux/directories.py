@@ -4,8 +4,9 @@ import ctypes
 import errno
 import os
 import struct
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -21,8 +22,7 @@ def open_directory(name: bytes | str, parent: int | None = None) -> int:
     return os.open(name, OPEN_FLAGS, dir_fd=parent)
 
 
-@dataclass(eq=False, slots=True)
-class Directory:
+class Directory(Struct, eq=False):
     """A directory on the path from the root of a walk to its current directory.
 
     Attributes:

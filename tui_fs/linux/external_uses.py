@@ -13,7 +13,8 @@ import re
 import stat
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.mount_namespaces import OtherNamespace, other_namespaces
 from tui_fs.linux.mounts import Mount, MountTable, by_names, mount_of, mount_with_id, unescaped
@@ -86,8 +87,7 @@ _STORAGES = (
 _LAYER = re.compile(r"(?:[^:\\]|\\.)+", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """A directory of an overlay, as the options name it.
 
     Attributes:
@@ -146,8 +146,7 @@ class UseKind(enum.StrEnum):
 _FILES = (UseKind.LOOP_FILE, UseKind.SWAP_FILE)
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalUse:
+class ExternalUse(Struct, frozen=True):
     """One use of one place.
 
     Attributes:
@@ -223,8 +222,7 @@ class ExternalUse:
         return f"process {self.namespace.pid} ({displayable(self.namespace.command)})"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundUse:
+class FoundUse(Struct, frozen=True):
     """A use of a directory or of a part of it, in words.
 
     Attributes:
@@ -237,8 +235,7 @@ class FoundUse:
     advice: str
 
 
-@dataclass(slots=True)
-class _View:
+class _View(Struct):
     """The mounts of a mount namespace; `namespace` is None for our own."""
 
     mounts: MountTable

@@ -6,7 +6,8 @@ import errno
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.limits import measured
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
@@ -23,8 +24,7 @@ STATVFS_TIMEOUT_S = 2.0
 """Time limit of statvfs, which never returns on a dead network mount."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileSystem:
+class FileSystem(Struct, frozen=True):
     """Type and space of a file system; counts are None if it has none or did not answer.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 import os
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MEMINFO = "/proc/meminfo"
 CGROUP_OF_SELF = "/proc/self/cgroup"
@@ -22,8 +23,7 @@ _AVAILABLE = re.compile(rb"^MemAvailable:\s+(\d{1,15}) kB$", re.MULTILINE)
 _RECLAIMABLE = re.compile(rb"^(?:inactive_file|active_file|slab_reclaimable) (\d{1,18})$", re.M)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRoom:
+class MemoryRoom(Struct, frozen=True):
     """The memory that a new process can allocate.
 
     Attributes:

@@ -5,15 +5,15 @@ import ctypes
 import errno
 import os
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.mounts import KnownMounts, MountTable, mount_of
 from tui_fs.linux.processes import name_and_user, system_call
 from tui_fs.model.paths import PathStr, is_within, upwards
 
 
-@dataclass(frozen=True, slots=True)
-class OtherNamespace:
+class OtherNamespace(Struct, frozen=True):
     """A mount namespace as seen by one of its processes.
 
     Attributes:

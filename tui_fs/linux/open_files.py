@@ -11,7 +11,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tui_fs.linux.mount_namespaces import MountView, TreePlaces
 from tui_fs.linux.mounts import mount_of, read_mounts
@@ -43,8 +44,7 @@ class HoldKind(enum.StrEnum):
     EXECUTABLE = "executable"
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """A process that holds a file.
 
     Attributes:
@@ -63,16 +63,14 @@ class Holder:
     is_own: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ResidentProcess:
+class ResidentProcess(Struct, frozen=True):
     """A process with its working directory, root, program or a mapped file in a tree."""
 
     path: PathStr
     holder: Holder
 
 
-@dataclass(frozen=True, slots=True)
-class HeldFile:
+class HeldFile(Struct, frozen=True):
     """A file with all its holders.
 
     Attributes:
@@ -88,8 +86,7 @@ class HeldFile:
     holders: tuple[Holder, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFileScan:
+class OpenFileScan(Struct, frozen=True):
     """The processes in the trees, and the open files of their file system.
 
     Attributes:
@@ -144,8 +141,7 @@ def scan_open_files(
     )
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     path: PathStr
     device: int
     inode: int

@@ -6,9 +6,10 @@ import os
 import pwd
 import stat
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+
+from msgspec import Struct
 
 ROOT = 0
 _STICKY = stat.S_ISVTX
@@ -132,8 +133,7 @@ _WRITE = 0x02
 _WITHOUT_ACL = (errno.ENODATA, errno.EOPNOTSUPP)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedWriters:
+class NamedWriters(Struct, frozen=True):
     """The users and groups to which an access control list grants write access by name."""
 
     uids: tuple[int, ...] = ()

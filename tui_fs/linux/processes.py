@@ -7,7 +7,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
@@ -20,8 +21,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _GONE = (FileNotFoundError, ProcessLookupError)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessState:
+class ProcessState(Struct, frozen=True):
     """The state of a process or of a thread; readable for every user.
 
     Attributes:
@@ -49,8 +49,7 @@ def state_of(folder: str) -> ProcessState:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessTimes:
+class ProcessTimes(Struct, frozen=True):
     """The CPU times and the memory of a process.
 
     Attributes:
@@ -255,8 +254,7 @@ _MAX_DESCRIPTOR = 1 << 30
 _NOT_READABLE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
-@dataclass(frozen=True, slots=True)
-class StalledCall:
+class StalledCall(Struct, frozen=True):
     """A system call that has not returned yet.
 
     Attributes:

@@ -6,8 +6,9 @@ import errno
 import fcntl
 import os
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 _AT_EMPTY_PATH, _AT_STATX_FORCE_SYNC, _AT_STATX_DONT_SYNC = 0x1000, 0x2000, 0x4000
 _AT_SYMLINK_NOFOLLOW, _AT_NO_AUTOMOUNT, _AT_FDCWD = 0x100, 0x800, -100
@@ -27,8 +28,7 @@ IMMUTABLE, APPEND_ONLY, MOUNT_ROOT = 0x10, 0x20, 0x2000
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, slots=True)
-class FileStatx:
+class FileStatx(Struct, frozen=True):
     """The result of statx; None for values that the kernel or the file system does not report.
 
     Attributes:

@@ -6,9 +6,10 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.mounts import mount_of_other_user_on_way, read_mounts
@@ -39,8 +40,7 @@ def engine_filters(filters: Filters) -> list[str]:
 _VERSION_TIMEOUT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """The result of a search for a program.
 
     Attributes:
@@ -157,8 +157,7 @@ __all__ = [
 HOW_TO_GET_THE_ENGINE = "install cargo 1.77 or later, then reinstall tui-fs with pip"
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """An installed tool.
 
     Attributes:
@@ -229,8 +228,7 @@ def _search(scripts: str, search_path: str) -> Search:
     return find_executable(ENGINE, (scripts, *search_path.split(os.pathsep)))
 
 
-@dataclass(frozen=True, slots=True)
-class EngineCapabilities:
+class EngineCapabilities(Struct, frozen=True):
     """The capabilities that an engine reports. The defaults are those of this version's engine.
 
     Attributes:

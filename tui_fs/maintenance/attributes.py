@@ -6,7 +6,8 @@ import os
 import stat
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import displayable
@@ -26,8 +27,7 @@ _FLAGS_LABEL = "inode flags"
 _HAS_NONE = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(Struct, frozen=True):
     """The attributes of a directory.
 
     Attributes:

@@ -11,7 +11,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.pins import pin_of
@@ -31,8 +32,7 @@ _RENAMEAT2_NUMBERS = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, slots=True)
-class DirEntryRef:
+class DirEntryRef(Struct, frozen=True):
     """A name in an open directory."""
 
     directory: int
@@ -257,8 +257,7 @@ INSIDE = "twin"
 _OTHERS = 0o077
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementDir:
+class ReplacementDir(Struct, frozen=True):
     """An empty directory with the owner, mode, ACL, attributes, flags and times of another one.
 
     It is created in a staging directory of mode 0700 next to the original. No other user can reach
@@ -349,8 +348,7 @@ def remove_if_empty(entry: DirEntryRef) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Recreated:
+class Recreated(Struct, frozen=True):
     """The result of recreating.
 
     Attributes:

@@ -5,7 +5,8 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, read_mounts
 from tui_fs.linux.processes import access_and_mount
@@ -17,8 +18,7 @@ _INOTIFY = re.compile(rb"^inotify wd:\w+ ino:(\w+) sdev:(\w+)", re.MULTILINE)  #
 _MINOR_BITS = 20  # of the kernel's own dev_t
 
 
-@dataclass(frozen=True, slots=True)
-class OpenUser:
+class OpenUser(Struct, frozen=True):
     """A process; `how` is a predicate that states its use of the directory."""
 
     pid: int
@@ -26,8 +26,7 @@ class OpenUser:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenUsers:
+class OpenUsers(Struct, frozen=True):
     """The processes that use a directory.
 
     Attributes:

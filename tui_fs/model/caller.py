@@ -1,10 +1,9 @@
 """The identity of the caller of a deletion, as far as it can be determined."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class CallerIdentity:
+class CallerIdentity(Struct, frozen=True):
     """The person behind a job.
 
     `login_user` comes from the kernel and survives sudo and su. `sudo_user` and `ssh_connection`

@@ -2,8 +2,10 @@
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tui_fs.model.units import count
 
@@ -18,8 +20,7 @@ class CallGroup(enum.StrEnum):
     START = "start-up"
 
 
-@dataclass(frozen=True, slots=True)
-class CallGuide:
+class CallGuide(Struct, frozen=True):
     """What is known of a system call, as sentences for the user.
 
     Attributes:
@@ -186,8 +187,7 @@ class TraceSource(enum.StrEnum):
     OFF = "off"
 
 
-@dataclass(frozen=True, slots=True)
-class CallCount:
+class CallCount(Struct, frozen=True):
     """The number of returns of a system call, and of those with an error.
 
     Attributes:
@@ -199,8 +199,7 @@ class CallCount:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """The numbers of removed entries so far.
 
     Attributes:
@@ -211,8 +210,7 @@ class Removed:
     directories: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Failures:
+class Failures(Struct, frozen=True):
     """What is known of the failures of a job, to distinguish its errors from harmless ones.
 
     Attributes:

@@ -1,10 +1,9 @@
-"""Convert frozen dataclasses to JSON values and back, with validation of the input.
+"""Convert frozen structs to JSON values and back, with validation of the input.
 
 A path (`PathStr`) becomes a readable string. If its bytes are not UTF-8, a second field
 ``NAME_b64`` contains the exact bytes.
 """
 
-import dataclasses
 import enum
 import json
 import types
@@ -12,6 +11,9 @@ import typing
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import FieldInfo, fields
 
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import (
@@ -79,20 +81,20 @@ def paths_fields(name: str, paths: tuple[PathStr, ...]) -> dict[str, Json]:
 
 
 def encode(value: Any) -> Json:
-    """Return the JSON value of a dataclass, enum, mapping, sequence or scalar."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields: dict[str, Json] = {}
-        for field, hint in _hints(type(value)).items():
-            item = getattr(value, field)
-            if hint is PathStr:
-                fields.update(path_fields(field, item))
-            elif hint == _PATHS:
-                fields.update(paths_fields(field, item))
-            elif hint == Argvs:
-                fields.update(argv_fields(field, item))
+    """Return the JSON value of a struct, enum, mapping, sequence or scalar."""
+    if isinstance(value, Struct):
+        encoded: dict[str, Json] = {}
+        for field in _fields(type(value)):
+            item = getattr(value, field.name)
+            if field.type is PathStr:
+                encoded.update(path_fields(field.name, item))
+            elif field.type == _PATHS:
+                encoded.update(paths_fields(field.name, item))
+            elif field.type == Argvs:
+                encoded.update(argv_fields(field.name, item))
             else:
-                fields[field] = encode(item)
-        return fields
+                encoded[field.name] = encode(item)
+        return encoded
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -123,14 +125,13 @@ def why_no_json(error: Exception) -> str:
 
 
 @lru_cache(maxsize=128)
-def _hints(kind: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+def _fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    return fields(kind)
 
 
 def _decode(hint: Any, value: Json, where: str) -> Any:
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _decode_dataclass(hint, value, where)
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return _decode_struct(hint, value, where)
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
         options = typing.get_args(hint)
@@ -165,18 +166,13 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
     return expected if hint is bool else _number(expected, where)
 
 
-def _decode_dataclass(kind: type, value: Json, where: str) -> Any:
+def _decode_struct(kind: type[Struct], value: Json, where: str) -> Any:
     mapping = _expect(dict, value, where)
     arguments: dict[str, Any] = {}
-    defaults = {
-        field.name
-        for field in dataclasses.fields(kind)
-        if field.default is not dataclasses.MISSING
-        or field.default_factory is not dataclasses.MISSING
-    }
-    for name, hint in _hints(kind).items():
+    for field in _fields(kind):
+        name, hint = field.name, field.type
         if name not in mapping:
-            if name in defaults:
+            if not field.required:
                 continue
             raise BadInput(f"{where} lacks the field {name}.")
         if hint is PathStr and f"{name}_b64" in mapping:

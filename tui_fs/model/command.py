@@ -1,6 +1,6 @@
 """Commands to a running job, as a person or a program writes them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tui_fs.model.errors import BadInput
 from tui_fs.model.strategy import IoPriority
@@ -20,8 +20,7 @@ COMMANDS = {
 """Each command with a description of its value; empty without a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A known command with a valid value."""
 
     name: str

@@ -3,12 +3,10 @@
 import errno
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tui_fs.model.paths import displayable
 
 
-@dataclass
 class TuiFsError(Exception):
     """The base class of all errors that are shown to the user.
 
@@ -17,8 +15,9 @@ class TuiFsError(Exception):
         advice: what to do; empty if the sentence already explains it.
     """
 
-    sentence: str
-    advice: str = ""
+    def __init__(self, sentence: str, advice: str = "") -> None:
+        super().__init__(sentence, advice)
+        self.sentence, self.advice = sentence, advice
 
     def __str__(self) -> str:
         return f"{self.sentence} {self.advice}".rstrip()
@@ -28,7 +27,6 @@ class BadInput(TuiFsError):
     """An argument, a file or a message is invalid."""
 
 
-@dataclass
 class Refused(TuiFsError):
     """A safety rule forbids deleting this target.
 
@@ -36,7 +34,9 @@ class Refused(TuiFsError):
         rule: the rule's short name, stable for programs.
     """
 
-    rule: str = ""
+    def __init__(self, sentence: str, advice: str = "", rule: str = "") -> None:
+        super().__init__(sentence, advice)
+        self.rule = rule
 
 
 class Missing(TuiFsError):

@@ -1,13 +1,12 @@
 """The predicted cost of a deletion."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tui_fs.model.strategy import Argv, Mechanism, StrategyName
 from tui_fs.model.units import count
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """The predicted cost of one strategy on one target.
 
     Attributes:

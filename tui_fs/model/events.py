@@ -3,7 +3,7 @@
 Every ``at_s`` is in seconds since the start of the job by the monotonic clock.
 """
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.codec import Json, decode, encode
@@ -17,8 +17,7 @@ from tui_fs.model.strategy import Argv, Mechanism, Pace, StrategyName
 from tui_fs.model.target import check_paths
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """The resource usage of all processes of the strategy at one moment.
 
     Attributes:
@@ -46,8 +45,7 @@ class Usage:
     alive_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MachineUse:
+class MachineUse(Struct, frozen=True):
     """The use of the processors from the start of the first tool to the end of the last one.
 
     Attributes:
@@ -61,8 +59,7 @@ class MachineUse:
     stolen_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class JobStarted:
+class JobStarted(Struct, frozen=True):
     """The pins were checked again and the counters are ready; nothing is deleted yet.
 
     Attributes:
@@ -107,8 +104,7 @@ class JobStarted:
         check_paths(self.targets)
 
 
-@dataclass(frozen=True, slots=True)
-class JobRefused:
+class JobRefused(Struct, frozen=True):
     """The job was not started; nothing was changed."""
 
     at_s: float
@@ -117,8 +113,7 @@ class JobRefused:
     advice: str
 
 
-@dataclass(frozen=True, slots=True)
-class StepStarted:
+class StepStarted(Struct, frozen=True):
     """A step's processes were started."""
 
     at_s: float
@@ -126,8 +121,7 @@ class StepStarted:
     pids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StepFinished:
+class StepFinished(Struct, frozen=True):
     """A step's processes have ended.
 
     Attributes:
@@ -143,8 +137,7 @@ class StepFinished:
     peak_memory_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(Struct, frozen=True):
     """A sample of the counters.
 
     Attributes:
@@ -167,8 +160,7 @@ class Sampled:
     held_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class EntryFailed:
+class EntryFailed(Struct, frozen=True):
     """An entry could not be deleted; the job continues.
 
     Attributes:
@@ -183,8 +175,7 @@ class EntryFailed:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FailuresCounted:
+class FailuresCounted(Struct, frozen=True):
     """Further failures of one kind, without their paths."""
 
     at_s: float
@@ -193,16 +184,14 @@ class FailuresCounted:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSaid:
+class ToolSaid(Struct, frozen=True):
     """A line of a tool's standard error that names no entry."""
 
     at_s: float
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Paused:
+class Paused(Struct, frozen=True):
     """The processes of the strategy were stopped; the preceding sample has their progress.
 
     Attributes:
@@ -216,23 +205,20 @@ class Paused:
     all_stopped: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Struct, frozen=True):
     """The processes of the strategy were continued."""
 
     at_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class PaceChanged:
+class PaceChanged(Struct, frozen=True):
     """The user has changed the pace of the job."""
 
     at_s: float
     pace: Pace
 
 
-@dataclass(frozen=True, slots=True)
-class Throttled:
+class Throttled(Struct, frozen=True):
     """A gentle job has stopped its tools, because other processes wait.
 
     Attributes:
@@ -245,15 +231,13 @@ class Throttled:
     pressure_percent: float
 
 
-@dataclass(frozen=True, slots=True)
-class Unthrottled:
+class Unthrottled(Struct, frozen=True):
     """The tools of a gentle job run again."""
 
     at_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Audited:
+class Audited(Struct, frozen=True):
     """A line for the system log.
 
     Attributes:
@@ -265,8 +249,7 @@ class Audited:
     unsent: str
 
 
-@dataclass(frozen=True, slots=True)
-class CancelRequested:
+class CancelRequested(Struct, frozen=True):
     """A cancellation was requested; the processes of the job were killed.
 
     Attributes:
@@ -277,8 +260,7 @@ class CancelRequested:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobFinished:
+class JobFinished(Struct, frozen=True):
     """All processes have ended and the targets were checked.
 
     Attributes:
@@ -314,8 +296,7 @@ class JobFinished:
     machine: MachineUse | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordIncomplete:
+class RecordIncomplete(Struct, frozen=True):
     """Writing the journal failed before the end of the job.
 
     Attributes:

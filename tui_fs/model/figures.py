@@ -1,7 +1,8 @@
 """Figures that this machine cannot measure, each with the reason."""
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class Figure(enum.StrEnum):
@@ -16,8 +17,7 @@ class Figure(enum.StrEnum):
     NAMESPACES = "uses in other mount namespaces"
 
 
-@dataclass(frozen=True, slots=True)
-class MissingFigure:
+class MissingFigure(Struct, frozen=True):
     """A figure that cannot be measured on this machine.
 
     Attributes:

@@ -1,8 +1,9 @@
 """A finding: a detected problem of a directory that matters for its deletion."""
 
 import enum
-from dataclasses import dataclass
 from typing import NewType
+
+from msgspec import Struct
 
 from tui_fs.model.paths import PathStr
 
@@ -18,8 +19,7 @@ class Severity(enum.StrEnum):
     CRITICAL = "critical"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A detected problem of a directory that matters for its deletion.
 
     Attributes:

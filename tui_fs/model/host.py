@@ -1,11 +1,11 @@
 """Identify the machine of a job or a record, because machines may share a home directory."""
 
 import enum
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """One boot of one machine; empty fields are unknown.
 
     Attributes:
@@ -19,8 +19,7 @@ class Host:
     boot_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The host and time of the creation of a job.
 
     Attributes:

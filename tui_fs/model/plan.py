@@ -1,6 +1,6 @@
 """A plan: the complete input of a supervisor, so that it need not guess."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.calls import TraceSource
@@ -13,8 +13,7 @@ from tui_fs.model.target import Target, check_paths
 from tui_fs.model.units import counted
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """The entries to delete according to the survey.
 
     Attributes:
@@ -71,8 +70,7 @@ class Expected:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A confirmed deletion.
 
     Raises:

@@ -1,7 +1,9 @@
 """The estimate of a large tree by sampling, before the survey has finished."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.model.survey import Survey
 
@@ -11,8 +13,7 @@ def rounded(number: int, digits: int = 3) -> int:
     return round(number, digits - len(str(number))) if number else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """An estimated number: in nine of ten trees it is between `low` and `high`."""
 
     low: int
@@ -34,8 +35,7 @@ class Interval:
         return self.expected - self.low <= margin and self.high - self.expected <= margin
 
 
-@dataclass(frozen=True, slots=True)
-class QuickEstimate:
+class QuickEstimate(Struct, frozen=True):
     """An estimate of one or several directories and everything below them.
 
     Attributes:

@@ -1,7 +1,9 @@
 """The state of a job for all views, folded from its events."""
 
-from dataclasses import dataclass, field, replace
 from typing import assert_never
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.eta import by_model, by_rate, together
@@ -41,8 +43,7 @@ EXAMPLES_PER_GROUP = 20
 TOOL_LINES_KEPT = 50
 
 
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
+class FailureGroup(Struct, frozen=True):
     """Entries that failed in the same operation with the same errno."""
 
     operation: str
@@ -53,8 +54,7 @@ class FailureGroup:
     """The cause for each example; empty if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Counts at a moment, kept for the computation of rates.
 
     Attributes:
@@ -66,8 +66,7 @@ class Mark:
     calls: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The state of a job after its events so far.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Space on a file system, and why a deletion freed less or more than expected."""
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.model.units import bytes_iec
 
@@ -16,8 +17,7 @@ _SHARED_CHUNKS_BYTES = 64 * 1024
 """For parts of a chunk, or of the trees that list chunks, that are freed with others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(Struct, frozen=True):
     """Free space and inodes of the targets' file systems.
 
     Attributes:
@@ -52,8 +52,7 @@ class DiscrepancyKind(enum.StrEnum):
     NOT_LOOKED_AT = "not-looked-at"
 
 
-@dataclass(frozen=True, slots=True)
-class Discrepancy:
+class Discrepancy(Struct, frozen=True):
     """One cause, with text that is safe to show.
 
     Attributes:

@@ -2,15 +2,16 @@
 
 import enum
 import zlib
-from dataclasses import dataclass, replace
 from typing import NewType
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 StrategyName = NewType("StrategyName", str)
 """The name of a strategy in `tui_fs.strategies.registry`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """One of several shares of the entries directly in a target, each for another machine.
 
     The names decide, so that all machines divide a directory equally without a message between
@@ -32,8 +33,7 @@ class Share:
         return zlib.crc32(name) % self.of == self.number - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(Struct, frozen=True):
     """Select the entries to delete.
 
     Attributes:
@@ -66,8 +66,7 @@ class IoPriority(enum.StrEnum):
     IDLE = "idle"
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """The speed limits of a strategy; they can be changed while it runs.
 
     Attributes:
@@ -108,8 +107,7 @@ def confined_words(mechanisms: tuple[Mechanism, ...]) -> str:
     return " + ".join(_MECHANISM_NAMES[mechanism] for mechanism in mechanisms) or "nothing"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """The options of a strategy.
 
     Attributes:
@@ -130,8 +128,7 @@ class Options:
     confine: Confine = Confine.AUTO
 
 
-@dataclass(frozen=True, slots=True)
-class Guarantees:
+class Guarantees(Struct, frozen=True):
     """The guarantees of a strategy for every tree.
 
     Attributes:

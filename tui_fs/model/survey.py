@@ -1,7 +1,8 @@
 """The result of a survey."""
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr
@@ -16,8 +17,7 @@ class EntryKind(enum.StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """Counts of a subtree, its own directory included (as ``find | wc -l`` counts).
 
     Bytes count every inode once. `apparent_bytes` is st_size, `allocated_bytes` is
@@ -42,8 +42,7 @@ class Totals:
         return self.files + self.symlinks + self.other
 
 
-@dataclass(frozen=True, slots=True)
-class Bin:
+class Bin(Struct, frozen=True):
     """The entries of one class of a histogram.
 
     Attributes:
@@ -57,8 +56,7 @@ class Bin:
     allocated_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Histograms:
+class Histograms(Struct, frozen=True):
     """The entries other than directories of a tree, by age and by size.
 
     Attributes:
@@ -75,8 +73,7 @@ class Histograms:
         return sum(age.entries for age in older), sum(age.allocated_bytes for age in older)
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(Struct, frozen=True):
     """What a survey knows of a directory beyond its totals.
 
     Attributes:
@@ -101,8 +98,7 @@ class Sorting(enum.StrEnum):
     NAME = "name"
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """The order of a directory's entries.
 
     Attributes:
@@ -116,8 +112,7 @@ class Order:
 DEFAULT_ORDER = Order()
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(Struct, frozen=True):
     """One entry of a listed directory, with the totals below it.
 
     Attributes:
@@ -136,8 +131,7 @@ class Child:
     newest_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The entries of one directory of a surveyed tree.
 
     Attributes:
@@ -163,8 +157,7 @@ class Listing:
         return not self.not_listed or (self.order == order and self.examined is None)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """An entry that a search has found.
 
     Attributes:
@@ -188,8 +181,7 @@ class Ranking(enum.StrEnum):
     NEWEST = "newest"
 
 
-@dataclass(frozen=True, slots=True)
-class LargeDirectory:
+class LargeDirectory(Struct, frozen=True):
     """A directory with the counts of its direct entries.
 
     Attributes:
@@ -210,8 +202,7 @@ class LargeDirectory:
     newest_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NamedGroup:
+class NamedGroup(Struct, frozen=True):
     """All directories of one name, without those inside another one of that name.
 
     Attributes:
@@ -225,8 +216,7 @@ class NamedGroup:
     paths: tuple[PathStr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """A surveyed directory, identified at the time it was opened."""
 
     path: PathStr
@@ -234,8 +224,7 @@ class Root:
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """The counts of one or several directories together, intermediate or final.
 
     Attributes:

@@ -3,7 +3,9 @@
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.model.codec import Json, argvs_of, path_fields, shown_path
 from tui_fs.model.errors import BadInput
@@ -13,8 +15,7 @@ from tui_fs.model.strategy import Argv, Share
 _PATHS_SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(Struct, frozen=True):
     """The identity of a directory at confirmation.
 
     The kernel reuses device, inode and mount numbers after nothing uses them. So code that compares
@@ -52,8 +53,7 @@ class Pin:
         return (self.inode, self.birth_ns) == (recorded.inode, recorded.birth_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A directory that may be deleted: its canonical absolute path and its pin."""
 
     path: PathStr

@@ -12,7 +12,8 @@ import errno
 import functools
 import os
 import threading
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.landlock import abi_version, removal_ruleset, restrict_self
 from tui_fs.linux.mount_namespaces import (
@@ -109,8 +110,7 @@ def give_up_confining(kept: tuple[Capability, ...]) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Availability:
+class Availability(Struct, frozen=True):
     """Why a mechanism cannot be used here, with what would enable it; empty if it can."""
 
     namespace: str
@@ -157,8 +157,7 @@ def why_not(levels: int) -> str:
     return f"a private mount namespace: {found.namespace}; Landlock: {landlock}"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfinedTarget:
+class ConfinedTarget(Struct, frozen=True):
     """A target that a confined tool may empty.
 
     Attributes:
@@ -177,8 +176,7 @@ class ConfinedTarget:
         return cls(descriptor, path, "/" if mount is None else mount.mount_point)
 
 
-@dataclass(frozen=True, slots=True)
-class Enclosure:
+class Enclosure(Struct, frozen=True):
     """How a tool is confined.
 
     Attributes:

@@ -7,8 +7,10 @@ deletion. Only an absent file means that there is no policy.
 import os
 import stat
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.linux.mounts import MountTable, read_mounts, unresponsive_mounts
 from tui_fs.linux.resolve_path import canonical, lies_in, resolve
@@ -27,8 +29,7 @@ _ASK = "Choose another directory, or ask the administrator who maintains the pol
 _MAX_SHOWN_CHARACTERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """The combined policy of all files.
 
     Attributes:

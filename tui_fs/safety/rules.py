@@ -10,7 +10,8 @@ import os
 import pwd
 import stat
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.external_uses import ExternalUses
 from tui_fs.linux.filesystem import is_read_only
@@ -123,8 +124,7 @@ NAME_TYPED_ABOVE_ENTRIES = 10_000
 """The user must type the name of targets with more entries."""
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """The directories in use by tui-fs and its user, which a deletion must not remove.
 
     Attributes:

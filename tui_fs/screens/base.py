@@ -1,9 +1,9 @@
 """Parts of all screens: header, footer, help, scrolling, and functions that format text."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -58,8 +58,7 @@ _ARROWS = " ▲▼"
 _MINUTE_S, _HOUR_S, _DAY_S, _YEAR_S = 60, 3_600, 86_400, 31_557_600
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The user's settings for all screens.
 
     Attributes:
@@ -79,8 +78,7 @@ class Failed(Message):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True)
-class KeyAction:
+class KeyAction(Struct, frozen=True):
     """An action that keys run.
 
     Attributes:

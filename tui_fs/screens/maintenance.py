@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from msgspec import Struct
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -36,8 +36,7 @@ _WITH_TWIN = ("--twin",)
 _RECREATE, _ASIDE, _TWIN, _BACK, _DELETE = "recreate", "aside", "twin", "back:", "delete:"
 
 
-@dataclass(frozen=True, slots=True)
-class _Action:
+class _Action(Struct, frozen=True):
     """A row.
 
     Attributes:

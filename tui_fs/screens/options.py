@@ -1,8 +1,9 @@
 """The options of a deletion."""
 
 import time
-from dataclasses import dataclass, field, replace
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -34,8 +35,7 @@ _CONFINE: tuple[tuple[str, str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(Struct, frozen=True):
     """Options and the source of counts; None for the best source."""
 
     options: Options = field(default_factory=Options)

@@ -5,11 +5,12 @@ import time
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice
 from typing import ClassVar
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Text
 from textual import work
@@ -369,8 +370,7 @@ class ForecastUpdated(SurveyUpdated):
         self.choices = choices
 
 
-@dataclass(slots=True)
-class _Question:
+class _Question(Struct):
     """An open confirmation, and what it shows.
 
     Attributes:

@@ -1,6 +1,6 @@
 """The rates and incidents of a job since its start, for graphs."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from tui_fs.model.calls import OTHER_CALLS_LABEL, TELLING_CALLS
 from tui_fs.model.events import (
@@ -20,8 +20,7 @@ _MARKS = {Paused: "P", Throttled: "T", EntryFailed: "!", FailuresCounted: "!"}
 MARK_WORDS = {"P": "paused", "T": "throttled", "!": "failed"}
 
 
-@dataclass(frozen=True, slots=True)
-class Trends:
+class Trends(Struct, frozen=True):
     """The rates since the start, the oldest first.
 
     Attributes:

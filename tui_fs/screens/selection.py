@@ -1,9 +1,9 @@
 """The directories that the user has marked, anywhere in the tree."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 
+from msgspec import Struct
 from rich.text import Text
 
 from tui_fs.job.permission import MOST_TARGETS
@@ -11,8 +11,7 @@ from tui_fs.model.paths import PathStr, displayable, is_within, upwards
 from tui_fs.model.units import bytes_iec, count, counted
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """The known size of a directory.
 
     Attributes:

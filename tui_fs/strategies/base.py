@@ -5,8 +5,9 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
@@ -17,8 +18,7 @@ from tui_fs.strategies.prediction import CallCounts, CallTable, Work, apply, fea
 from tui_fs.strategies.unit_costs import CostRelation, UnitCosts
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """An entry that a tool could not delete, as its message names it.
 
     Attributes:
@@ -30,16 +30,14 @@ class Failure:
     error: int
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """Entries that a line of a tool's output reports as removed."""
 
     entries: int
     directories: int
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """What a tool that counts its own calls has done since its start.
 
     Attributes:
@@ -51,8 +49,7 @@ class Totals:
     threads: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """A line of a tool's standard output without counts, to be shown to the user."""
 
     text: str

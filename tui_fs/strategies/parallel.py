@@ -4,8 +4,9 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TypeGuard
+
+from msgspec.structs import replace
 
 from tui_fs.linux.limits import processors
 from tui_fs.linux.mounts import is_served

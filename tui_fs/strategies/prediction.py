@@ -6,7 +6,8 @@ over features of the tree. The tables of the strategies hold the measured coeffi
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tui_fs.model.calls import OTHER_CALLS
 from tui_fs.model.strategy import Options
@@ -36,8 +37,7 @@ _NAME_BYTES = 8
 """Assumed where the lengths of the names are not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What a strategy is to delete, and how its tools are started for it.
 
     Attributes:
@@ -62,8 +62,7 @@ class Work:
         return self.targets if self.options.keep_root else 0
 
 
-@dataclass(frozen=True, slots=True)
-class CallCounts:
+class CallCounts(Struct, frozen=True):
     """Predicted system calls of all processes together.
 
     Attributes:

@@ -1,10 +1,9 @@
 """What a strategy costs in seconds, for each entry, and how that relates to rm."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class UnitCosts:
+class UnitCosts(Struct, frozen=True):
     """What a strategy costs: its start, an empty file, a directory without the names in it.
 
     Attributes:
@@ -18,8 +17,7 @@ class UnitCosts:
     beside_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CostRelation:
+class CostRelation(Struct, frozen=True):
     """What is known of a strategy's unit costs before they are measured.
 
     Attributes:

@@ -3,7 +3,8 @@
 import heapq
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.model.paths import PathStr
 from tui_fs.survey.ncdu_export import ExportHeader
@@ -14,8 +15,7 @@ _T_80 = (3.08, 1.89, 1.64, 1.53, 1.48, 1.44, 1.41, 1.40, 1.38, 1.37)
 """Standard errors on each side that hold 80 % (Student's t), for 1, 2, … degrees of freedom."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The difference of a directory between two surveys.
 
     A directory in both surveys counts without its subdirectories, which have changes of their own.
@@ -34,8 +34,7 @@ class Change:
     is_removed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """When a file system is full if it continues to fill as between the surveys.
 
     Attributes:
@@ -51,8 +50,7 @@ class Forecast:
     days_high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The most important differences between two surveys.
 
     Attributes:

@@ -17,7 +17,8 @@ import os
 import random
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.directories import DT_DIR, DT_UNKNOWN, Dirent, DirentReader
 
@@ -73,8 +74,7 @@ class Family(enum.Enum):
                 return 10.0
 
 
-@dataclass(slots=True)
-class DirectorySample:
+class DirectorySample(Struct):
     """The names read of one directory, and the estimates made from them.
 
     Attributes:

@@ -9,7 +9,8 @@ import selectors
 import struct
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+
+from msgspec.msgpack import Decoder
 
 from tui_fs.linux.permissions import is_private_group
 from tui_fs.linux.tools import engine_filters, remedy_for_start
@@ -19,9 +20,6 @@ from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root
 from tui_fs.survey.histogram import Classes
 from tui_fs.survey.records import Batch, BigFile, Cells, DirRecord, Link, Matched
-
-if TYPE_CHECKING:
-    from msgspec.msgpack import Decoder
 
 RECORD_FORMAT = 6
 """The version of docs/record-format.md that `records` describes."""
@@ -155,13 +153,8 @@ _Fields = tuple[list[DirRecord], list[Link], list[BigFile], list[Matched], Cells
 
 
 @functools.cache
-def _decoder() -> "Decoder[_Fields | None]":
-    """Return the decoder of a batch; None is the end of the stream.
-
-    msgspec is imported while the engine already runs, because the import takes 18 ms.
-    """
-    from msgspec.msgpack import Decoder
-
+def _decoder() -> Decoder[_Fields | None]:
+    """Return the decoder of a batch; None is the end of the stream."""
     return Decoder(_Fields | None)
 
 

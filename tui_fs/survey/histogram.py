@@ -7,8 +7,9 @@ only for the classes that occur in it: about three, of 17 bytes each.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import compress
+
+from msgspec import Struct
 
 from tui_fs.model.survey import Bin, Histograms
 from tui_fs.survey.records import Cells
@@ -53,8 +54,7 @@ _MAX_RECENT = 10_000
 _CLASS_BITS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Classes:
+class Classes(Struct, frozen=True):
     """The classes of one survey: those of the times, then those of the sizes.
 
     A limit is the highest value of its class; one class more is above the last limit.

@@ -17,10 +17,12 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
@@ -75,8 +77,7 @@ Item = dict[str, Any]
 """The known fields of an entry, of any type."""
 
 
-@dataclass(slots=True)
-class _Directory:
+class _Directory(Struct):
     """A directory whose end has not been read, with its entries that are not in a batch yet."""
 
     number: int

@@ -5,9 +5,10 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from tui_fs.linux.pins import open_path_fd
 from tui_fs.model.errors import meaning
@@ -29,8 +30,7 @@ _KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
 SortKey = tuple[int | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """The entries of a directory as readdir returned them.
 
     Attributes:

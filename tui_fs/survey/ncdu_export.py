@@ -10,9 +10,10 @@ import re
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from tui_fs import __version__
 from tui_fs.linux.directories import Directory, DirectoryStack, open_directory
@@ -36,8 +37,7 @@ _SHORT_ESCAPES = {
 """As ncdu writes them; other control characters become \\u00XX, all other bytes are unchanged."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExportHeader:
+class ExportHeader(Struct, frozen=True):
     """What an export says about itself, besides the program that wrote it.
 
     ncdu ignores the fields of the file system, which only tui-fs writes. A figure is None if it is
@@ -83,8 +83,7 @@ def header_of(path: str) -> ExportHeader:
     )
 
 
-@dataclass(slots=True)
-class Written:
+class Written(Struct):
     """Counts of what an export has written.
 
     Attributes:

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import TuiFsError
@@ -30,8 +31,7 @@ from tui_fs.model.survey import (
 _ENDS_WITHIN_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Struct, frozen=True):
     """One message of a survey process.
 
     Attributes:
@@ -60,8 +60,7 @@ class Update:
     details: Details | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchUpdate:
+class SearchUpdate(Struct, frozen=True):
     """One message of a search.
 
     Attributes:

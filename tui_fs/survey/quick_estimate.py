@@ -32,8 +32,9 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from itertools import accumulate, count
+
+from msgspec import Struct, field
 
 from tui_fs.linux.directories import DT_DIR, OPEN_FLAGS, Dirent
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, mounts_below, read_mounts
@@ -106,8 +107,7 @@ def _add(total: Values, values: Sequence[float], weight: float = 1.0) -> None:
         total[figure] += weight * value
 
 
-@dataclass(eq=False, slots=True)
-class _Root:
+class _Root(Struct, eq=False):
     path: bytes
     descriptor: int
     device: int
@@ -115,8 +115,7 @@ class _Root:
     mounts: frozenset[bytes]
 
 
-@dataclass(eq=False, slots=True)
-class _Node:
+class _Node(Struct, eq=False):
     """A directory that was found.
 
     Attributes:
@@ -144,8 +143,7 @@ class _Node:
         return b"/".join([self.root.path.rstrip(b"/"), *reversed(names)])
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """The sums of directories that were read, without the trees below their subdirectories.
 
     Attributes:

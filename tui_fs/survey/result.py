@@ -1,7 +1,8 @@
 """Convert the counts and findings of a survey to the value that other packages read."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tui_fs.linux.open_files import HeldFile, HoldKind
 from tui_fs.model.survey import Ranking, Survey

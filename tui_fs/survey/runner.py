@@ -4,8 +4,9 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.fnmatch import name_matcher

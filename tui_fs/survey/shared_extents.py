@@ -10,7 +10,8 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.extents import shared_bytes
@@ -23,8 +24,7 @@ _CAN_SHARE = frozenset(("btrfs", "xfs", "bcachefs", "ocfs2"))
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class SharedSpace:
+class SharedSpace(Struct, frozen=True):
     """Sums of the FIEMAP reports.
 
     Attributes:

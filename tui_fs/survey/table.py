@@ -9,8 +9,9 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import LargeDirectory, Ranking, Totals
@@ -18,8 +19,7 @@ from tui_fs.model.survey import LargeDirectory, Ranking, Totals
 NO_ROW = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Subtree:
+class Subtree(Struct, frozen=True):
     """Sums over a directory and everything below it.
 
     Attributes:

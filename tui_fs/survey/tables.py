@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.model.paths import displayable
 from tui_fs.model.space import freed_in_words, metadata_bytes_max
@@ -20,8 +21,7 @@ _TITLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows of text, safe to show. All columns but the last are numbers or dates."""
 
     title: str

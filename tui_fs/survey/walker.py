@@ -6,7 +6,6 @@ import select
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -49,8 +48,7 @@ class OpenRoot(NamedTuple):
     device: int
 
 
-@dataclass(eq=False, slots=True)
-class _Directory(Directory):
+class _Directory(Directory, eq=False):
     number: int = 0
 
 

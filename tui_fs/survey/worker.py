@@ -14,7 +14,8 @@ import pickle
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tui_fs.linux.processes import set_pdeathsig
 from tui_fs.linux.timeouts import BackgroundCall, is_readable

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.linux.permissions import Capability, missing_capabilities, user_namespace
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rejected
@@ -16,8 +17,7 @@ from tui_fs.tracing.strace import Strace
 PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
+class SourceState(Struct, frozen=True):
     """Whether a source can be used here, and what would enable it."""
 
     kind: TraceSource

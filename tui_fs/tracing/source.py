@@ -1,14 +1,14 @@
 """The interface of the sources of system call counts."""
 
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.strategy import Argv
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """Totals since the start.
 
     Attributes:

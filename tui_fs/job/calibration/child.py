@@ -16,9 +16,11 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, Sample, Shape, fit
 from tui_fs.estimate.time import typical
@@ -267,8 +269,7 @@ _EMPTY = "empty"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class _Contents:
+class _Contents(Struct, frozen=True):
     """A tree to measure: directories in it, files in each (or in itself), names of each inode."""
 
     directories: int = 0
@@ -281,8 +282,7 @@ class _Contents:
         return self.files * max(1, self.directories)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
+class _Tree(Struct, frozen=True):
     """A tree in the scratch directory, and how it will be deleted."""
 
     name: str

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.estimate.calibration import Calibration, LearnedFactor
 from tui_fs.estimate.time import typical
@@ -51,8 +53,7 @@ _ENDS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What is known about the cost of deleting on a file system.
 
     Attributes:

@@ -1,7 +1,8 @@
 """The browser's table: a listing as rows, in the order that the user has chosen."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import PathStr, displayable, is_within
@@ -23,8 +24,7 @@ MORE_KEY = "/more"
 """Not the name of any entry, because it contains a slash."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arranged:
+class Arranged(Struct, frozen=True):
     """A sorted listing.
 
     Attributes:

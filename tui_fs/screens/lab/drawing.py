@@ -4,7 +4,8 @@ This module does not load textual.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tui_fs.lab.exhibits import Bars, CallsOf, Flames
 from tui_fs.lab.figures import bars_axis

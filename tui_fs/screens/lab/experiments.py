@@ -4,9 +4,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
 from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
@@ -50,8 +50,7 @@ RUN_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Judgements:
+class Judgements(Struct, frozen=True):
     """A run with the numbers of claims that hold, do not hold and stay untested in it."""
 
     run: StoredRun

@@ -3,7 +3,8 @@
 import os
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tui_fs.linux.open_files import Holder, OpenFileScan, scan_open_files
 from tui_fs.linux.processes import ancestry

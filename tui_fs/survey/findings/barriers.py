@@ -2,8 +2,9 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from tui_fs.linux.external_uses import ExternalUses, FoundUse, UseKind
 from tui_fs.linux.mounts import MountTable, mounts_below

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.external_uses import FoundUse
@@ -56,8 +57,7 @@ def locate(path: str, mounts: MountTable) -> Place | None:
     return None if mount is None else Place(PathStr(path), canonical, status, mount)
 
 
-@dataclass(frozen=True, slots=True)
-class SystemView:
+class SystemView(Struct, frozen=True):
     """The state of the running system that concerns the tree.
 
     Attributes:
@@ -77,8 +77,7 @@ class SystemView:
     places: Sequence[Place] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The input of the detectors: the survey so far.
 
     Attributes:
@@ -105,8 +104,7 @@ class Evidence:
 Detector = Callable[[Evidence], Iterable[Finding]]
 
 
-@dataclass(frozen=True, slots=True)
-class FindingType:
+class FindingType(Struct, frozen=True):
     """One kind of finding: its detector, and how to show it.
 
     Attributes:

@@ -7,7 +7,8 @@ import json
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tui_fs import __version__
 from tui_fs.model.finding import Finding
@@ -34,8 +35,7 @@ DRAWN_DIRECTORIES = 3_000
 _DAY_S = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(Struct, frozen=True):
     """Where and when a survey was made, as text for its page.
 
     Attributes:
