@@ -17,7 +17,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from widgets.cell_drawing import eighth_blocks, fit_cells, fit_end
+from widgets.cell_drawing import eighth_blocks, fit_cells, fit_end, range_bar
 
 HEADER_HEIGHT = 1
 GUTTER = 2
@@ -50,6 +50,7 @@ class Column:
         width: Cells; 0 takes the remaining width, which exactly one column must do.
         right: Align title and cells at the right.
         bar: Draw the row's fraction as a bar; the row's cell text is ignored.
+        has_range: Draw the row's span as a range; the row's cell text is ignored.
         is_optional: Left out, the last one first, where the flexible column has no room.
         keep_end: A long text loses its beginning, as suits a path; only for the column that
             takes the remaining width.
@@ -61,6 +62,7 @@ class Column:
     width: int
     right: bool = False
     bar: bool = False
+    has_range: bool = False
     keep_end: bool = False
     is_optional: bool = False
     meaning: str = ""
@@ -75,6 +77,8 @@ class BarRow:
         key: Names the row when the rows are sorted again or replaced.
         cells: Displayable texts, one per column.
         fraction: Length of the bar, 0..1; None draws no bar.
+        span: Low end, mark and high end of the range, 0..1; None draws no range.
+        strong: The range is drawn denser.
         marked: Drawn as `*` in the gutter.
         flag: Short text at the end of the flexible column.
         tone: Colour of the name, or, for warning and danger, of the flag.
@@ -83,6 +87,8 @@ class BarRow:
     key: str
     cells: tuple[str, ...]
     fraction: float | None = None
+    span: tuple[float, float, float] | None = None
+    strong: bool = False
     marked: bool = False
     flag: str = ""
     tone: Tone = "normal"
@@ -552,6 +558,9 @@ def row_parts(
         text = row.cells[index] if index < len(row.cells) else ""
         if column.bar:
             parts.append((bar, fit_cells(eighth_blocks(row.fraction or 0.0, cells), cells)))
+        elif column.has_range:
+            drawn = range_bar(*row.span, cells, strong=row.strong) if row.span else ""
+            parts.append((bar, fit_cells(drawn, cells)))
         elif column.width == 0:
             parts.extend(_name_parts(row, text, cells, column))
         else:

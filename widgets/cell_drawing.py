@@ -63,6 +63,20 @@ def share_bar(share: float, width: int) -> str:
     return "#" * max(1, round(min(1.0, share) * width)) if share > 0 else ""
 
 
+def range_bar(low: float, middle: float, high: float, width: int, *, strong: bool = False) -> str:
+    """Draw a range with a mark in its middle, in ASCII where the terminal lacks the characters.
+
+    Args:
+        low, middle, high: positions on the width, 0..1.
+        width: Cells of the axis.
+        strong: Draw the range denser.
+    """
+    first, at, last = (min(width - 1, int(share * width)) for share in (low, middle, high))
+    weak, dense, mark = ("░", "▓", "█") if draws_blocks() else ("-", "=", "|")
+    fill = dense if strong else weak
+    return f"{' ' * first}{fill * (at - first)}{mark}{fill * (last - at)}".ljust(width)
+
+
 def eighth_blocks(fraction: float, width: int) -> str:
     """Draw a bar without a track, exact to an eighth of a cell.
 

@@ -270,6 +270,7 @@ async def test_preview_without_rsync(
     monkeypatch.setattr("tui_fs.job.planning.tools_of", without_rsync)
     acts = then(counted(maildrop_survey()), keys("j", "j", "j"))
     assert await look(preview(), acts) == picture
+    assert await look(preview(), acts, (110, 24)) == picture(name="with bars")
 
 
 async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:

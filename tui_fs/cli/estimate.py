@@ -1,6 +1,8 @@
 """``tui-fs estimate``."""
 
 import argparse
+import shutil
+import sys
 import time
 from collections.abc import Sequence
 
@@ -24,7 +26,7 @@ from tui_fs.linux.mounts import has_lower_layers, mounts_below, read_mounts
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
-from tui_fs.model.estimate import Estimate
+from tui_fs.model.estimate import Estimate, TimeAxis
 from tui_fs.model.filter_text import in_words as in_words_of_filters
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
@@ -32,6 +34,9 @@ from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, counted, duration_span
 from tui_fs.survey.findings.barriers import find_external_uses, mount_findings, use_findings
+
+_MIN_BAR, _MAX_BAR = 24, 60
+"""Cells of the axis of the times on a terminal."""
 
 
 def estimate_as_json(estimate: Estimate) -> dict[str, object]:
@@ -131,7 +136,7 @@ def run(parsed: argparse.Namespace) -> int:
             words = in_words_of_filters(options.filters, time.time())
             contents = f"{count(matching)} of {contents} match the filters ({words})"
         print_text(f"{in_words(paths)}: {contents}, frees {predicted.expected.freed_words}")
-        print_text(estimates_as_text(predicted, refused))
+        print_text(estimates_as_text(predicted, refused, _bars(predicted)))
     return DONE
 
 
@@ -176,7 +181,7 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
         is_on_overlay = any(has_lower_layers(path, table) for path in paths)
         words = quick_words(estimate, is_on_overlay=is_on_overlay)
         print_text(f"{in_words(paths)}: {words}")
-        print_text(estimates_as_text(predicted, refused))
+        print_text(estimates_as_text(predicted, refused, _bars(predicted)))
     return DONE
 
 
@@ -221,10 +226,39 @@ def _refuse_nested(paths: Sequence[str]) -> None:
         raise cannot_examine(common_directory(paths), error) from error
 
 
-def estimates_as_text(predicted: Forecast, refused: str) -> str:
+def _bars(predicted: Forecast) -> list[str]:
+    """Return bars for standard output; none if it is not a terminal."""
+    if not sys.stdout.isatty():
+        return []
+    return range_bars(predicted, shutil.get_terminal_size().columns)
+
+
+def range_bars(predicted: Forecast, width: int) -> list[str]:
+    """Return an axis and for each strategy the range of its time; nothing if there is no room."""
+    from widgets.cell_drawing import range_bar  # loads rich, for a terminal only
+
+    axis = TimeAxis.of(predicted.estimates)
+    names = max(len(estimate.strategy) for estimate in predicted.estimates)
+    cells = min(_MAX_BAR, width - names - 3)
+    if cells < _MIN_BAR:
+        return []
+    lines = [f"{'':{names}}  {axis.title(cells)}"]
+    for estimate in predicted.estimates:
+        span = axis.span(estimate)
+        if span is None:
+            bar = f"cannot run: {estimate.reasons[0]}"[:cells]
+        else:
+            is_recommended = estimate.strategy == predicted.recommended
+            bar = range_bar(*span, cells, strong=is_recommended)
+        lines.append(f"{estimate.strategy:{names}}  {bar}".rstrip())
+    return [*lines, ""]
+
+
+def estimates_as_text(predicted: Forecast, refused: str, bars: Sequence[str] = ()) -> str:
     """Return a table of the estimates, then the notes on each strategy.
 
     Args:
+        bars: lines below the table.
         refused: why no strategy may be used on the targets; empty if they may.
     """
     is_safest = recommended_as(predicted.estimates) == "safest"
@@ -245,7 +279,7 @@ def estimates_as_text(predicted: Forecast, refused: str) -> str:
             )
         )
     lines = [f"tui-fs would refuse this deletion. {refused}"] if refused else []
-    lines += [columns(rows, frozenset({1, 2, 3, 4})), ""]
+    lines += [columns(rows, frozenset({1, 2, 3, 4})), "", *bars]
     feasible = [estimate for estimate in predicted.estimates if estimate.feasible]
     common = [
         reason

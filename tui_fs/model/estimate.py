@@ -1,9 +1,18 @@
 """The predicted cost of a deletion."""
 
+import math
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from tui_fs.model.strategy import Argv, Mechanism, StrategyName
-from tui_fs.model.units import count
+from tui_fs.model.units import count, duration
+
+MAX_LINEAR_RATIO = 20.0
+"""Times that differ by more are drawn on a logarithmic axis."""
+_LOG_WORDS = "time, log scale"
+_SHORTEST_S = 0.05
+"""Shorter times have no differences that a person cares about."""
 
 
 class Estimate(Struct, frozen=True):
@@ -59,3 +68,48 @@ class Estimate(Struct, frozen=True):
     def total_calls(self) -> int:
         """The approximate number of all predicted system calls."""
         return sum(self.syscalls.values()) + (self.other_calls or 0)
+
+
+class TimeAxis(Struct, frozen=True):
+    """A common axis for the times of several strategies; it begins at 0 unless it is logarithmic.
+
+    Attributes:
+        low_s, high_s: the times at its ends.
+    """
+
+    low_s: float
+    high_s: float
+    is_log: bool
+
+    @classmethod
+    def of(cls, estimates: Sequence[Estimate]) -> "TimeAxis":
+        """Return the axis for the strategies that can run."""
+        feasible = [estimate for estimate in estimates if estimate.feasible]
+        lows = (max(_SHORTEST_S, estimate.seconds_low) for estimate in feasible)
+        highs = (max(_SHORTEST_S, estimate.seconds_high) for estimate in feasible)
+        low_s, high_s = min(lows, default=_SHORTEST_S), max(highs, default=1.0)
+        is_log = high_s > MAX_LINEAR_RATIO * low_s
+        return cls(low_s if is_log else 0.0, high_s, is_log)
+
+    def position(self, seconds: float) -> float:
+        """Return the place of a time on the axis, 0..1."""
+        if not self.is_log:
+            return max(0.0, min(1.0, seconds / self.high_s))
+        span = math.log(self.high_s / self.low_s)
+        return max(0.0, min(1.0, math.log(max(seconds, self.low_s) / self.low_s) / span))
+
+    def span(self, estimate: Estimate) -> tuple[float, float, float] | None:
+        """Return the places of the low, expected and high time; None if it cannot run."""
+        if not estimate.feasible:
+            return None
+        low, high = self.position(estimate.seconds_low), self.position(estimate.seconds_high)
+        return low, self.position(estimate.seconds), high
+
+    def title(self, width: int) -> str:
+        """Return the line above the axis: the times at its ends, and whether it is logarithmic."""
+        low, high = duration(self.low_s) if self.is_log else "0 s", duration(self.high_s)
+        room = width - len(low) - len(high)
+        words = "log" if self.is_log else "time"
+        if self.is_log and room > len(_LOG_WORDS) + 1:
+            words = _LOG_WORDS
+        return f"{low}{words:^{room}}{high}" if room > len(words) + 1 else f"{low} {words} {high}"

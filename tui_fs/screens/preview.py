@@ -52,7 +52,7 @@ from tui_fs.model.calls import (
     line_order,
 )
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
-from tui_fs.model.estimate import Estimate
+from tui_fs.model.estimate import Estimate, TimeAxis
 from tui_fs.model.filter_text import in_words as in_words_of_filters
 from tui_fs.model.finding import Severity
 from tui_fs.model.paths import displayable
@@ -95,6 +95,8 @@ COLUMNS = (
         meaning="races: no other user can redirect it; mounts: it stays in this file system",
     ),
 )
+_RANGE_FROM_COLUMNS, _MIN_RANGE, _MAX_RANGE = 110, 27, 48
+"""The terminal width from which the times have bars, and the cells of these."""
 _LARGEST_SHOWN = 3
 _LINES_SHOWN, _LINES_OF_SEVERAL = 6, 3
 _LINES_BESIDE_PATHS = 17
@@ -172,14 +174,35 @@ def activity_in(survey: Survey) -> list[Text]:
     ]
 
 
-def rows_of(prediction: Forecast) -> list[BarRow]:
-    """Return one row for each strategy."""
-    return [_row(estimate, prediction) for estimate in prediction.estimates]
+def columns_for(width: int, axis: TimeAxis) -> tuple[Column, ...]:
+    """Return the columns of the table of strategies.
+
+    Args:
+        width: of the terminal.
+        axis: of the predicted times, for the bars.
+    """
+    if width < _RANGE_FROM_COLUMNS:
+        return COLUMNS
+    cells = min(_MAX_RANGE, _MIN_RANGE + width - _RANGE_FROM_COLUMNS)
+    meaning = "the predicted range, with a mark at the middle; dense for the recommended strategy"
+    bars = Column(axis.title(cells), cells, has_range=True, meaning=meaning)
+    return (*COLUMNS[:2], bars, *COLUMNS[2:])
 
 
-def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
+def rows_of(prediction: Forecast, axis: TimeAxis | None = None) -> list[BarRow]:
+    """Return one row for each strategy.
+
+    Args:
+        axis: of the times, if they have bars.
+    """
+    return [_row(estimate, prediction, axis) for estimate in prediction.estimates]
+
+
+def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None) -> BarRow:
+    bars = () if axis is None else ("",)
     if not estimate.feasible:
-        cells = (str(estimate.strategy), "–", "–", "–", "–", "cannot run, see below")
+        words = f"cannot run: {estimate.reasons[0]}" if bars else "cannot run, see below"
+        cells = (str(estimate.strategy), "–", *bars, "–", "–", "–", words)
         return BarRow(estimate.strategy, cells, tone="muted")
     safe = " · ".join(
         word
@@ -194,11 +217,14 @@ def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
         cells=(
             str(estimate.strategy),
             duration_span(estimate.seconds_low, estimate.seconds_high, "–").replace(" ", "\u00a0"),
+            *bars,
             short_count(estimate.total_calls),
             estimate.memory_words,
             short_count(estimate.processes),
             safe,
         ),
+        span=axis.span(estimate) if axis is not None else None,
+        strong=estimate.strategy == prediction.recommended,
         flag=flag,
         tone="warning" if not estimate.race_safe else "normal",
     )
@@ -628,12 +654,18 @@ class PreviewScreen(BaseScreen):
             about.append("\n").append(activity)
         self.query_one("#about", Static).update(about)
         rows = self.query_one(BarTable)
-        rows.set_rows(rows_of(prediction))
+        self._show_rows(prediction)
         if self._recommended is None and prediction.recommended is not None:
             self._recommended = prediction.recommended
             rows.move_to(self._died.strategy if self._died is not None else self._recommended)
         self._show_strategy()
         self._update_question()
+
+    def _show_rows(self, prediction: Forecast) -> None:
+        rows, width = self.query_one(BarTable), self.app.size.width
+        axis = TimeAxis.of(prediction.estimates)
+        rows.set_columns(columns_for(width, axis))
+        rows.set_rows(rows_of(prediction, axis if width >= _RANGE_FROM_COLUMNS else None))
 
     def _show_strategy(self) -> None:
         strategy, survey = self._strategy(), self._survey
@@ -719,7 +751,9 @@ class PreviewScreen(BaseScreen):
         self.app.push_screen(dialog, answered)
 
     def on_resize(self) -> None:
-        """Use the room for the names of an open confirmation."""
+        """Use the room for bars, and for the names of an open confirmation."""
+        if self._forecast is not None and self._targets:
+            self._show_rows(self._forecast)
         self._update_question()
 
     def _update_question(self) -> None:
