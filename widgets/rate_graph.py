@@ -98,10 +98,32 @@ def resample(values: Sequence[float], width: int) -> list[float]:
     return [sum(values[start:end]) / (end - start) for start, end in pairwise(edges)]
 
 
+def on_axis(
+    values: Sequence[float], bucket_s: float, run_s: float, axis_s: float, width: int
+) -> list[float]:
+    """Return the mean rates of the equal parts of a time axis, zero after the end of a run.
+
+    Args:
+        values: Rates, each over a bucket of time, the oldest first.
+        bucket_s: Seconds of a bucket.
+        run_s: Length of the run.
+        axis_s: Length of the axis.
+        width: Number of parts.
+    """
+    parts = []
+    for number in range(width):
+        start_s, end_s = number * axis_s / width, (number + 1) * axis_s / width
+        first = min(int(start_s / bucket_s), len(values) - 1)
+        part = values[first : max(first + 1, math.ceil(end_s / bucket_s))]
+        is_over = not values or start_s >= run_s
+        parts.append(0.0 if is_over else sum(part) / len(part))
+    return parts
+
+
 def draw_graph(
-    values: Sequence[float], width: int, height: int = 1, reference: float = 0.0
+    values: Sequence[float], width: int, height: int = 1, reference: float = 0.0, top: float = 0.0
 ) -> list[str]:
-    """Draw values as columns scaled to the highest, the oldest at the left.
+    """Draw values as columns, the oldest at the left.
 
     Zero is blank; anything above is at least the lowest block.
 
@@ -110,13 +132,15 @@ def draw_graph(
         width: Cells of a line.
         height: Lines; each has eight levels.
         reference: A value that is drawn as a line behind the columns; 0 for none.
+        top: The value of a full column at least, as for several graphs with one scale; a higher
+            value raises it.
 
     Returns:
         The lines from top to bottom, each `width` cells.
     """
     known = [value if math.isfinite(value) and value > 0 else 0.0 for value in values]
     drawn = resample(known, width)
-    peak = max(reference, *drawn, 0.0)
+    peak = max(reference, top, *drawn, 0.0)
     levels = [max(1, round(value / peak * 8 * height)) if value > 0 else 0 for value in drawn]
     levels += [0] * (width - len(levels))
     reference_line = (round(reference / peak * 8 * height) - 1) // 8 if reference > 0 else -1

@@ -358,3 +358,26 @@ def test_old_logs_are_deleted_by_a_filter_and_nothing_else(open_on: Open, tmpfs:
     assert sorted(path.name for path in place.rglob("*")) == ["app", "fresh.log", "old.txt"]
     terminal.press("q")
     terminal.wait_for("matches 0 files")
+
+
+def test_two_jobs_are_compared_side_by_side(open_on: Open, cli: Cli, tmpfs: Path) -> None:
+    for strategy, files in (("rm", 100), ("find", 4_000)):
+        target = tmpfs / strategy
+        target.mkdir()
+        flat(target, files)
+        cli.run("delete", "--strategy", strategy, "--yes", target).expect(0)
+    terminal = open_on(tmpfs)
+    terminal.wait_for("complete")
+
+    terminal.press("J")
+    terminal.wait_for("2 ended")
+    terminal.press("Space", "=")
+
+    terminal.wait_for("Entries differ: 101 and 4,001; compare the rates, not the times.")
+    assert "tmpfs" in terminal.text()
+    row = next(line for line in terminal.text().splitlines() if "strategy" in line)
+    assert row.split() == ["strategy", "rm", "find"]  # the older job first
+    row = next(line for line in terminal.text().splitlines() if "deleted" in line)
+    assert row.split() == ["deleted", "101", "4,001", "39.6"]
+    terminal.press("G", "Escape")
+    terminal.wait_for("2 ended")

@@ -28,6 +28,7 @@ SHARED = {
     "space": {"toggle_mark", "scroll", "toggle_button"},
     "question_mark": {"help", "dismiss"},
     "s": {"sort", "next"},
+    "equals_sign": {"compare", "app.pop_screen"},
 }
 """The one meaning of each of these keys, as the actions that have it."""
 

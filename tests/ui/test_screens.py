@@ -49,6 +49,7 @@ from tui_fs.job.doctor import (
 )
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.planning import Forecast, forecast
+from tui_fs.job.store import JobFolder
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Refused
@@ -69,6 +70,7 @@ from tui_fs.model.strategy import Filters, Mechanism, Options, Pace, Share
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import Pin, Target
 from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
+from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.options import Choices
@@ -449,6 +451,50 @@ async def test_jobs(picture: SnapshotAssertion) -> None:
         folder = record(events, job_id=f"7f3a0{number}")
         os.utime(folder.plan, (number, number))
     assert await look(JobsScreen(Settings()), shows("7f3a04")) == picture
+
+
+def _pair() -> tuple[JobFolder, JobFolder]:
+    """A finished job of rm, and a cancelled one of the engine, which took half of the time."""
+    shorter = (*BY_THE_ENGINE, JobFinished(8.6, *_END_OF_THE_SHORTER))
+    return record(REPORTS["done"], job_id="7f3a00"), record(shorter, job_id="7f3a01")
+
+
+_END_OF_THE_SHORTER = (Outcome.CANCELLED, "Cancelled.", 8.2, 649_632, 0, True, 554_481, SPACE, ())
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), (40, 15)], ids=["80", "120", "40"])
+async def test_comparison(size: tuple[int, int], picture: SnapshotAssertion) -> None:
+    screen = ComparisonScreen(_pair(), Settings())
+    assert await look(screen, shows("7f3a01"), size) == picture
+
+
+async def test_comparison_of_calls(picture: SnapshotAssertion) -> None:
+    screen = ComparisonScreen(_pair(), Settings())
+
+    async def act(pilot: Pilot[None]) -> None:
+        await wait_for(pilot, "7f3a01")
+        await pilot.press("pagedown", "pagedown", "pagedown")
+
+    assert await look(screen, act) == picture
+
+
+async def test_two_jobs_are_compared_from_the_list() -> None:
+    for number in range(3):
+        folder = record(REPORTS["done"], job_id=f"7f3a0{number}")
+        os.utime(folder.plan, (number, number))
+    app = Host(JobsScreen(Settings()))
+    async with app.run_test(size=SMALL) as pilot:
+        await wait_for(pilot, "7f3a00")
+        await pilot.press("equals_sign")
+        await wait_for(pilot, "Mark two jobs with space first")
+        # One marked, the other under the cursor; the older job is the first.
+        await pilot.press("space", "equals_sign")
+        await wait_for(pilot, "compare jobs 7f3a01 and 7f3a02")
+        await pilot.press("escape")
+        await wait_for(pilot, "3 ended")
+        # Two marked: the cursor does not count.
+        await pilot.press("j", "space", "g", "equals_sign")
+        await wait_for(pilot, "compare jobs 7f3a00 and 7f3a02")
 
 
 async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:

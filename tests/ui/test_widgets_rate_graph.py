@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.rate_graph import RateGraph, RateHistory, draw_graph
+from widgets.rate_graph import RateGraph, RateHistory, draw_graph, on_axis
 
 
 def test_rates_of_a_bucket_are_averaged() -> None:
@@ -98,3 +98,16 @@ async def test_the_widget_draws_label_graph_and_caption() -> None:
         graph.caption = "short"
         await pilot.pause()
         assert graph.render().plain.endswith(" short")
+
+
+def test_two_runs_on_one_axis_end_where_they_ended() -> None:
+    long, short = (4.0,) * 8, (8.0, 8.0)
+    assert on_axis(long, 1.0, 8.0, 8.0, 4) == [4.0] * 4
+    assert on_axis(short, 1.0, 2.0, 8.0, 4) == [8.0, 0.0, 0.0, 0.0]
+    assert on_axis(short, 1.0, 2.0, 8.0, 16) == [8.0] * 4 + [0.0] * 12
+    assert on_axis((), 1.0, 0.0, 8.0, 2) == [0.0, 0.0]
+
+
+def test_a_common_scale_leaves_the_slower_run_lower() -> None:
+    assert draw_graph((4.0, 8.0), 2, top=8.0) == ["▄█"]
+    assert draw_graph((4.0, 4.0), 2, top=8.0) == ["▄▄"]

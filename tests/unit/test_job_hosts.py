@@ -88,9 +88,9 @@ def test_a_job_of_another_host_is_not_shown_as_died() -> None:
 
 def test_the_list_names_the_other_host(capsys: pytest.CaptureFixture[str]) -> None:
     made_by(job(*RUNNING), OTHER)
-    run_list(argparse.Namespace(json=False, prune=False))
+    run_list(argparse.Namespace(json=False, prune=False, compare=None))
     assert "on host nfs-client-2" in capsys.readouterr().out
-    run_list(argparse.Namespace(json=True, prune=False))
+    run_list(argparse.Namespace(json=True, prune=False, compare=None))
     out = capsys.readouterr().out
     assert '"elsewhere"' in out
     assert '"nfs-client-2"' in out

@@ -283,13 +283,13 @@ def test_the_command_lists_what_it_removed(
     aged("old", 11 * DAY_S, *END)
     strange = aged("strange", 12 * DAY_S, *END)
     strange_file(strange)
-    assert run_list(argparse.Namespace(json=True, prune=True)) == 1
+    assert run_list(argparse.Namespace(json=True, prune=True, compare=None)) == 1
     answer = json.loads(capsys.readouterr().out)
     assert answer["removed"] == ["old"]
     assert [kept["path"] for kept in answer["kept"]] == [strange.path]
     aged("again", 11 * DAY_S, *END)
     os.unlink(os.path.join(strange.path, "notes.txt"))
-    assert run_list(argparse.Namespace(json=False, prune=True)) == 0
+    assert run_list(argparse.Namespace(json=False, prune=True, compare=None)) == 0
     output = capsys.readouterr()
     assert sorted(output.out.splitlines()) == ["removed job again", "removed job strange"]
     assert "2 jobs removed" in output.err

@@ -10,6 +10,15 @@ from tui_fs.cli.arguments import (
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
+from tui_fs.job.comparison import (
+    ComparedJob,
+    call_remark,
+    call_rows,
+    comparison_json,
+    figure_rows,
+    refuse_same,
+    remarks,
+)
 from tui_fs.job.control import send
 from tui_fs.job.permission import check_command
 from tui_fs.job.retention import prune
@@ -57,7 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     if command == "jobs":
         parser.usage = "tui-fs jobs [OPTION...]"
         parser.description = "List running and ended jobs, the newest first."
-        parser.epilog = "example:\n  tui-fs jobs"
+        parser.epilog = "example:\n  tui-fs jobs --compare 2bf88d 5be501"
+        parser.add_argument_group("what is compared").add_argument(
+            "--compare",
+            nargs=2,
+            metavar="ID",
+            help="print two jobs side by side, running or ended: entries, time, rate, costs and "
+            "system calls, and the second divided by the first",
+        )
         parser.add_argument_group("what is removed").add_argument(
             "--prune",
             action="store_true",
@@ -97,6 +113,8 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
 
 def run_list(parsed: argparse.Namespace) -> int:
     """Print all jobs, or remove old ones."""
+    if parsed.compare:
+        return _compare(*parsed.compare, as_json=parsed.json)
     if parsed.prune:
         return _prune(as_json=parsed.json)
     jobs, damaged = summaries()
@@ -108,6 +126,25 @@ def run_list(parsed: argparse.Namespace) -> int:
         note("tui-fs: there are no jobs yet.")
     else:
         print_text(_as_text(jobs))
+    return DONE
+
+
+def _compare(*ids: str, as_json: bool) -> int:
+    """Print two jobs side by side."""
+    folders = [find(job_id) for job_id in ids]
+    refuse_same(*(folder.job_id for folder in folders))
+    first, second = (ComparedJob(folder).poll() for folder in folders)
+    if as_json:
+        print_json({"schema": SCHEMA, **comparison_json(first, second)})
+        return DONE
+    for job in (first, second):
+        print_text(f"{job.job_id}  {job.place}")
+    for sentence in (*remarks(first, second), call_remark(first, second)):
+        if sentence:
+            note(f"tui-fs: {sentence}")
+    rows = [("", first.job_id, second.job_id, "2nd/1st")]
+    rows += [row.cells for row in (*figure_rows(first, second), *call_rows(first, second))]
+    print_text("\n" + columns(rows, frozenset({1, 2, 3})))
     return DONE
 
 

@@ -77,6 +77,7 @@ class Forecast(Struct, frozen=True):
         directories: targets whose tools run in them; command lines have the full paths of the rest.
         expected: the entries to be deleted and the space to be freed.
         missing_figures: figures that the estimates lack.
+        file_system: the type of the file system of the first target.
     """
 
     estimates: tuple[Estimate, ...]
@@ -84,6 +85,7 @@ class Forecast(Struct, frozen=True):
     directories: tuple[PathStr, ...]
     expected: Expected
     missing_figures: tuple[MissingFigure, ...] = ()
+    file_system: str = ""
 
     def of(self, strategy: StrategyName) -> Estimate:
         """Return the estimate of one strategy."""
@@ -177,7 +179,7 @@ def forecast(
         processes = counted(survey.unchecked_processes, "process", "processes")
         reason = f"this user cannot inspect {processes}"
         missing = (*missing, MissingFigure(Figure.NAMESPACES, reason))
-    return Forecast(estimates, recommended(estimates), inside, expected, missing)
+    return Forecast(estimates, recommended(estimates), inside, expected, missing, filesystem.kind)
 
 
 class Confinement(Struct, frozen=True):
@@ -366,6 +368,7 @@ def make_plan(
         writable_by_others=survey.writable_by_others,
         trace=trace,
         confined_by=estimate.confined_by,
+        file_system=prediction.file_system,
     )
 
 

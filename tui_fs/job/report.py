@@ -162,13 +162,11 @@ def report_of(
     if snapshot.finished is None:
         snapshot = not_standing(snapshot, snapshot.at_s)  # a final pause does not count as work
     started, finished = snapshot.started, snapshot.finished
-    removed, usage = snapshot.removed, snapshot.usage
+    removed = snapshot.removed
     before = started.space if started else None
     after = finished.space if finished else snapshot.space
     freed_bytes, freed_inodes = _freed(before, after)
-    user_s, system_s = snapshot.finished_user_s, snapshot.finished_system_s
-    if (finished is None or snapshot.is_cut_off) and usage is not None:
-        user_s, system_s = usage.cpu_s - usage.system_s, usage.system_s
+    user_s, system_s = cpu_times(snapshot)
     if finished is not None:
         files, directories = finished.deleted_files, finished.deleted_directories
         counts_are = "exact" if finished.split_is_exact else "by difference"
@@ -209,6 +207,14 @@ def report_of(
         tool_lines=tuple(snapshot.tool_lines),
         time_comment=time_comment(snapshot),
     )
+
+
+def cpu_times(snapshot: Snapshot) -> tuple[float, float]:
+    """Return the user and the kernel time of the tools so far, in seconds."""
+    usage = snapshot.usage
+    if (snapshot.finished is None or snapshot.is_cut_off) and usage is not None:
+        return usage.cpu_s - usage.system_s, usage.system_s
+    return snapshot.finished_user_s, snapshot.finished_system_s
 
 
 def _failed_entry(failed: EntryFailed) -> FailedEntry:

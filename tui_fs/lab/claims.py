@@ -7,8 +7,9 @@ A judge returns a verdict with the figures it is based on. A figure that was not
 import math
 
 from tui_fs.lab.experiment import Judge, Judgement, Verdict, judged
-from tui_fs.lab.figures import shown, shown_span, shown_times
+from tui_fs.lab.figures import shown, shown_span
 from tui_fs.lab.results import Measure, Results
+from tui_fs.model.units import shown_ratio
 
 
 def faster(fast: str, slow: str) -> Judge:
@@ -51,7 +52,7 @@ def time_with_span(results: Results, key: str) -> str:
 
 
 def _times(results: Results, key: str, reference: str, words: str) -> str:
-    ratio = shown_times(results.median(key) / results.median(reference))
+    ratio = shown_ratio(results.median(key) / results.median(reference))
     times = " against ".join(time_with_span(results, each) for each in (key, reference))
     return f"{times}: {ratio} {words}"
 

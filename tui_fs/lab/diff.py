@@ -3,11 +3,11 @@
 from msgspec import Struct
 
 from tui_fs.lab.exhibits import Exhibit, Row, Table
-from tui_fs.lab.figures import shown, shown_times
+from tui_fs.lab.figures import shown
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import harmless
-from tui_fs.model.units import count
+from tui_fs.model.units import count, shown_ratio
 
 _MEASURES = (Measure.SECONDS, Measure.PEAK_MEMORY_BYTES)
 
@@ -94,7 +94,7 @@ def _row(step: StepPair, measure: Measure) -> Row:
             step.title,
             shown(measure, pair.first),
             shown(measure, pair.second),
-            "" if pair.ratio is None else shown_times(pair.ratio),
+            "" if pair.ratio is None else shown_ratio(pair.ratio),
             "apart" if pair.are_apart else "overlap",
         )
     )

@@ -63,13 +63,6 @@ def shown_tick(unit: str, value: float) -> str:
     return _round_number(value)
 
 
-def shown_times(ratio: float) -> str:
-    """Return how many times as much: ``0.52``, ``3.1``, ``140``."""
-    if ratio < 9.95:
-        return f"{ratio:.2f}"
-    return f"{ratio:.1f}" if ratio < 99.5 else f"{ratio:,.0f}"
-
-
 def _time(value_s: float, number: Callable[[float], str]) -> str:
     if value_s <= 0:
         return "0 s"

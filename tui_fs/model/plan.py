@@ -86,6 +86,7 @@ class Plan(Struct, frozen=True):
         name_typed: the user has typed the name of the target, or the word for several targets.
         confined_by: what keeps the tools inside the targets.
         continues: id of the dead job that this one resumes; empty for a new job.
+        file_system: the type of the file system of the first target; empty if not recorded.
     """
 
     job_id: str
@@ -103,6 +104,7 @@ class Plan(Struct, frozen=True):
     name_typed: bool = False
     continues: str = ""
     confined_by: tuple[Mechanism, ...] = ()
+    file_system: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a plan without targets."""

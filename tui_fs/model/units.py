@@ -62,6 +62,13 @@ def bytes_iec(number: int) -> str:
     return f"{sign}{abs(number)} B" if unit == "B" else f"{sign}{scaled:,.1f} {unit}"
 
 
+def shown_ratio(ratio: float) -> str:
+    """Return how many times as much: ``0.0041``, ``0.52``, ``3.10``, ``140``."""
+    if ratio < 9.95:
+        return f"{ratio:.2g}" if 0.0001 <= ratio < 0.0095 else f"{ratio:.2f}"
+    return f"{ratio:.1f}" if ratio < 99.5 else f"{ratio:,.0f}"
+
+
 def clock(seconds: float) -> str:
     """Return elapsed seconds as a clock: ``0:08``, ``12:31``, ``1:12:31``."""
     whole_s = int(seconds)

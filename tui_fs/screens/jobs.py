@@ -15,6 +15,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import count, duration
 from tui_fs.screens.base import BaseScreen, Settings
+from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
 from widgets.bar_table import BarRow, BarTable, Column
@@ -38,23 +39,33 @@ _BAD = (JobState.DIED, JobState.PARTIAL)
 class JobsScreen(BaseScreen):
     """A list of jobs, the newest first."""
 
-    KEYS: ClassVar = (("enter", "open"), ("↑↓", "choose"), ("esc", "back"))
+    KEYS: ClassVar = (
+        ("enter", "open"),
+        ("space", "mark"),
+        ("=", "compare two"),
+        ("esc", "back"),
+    )
     EXPLANATION = (
         "All your jobs. A job runs in its own processes; enter shows its progress, or its report "
-        "when it has ended. Died: its supervisor was killed, or the machine went down. Elsewhere: "
-        "the job belongs to another host that shares this home directory."
+        "when it has ended. Mark two with space, and = compares them; with one marked, = compares "
+        "it with the one under the cursor. Died: its supervisor was killed, or the machine went "
+        "down. Elsewhere: the job belongs to another host that shares this home directory."
     )
 
     OPENS = "Show the progress of the job, or its report"
-    BINDINGS = [Binding("escape,q,left,h,J", "app.pop_screen", tooltip="Go back")]
+    BINDINGS = [
+        Binding("equals_sign", "compare", tooltip="Compare two jobs: marked, or at the cursor"),
+        Binding("escape,q,left,h,J", "app.pop_screen", tooltip="Go back"),
+    ]
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._jobs: dict[str, JobSummary] = {}
+        self._marked: list[str] = []
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list."""
-        yield BarTable(_COLUMNS, empty_text="reading…", id="jobs")
+        yield BarTable(_COLUMNS, empty_text="reading…", toggle_mark=self._toggle_mark, id="jobs")
 
     def on_mount(self) -> None:
         """Start polling the jobs."""
@@ -88,9 +99,9 @@ class JobsScreen(BaseScreen):
         if not self.is_attached:
             return
         self._jobs = {job.job_id: job for job in summaries}
-        rows = self.query_one(BarTable)
-        rows.empty_text = "no jobs yet"
-        rows.set_rows([_row(job) for job in summaries])
+        self._marked = [job_id for job_id in self._marked if job_id in self._jobs]
+        self.query_one(BarTable).empty_text = "no jobs yet"
+        self._show_rows()
         live = sum(job.state.is_live for job in summaries)
         elsewhere_count = sum(job.state is JobState.ELSEWHERE for job in summaries)
         note = f"{count(live)} running, {count(len(summaries) - live - elsewhere_count)} ended"
@@ -99,6 +110,36 @@ class JobsScreen(BaseScreen):
         if damaged:
             note += f", {count(len(damaged))} unreadable !"
         self.show_place("", "jobs", note)
+
+    def _show_rows(self) -> None:
+        rows = [_row(job, is_marked=job.job_id in self._marked) for job in self._jobs.values()]
+        self.query_one(BarTable).set_rows(rows)
+
+    def _toggle_mark(self, row: BarRow) -> None:
+        """Mark at most two jobs; a third replaces the first."""
+        if row.key in self._marked:
+            self._marked.remove(row.key)
+        else:
+            self._marked = [*self._marked[-1:], row.key]
+        self._show_rows()
+
+    def action_compare(self) -> None:
+        """Compare two jobs, the older one first."""
+        pair = set(self._marked)
+        row = self.query_one(BarTable).cursor_row
+        if len(pair) == 1 and row is not None:
+            pair.add(row.key)
+        if len(pair) < 2:
+            self.notify(
+                "Mark two jobs with space first, or one, and move to the other.", markup=False
+            )
+            return
+        try:
+            older, newer = (find(job_id) for job_id in reversed(self._jobs) if job_id in pair)
+        except TuiFsError as error:
+            self.notify(str(error), markup=False)
+            return
+        self.app.push_screen(ComparisonScreen((older, newer), self.settings))
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Show the running job, or its report."""
@@ -115,7 +156,7 @@ class JobsScreen(BaseScreen):
         self.app.push_screen(screen(folder, self.settings))
 
 
-def _row(job: JobSummary) -> BarRow:
+def _row(job: JobSummary, *, is_marked: bool) -> BarRow:
     deleted = "?" if job.deleted_entries is None else count(job.deleted_entries)
     return BarRow(
         key=job.job_id,
@@ -127,6 +168,7 @@ def _row(job: JobSummary) -> BarRow:
             duration(max(0.0, time.time() - job.created_at)),
             job.place,
         ),
+        marked=is_marked,
         flag=_flag(job),
         tone="warning" if job.state in _BAD else "normal",
     )
