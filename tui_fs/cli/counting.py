@@ -1,14 +1,16 @@
 """Survey a tree to its end, for the commands that need complete counts."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from tui_fs.cli.output import StatusLine
+from tui_fs.cli.output import StatusLine, moves_cursor
+from tui_fs.linux.filesystem import whole_file_system_entries
 from tui_fs.model.errors import cannot_examine
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import common_directory
-from tui_fs.model.units import clock, count, counted
+from tui_fs.model.units import clock, count, counted, duration
 from tui_fs.survey.runner import SurveyRunner
 
 
@@ -22,14 +24,21 @@ class Counting(Protocol):
 
 def count_tree(paths: Sequence[str], filters: Filters | None = None) -> Survey:
     """Return the finished survey of directories, with a line on the terminal while it runs."""
-    return watched(SurveyRunner(paths, filters), common_directory(paths))
+    total = known_entries(paths[0]) if len(paths) == 1 else None
+    return watched(SurveyRunner(paths, filters), common_directory(paths), total)
 
 
-def watched(counting: Counting, place: str) -> Survey:
+def known_entries(path: str) -> int | None:
+    """Return about how many entries a tree has, for a line on the terminal; None if unknown."""
+    return whole_file_system_entries(path) if moves_cursor(sys.stderr) else None
+
+
+def watched(counting: Counting, place: str, total: int | None = None) -> Survey:
     """Return the finished survey, with a line on the terminal while it runs.
 
     Args:
         place: the counted path, for errors without a path.
+        total: about how many entries there are; None if unknown.
 
     Raises:
         BadInput: the tree cannot be read.
@@ -38,8 +47,9 @@ def watched(counting: Counting, place: str) -> Survey:
     survey: Survey | None = None
     try:
         for survey in counting.run():
-            totals = survey.totals
-            line.show(progress(totals.entries, totals.directories, survey.elapsed_s))
+            totals, elapsed_s = survey.totals, survey.elapsed_s
+            fraction = totals.entries / total if total and totals.entries < total else None
+            line.show(progress(totals.entries, totals.directories, elapsed_s, total), fraction)
     except OSError as error:
         path = error.filename if isinstance(error.filename, str) else place
         raise cannot_examine(path, error) from error
@@ -49,10 +59,22 @@ def watched(counting: Counting, place: str) -> Survey:
     return survey
 
 
-def progress(entries: int, directories: int, elapsed_s: float = 0.0) -> str:
-    """Return the progress in words, with the rate once a second has passed."""
+def progress(
+    entries: int, directories: int, elapsed_s: float = 0.0, total: int | None = None
+) -> str:
+    """Return the progress in words, with rate and time left once a second has passed.
+
+    Args:
+        total: about how many entries there are; None if unknown.
+    """
     words = counted(entries, "entry", "entries")
-    text = f"counting  {words} in {counted(directories, 'directory', 'directories')}"
+    text = "counting"
+    if total and entries < total:  # else it was wrong
+        text += f"  ~{100 * entries / total:.0f} %"
+        if elapsed_s >= 1 and entries:
+            text += f"  left about {duration(elapsed_s * (total - entries) / entries)}"
+    words = counted(directories, "directory", "directories")
+    text += f"  {counted(entries, 'entry', 'entries')} in {words}"
     if elapsed_s >= 1:
         text += f"  {count(round(entries / elapsed_s))} /s  elapsed {clock(elapsed_s)}"
     return text

@@ -16,7 +16,7 @@ from tui_fs.cli.arguments import (
 from tui_fs.cli.command_process import give_up_when_stalled
 from tui_fs.cli.counting import count_tree
 from tui_fs.cli.exit_codes import DONE
-from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
+from tui_fs.cli.output import SCHEMA, StatusLine, columns, print_json, print_text
 from tui_fs.estimate.recommendation import recommended_as
 from tui_fs.job.calibration.store import measure, needs_measuring
 from tui_fs.job.conflicts import check_nested
@@ -32,7 +32,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
-from tui_fs.model.units import bytes_iec, count, counted, duration_span
+from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
 from tui_fs.survey.findings.barriers import find_external_uses, mount_findings, use_findings
 
 _MIN_BAR, _MAX_BAR = 24, 60
@@ -113,7 +113,7 @@ def run(parsed: argparse.Namespace) -> int:
     entries = survey.totals.entries
     is_cold = parsed.cold
     is_measured = not parsed.no_measuring and needs_measuring(paths[0], entries, is_cold=is_cold)
-    note = measure(paths[0], is_cold=is_cold) if is_measured else ""
+    note = _measure(paths[0], is_cold=is_cold) if is_measured else ""
     predicted = forecast(paths, survey, options, note=note, is_cold=is_cold)
     is_filtered, matching = options.filters.active, predicted.expected.totals.entries
     if parsed.json:
@@ -138,6 +138,21 @@ def run(parsed: argparse.Namespace) -> int:
         print_text(f"{in_words(paths)}: {contents}, frees {predicted.expected.freed_words}")
         print_text(estimates_as_text(predicted, refused, _bars(predicted)))
     return DONE
+
+
+def _measure(path: str, *, is_cold: bool) -> str:
+    """Measure beside a path, with a line on the terminal; return why that failed, if it did."""
+    line, began_s = StatusLine(), time.monotonic()
+
+    def show_elapsed() -> bool:
+        elapsed = clock(time.monotonic() - began_s)
+        line.show(f"measuring the file system with small trees  elapsed {elapsed}")
+        return True
+
+    try:
+        return measure(path, show_elapsed, is_cold=is_cold)
+    finally:
+        line.clear()
 
 
 def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:

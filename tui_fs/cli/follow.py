@@ -160,7 +160,7 @@ def _watch(
             is_watched = True
             with contextlib.suppress(ProcessLookupError):  # the supervisor has just exited
                 watch_session(os.getsid(view.snapshot.started.supervisor_pid))
-        line.show(status(view.snapshot, view.state))
+        line.show(status(view.snapshot, view.state), view.snapshot.fraction)
         if interrupts.is_stop_wanted:
             line.clear()
             note(
@@ -194,15 +194,15 @@ def status(snapshot: Snapshot, state: JobState) -> str:
     if started is None:
         return "starting"
     words = [str(started.strategy), str(state)]
-    if snapshot.removed is not None:
-        words.append(f"{count(snapshot.removed.entries)} of {count(snapshot.expected_entries)}")
     if snapshot.fraction is not None:
         words.append(f"{100 * snapshot.fraction:.1f} %")
+    if snapshot.eta_s is not None:
+        words.append(f"left {duration_span(*snapshot.eta_s)}")
+    if snapshot.removed is not None:
+        words.append(f"{count(snapshot.removed.entries)} of {count(snapshot.expected_entries)}")
     if snapshot.rate_per_s:
         words.append(f"{count(round(snapshot.rate_per_s))} /s")
     words.append(f"elapsed {clock(snapshot.elapsed_s)}")
-    if snapshot.eta_s is not None:
-        words.append(f"left {duration_span(*snapshot.eta_s)}")
     if snapshot.held is not None:
         pressure = snapshot.held
         words.append(f"throttled, {pressure.resource} pressure {pressure.pressure_percent:.0f} %")

@@ -1,6 +1,7 @@
 """``tui-fs jobs`` and ``attach``, and the commands to a running job."""
 
 import argparse
+import time
 
 from tui_fs.cli.arguments import (
     add_confirmation_options,
@@ -30,7 +31,7 @@ from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import target_fields
-from tui_fs.model.units import bytes_iec, count, counted
+from tui_fs.model.units import bytes_iec, count, counted, duration_span
 
 _DESCRIPTIONS = {
     "pause": "Pause a job: its tools stop until tui-fs resume continues them.",
@@ -222,7 +223,9 @@ def _as_json(job: JobSummary) -> dict[str, object]:
 
 
 def _as_text(jobs: list[JobSummary]) -> str:
-    rows: list[tuple[str, ...]] = [("job", "state", "strategy", "deleted", "of", "target")]
+    rows: list[tuple[str, ...]] = [
+        ("job", "state", "strategy", "deleted", "of", "started", "target")
+    ]
     for job in jobs:
         rows.append(
             (
@@ -231,6 +234,7 @@ def _as_text(jobs: list[JobSummary]) -> str:
                 job.strategy,
                 "?" if job.deleted_entries is None else count(job.deleted_entries),
                 count(job.expected_entries),
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(job.created_at)),
                 job.place,
             )
         )
@@ -241,4 +245,13 @@ def _state_as_text(job: JobSummary) -> str:
     host = f"on host {displayable(job.host.name)}" if job.is_other_host else ""
     if job.state is JobState.ELSEWHERE:
         return host
-    return f"{job.state} {host}".rstrip()
+    words = [str(job.state)]
+    if job.fraction is not None:
+        words[0] += f" {100 * job.fraction:.0f} %"
+    if job.left_s is not None:
+        words.append(f"left {duration_span(*job.left_s)}")
+    if job.failed:
+        words.append(f"{count(job.failed)} failed")
+    if host:
+        words.append(host)
+    return ", ".join(words)

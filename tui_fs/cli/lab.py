@@ -45,7 +45,7 @@ from tui_fs.lab.runs import find_run, load, stored_runs
 from tui_fs.model.codec import Json, encode
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, harmless, shell_quoted
-from tui_fs.model.units import bytes_iec, counted, duration
+from tui_fs.model.units import bytes_iec, clock, counted, duration
 from tui_fs.screens.lab.drawing import (
     bar_lines,
     bar_title,
@@ -59,6 +59,8 @@ from widgets.figure_layout import Line, layout_table
 _WIDTH_WITHOUT_TERMINAL = 100
 _MAX_PLOT, _PLOT_HEIGHT = 110, 23
 _MIN_WIDTH = 40
+_MIN_DONE = 0.02
+"""The time left is extrapolated from this part of the work on."""
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "–"}
 
 
@@ -281,12 +283,12 @@ class _CancellingInterrupts(Interrupts):
 
 def _followed(lab: LabRun) -> Results:
     results: Results | None = None
-    line, words = StatusLine(), ""
+    line, words, began_s = StatusLine(), "", time.monotonic()
     try:
         for event in lab.events():
             results = fold_one(results, event)
             if isinstance(event, Progressed):
-                line.show(_progress(event))
+                line.show(_progress(event, time.monotonic() - began_s), event.done)
                 if event.words != words and not moves_cursor(sys.stderr):
                     note(harmless(event.words))
                 words = event.words
@@ -296,8 +298,11 @@ def _followed(lab: LabRun) -> Results:
     return results
 
 
-def _progress(progress: Progressed) -> str:
-    return f"{100 * progress.done:3.0f} %  {harmless(progress.words)}"
+def _progress(progress: Progressed, elapsed_s: float) -> str:
+    text = f"{100 * progress.done:3.0f} %"
+    if elapsed_s >= 1 and _MIN_DONE <= progress.done < 1:
+        text += f"  left about {duration(elapsed_s * (1 - progress.done) / progress.done)}"
+    return f"{text}  elapsed {clock(elapsed_s)}  {harmless(progress.words)}"
 
 
 def _print_run(

@@ -13,6 +13,7 @@ CLEAR_LINE = "\r\x1b[2K"
 
 
 _USUAL_COLUMNS = 80
+_MIN_BAR, _MAX_BAR = 10, 30
 
 
 class OutputLost(Exception):
@@ -111,10 +112,15 @@ class StatusLine:
         self._is_usable = moves_cursor(sys.stderr)
         self._is_dirty = False
 
-    def show(self, text: str) -> None:
-        """Replace the line; cut it to the width of the terminal, as a wrapped line would stay."""
+    def show(self, text: str, fraction: float | None = None) -> None:
+        """Replace the line; cut it to the width of the terminal, as a wrapped line would stay.
+
+        Args:
+            fraction: the done part, as a bar where there is room; None for no bar.
+        """
         if self._is_usable and _is_in_foreground():
-            shown = text[: _columns() - 1]
+            width = _columns() - 1
+            shown = with_bar(text, fraction, width)[:width]
             print(f"{CLEAR_LINE}{shown}", end="", file=sys.stderr, flush=True)
             self._is_dirty = True
 
@@ -123,6 +129,16 @@ class StatusLine:
         if self._is_dirty:
             print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
             self._is_dirty = False
+
+
+def with_bar(text: str, fraction: float | None, width: int) -> str:
+    """Return a text with a bar of characters that every terminal has, if both fit."""
+    cells = min(_MAX_BAR, width - len(text) - len("[]  "))
+    if fraction is None or cells < _MIN_BAR:
+        return text
+    done = int(cells * max(0.0, min(1.0, fraction)))
+    head = ">" if 0 < done < cells else ""
+    return f"[{'=' * (done - len(head))}{head}{' ' * (cells - done)}]  {text}"
 
 
 def _columns() -> int:

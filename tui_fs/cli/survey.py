@@ -14,7 +14,7 @@ from tui_fs.cli.arguments import (
     export_format,
     natural,
 )
-from tui_fs.cli.counting import progress, watched
+from tui_fs.cli.counting import known_entries, progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.output import SCHEMA, DataOutput, StatusLine, columns, note, print_json, print_text
 from tui_fs.linux.missing_figures import missing_figures
@@ -181,13 +181,19 @@ def run(parsed: argparse.Namespace) -> int:
     return _end(survey.unreadable, survey.backend) or (SOME_FAILED if listed else DONE)
 
 
-def _counted(parsed: argparse.Namespace) -> tuple[Survey, Aggregator]:
+def _counted(parsed: argparse.Namespace, total: int | None = None) -> tuple[Survey, Aggregator]:
+    """Return the survey that the arguments name.
+
+    Args:
+        total: about how many entries there are; None if no earlier survey has counted them.
+    """
     if parsed.imported is not None:
         imported = ImportedSurvey(parsed.imported)
         return watched(imported, parsed.imported), imported.collector
     path = directory_argument(parsed.path)
     counting = SurveyRunner([path], has_histograms=True)
-    return watched(counting, path), counting.collector
+    total = total or known_entries(path)
+    return watched(counting, path, total), counting.collector
 
 
 def _export(parsed: argparse.Namespace) -> int:
@@ -225,7 +231,7 @@ def _export(parsed: argparse.Namespace) -> int:
 def _compare(parsed: argparse.Namespace) -> int:
     earlier = [_read(file) for file in parsed.compare]
     if parsed.imported is None:
-        survey, collector = _counted(parsed)
+        survey, collector = _counted(parsed, earlier[-1][0].totals.entries)
         header = header_of(survey.path)
     else:
         survey, current = _read(parsed.imported)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from tui_fs.linux.limits import measured
-from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
+from tui_fs.linux.mounts import MOUNTINFO, is_served, mount_of, read_mounts
 from tui_fs.linux.timeouts import call_within
 from tui_fs.model.paths import upwards
 from tui_fs.model.space import Space
@@ -190,6 +190,23 @@ def settle(path: str) -> None:
     while (current := space_of(path)) != before and time.monotonic() < deadline:
         before = current
         time.sleep(_SETTLE_STEP_S)
+
+
+def whole_file_system_entries(path: str, mountinfo: str = MOUNTINFO) -> int | None:
+    """Return about how many entries are in the tree at an absolute path; None if unknown.
+
+    They are known for the root of a local file system that counts its inodes. The file system
+    below an overlay has other entries, and a server may export a part of its own.
+    """
+    mount = mount_of(path, read_mounts(mountinfo))
+    if mount is None or (mount.mount_point, mount.root) != (path, "/"):
+        return None
+    if mount.has_lower_layers or is_served(mount.filesystem):
+        return None
+    filesystem = file_system_of(path, mountinfo)
+    if filesystem.total_inodes is None or filesystem.free_inodes is None:
+        return None
+    return filesystem.total_inodes - filesystem.free_inodes
 
 
 def _inodes(room: os.statvfs_result) -> tuple[int | None, int | None]:
