@@ -120,14 +120,14 @@ SHAPES = (even, one_giant, skewed, nested, one_leaf, hard_links)
 
 @pytest.mark.slow
 def test_the_truth_is_inside_in_nine_of_ten_cases(tmpfs: Path) -> None:
-    # Three trees of each shape, estimated in little time and in more
+    # Two trees of each shape, estimated in little time and in more
     trees = []
-    for shape, seed in product(SHAPES, range(3)):
+    for shape, seed in product(SHAPES, range(2)):
         root = tmpfs / f"{shape.__name__}-{seed}"
         shape(root, random.Random(seed))
         truth = naive(os.fsencode(root)).totals
         trees.append((root, truth.entries, truth.directories, truth.allocated_bytes))
-    for limit_s in (0.3, 0.8, 2.0):
+    for limit_s in (0.3, 0.8):
         _assert_inside(trees, limit_s)
 
 
@@ -135,7 +135,7 @@ def _assert_inside(grove: list[tuple[Path, int, int, int]], limit_s: float) -> N
     inside = [0, 0, 0]
     number = sampled = narrow = 0
     for root, *truths in grove:
-        for seed in range(4):
+        for seed in range(3):
             result = estimate(root, limit_s, seed)
             intervals = (result.entries, result.directories, result.allocated_bytes)
             for which, (interval, truth) in enumerate(zip(intervals, truths, strict=True)):
@@ -151,11 +151,11 @@ def _assert_inside(grove: list[tuple[Path, int, int, int]], limit_s: float) -> N
 
 @pytest.mark.slow
 def test_a_huge_directory_is_not_read_to_its_end(filesystem: Path) -> None:
-    flat(filesystem / "t", 60_000)
+    flat(filesystem / "t", 40_000)
     for seed in range(3):
         result = estimate(filesystem / "t", seed=seed)
         assert not result.is_complete, seed
-        assert contains(result.entries, 60_001), seed
+        assert contains(result.entries, 40_001), seed
         assert result.entries.is_within(0.15), seed
         assert result.directories == exactly(1), seed
         assert result.basis == "Extrapolated from a part of the directory."
@@ -164,12 +164,12 @@ def test_a_huge_directory_is_not_read_to_its_end(filesystem: Path) -> None:
 @pytest.mark.slow
 def test_an_xfs_directory_with_holes_is_estimated_by_windows(xfs_root: Path) -> None:
     target = xfs_root / "holes"
-    flat(target, 100_000)
+    flat(target, 50_000)
     names = sorted(os.listdir(target))
-    for name in names[30_000:70_000]:
+    for name in names[15_000:35_000]:
         os.unlink(target / name)
     results = [estimate(target, seed=seed) for seed in range(5)]
-    assert sum(contains(result.entries, 60_001) for result in results) >= 4
+    assert sum(contains(result.entries, 30_001) for result in results) >= 4
     assert all(result.entries.is_within(0.6) for result in results)
     shutil.rmtree(target)
 

@@ -216,18 +216,18 @@ def test_a_directory_is_listed_from_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["", ".gz"])
 @pytest.mark.slow
 def test_listing_passes_over_large_directories(tmp_path: Path, ending: str) -> None:
-    lines = [f'{{"name":"file-{number:020}"}}' for number in range(60_000)]
+    lines = [f'{{"name":"file-{number:020}"}}' for number in range(20_000)]
     big = ",".join(lines)
     text = f'[1,2,{{}},[{{"name":"/t"}},[{{"name":"a"}},{big}],{{"name":"m"}},[{{"name":"b"}},{big}'
     data = f'{text}],{{"name":"z"}}]]'.encode()
     path = written(tmp_path, gzip.compress(data, 1) if ending else data, f"file{ending}")
     survey = ImportedSurvey(path)
     result = last(survey)
-    assert result.totals.files == 120_002
+    assert result.totals.files == 40_002
     assert [child.name for child in survey.names("/t").others] == ["m", "z"]
     # And of a large one as many as can be shown
     assert len(survey.names("/t/b").others) == OTHERS_LISTED
-    assert listing(survey, "/t/b").not_listed == 60_000 - OTHERS_LISTED
+    assert listing(survey, "/t/b").not_listed == 20_000 - OTHERS_LISTED
 
 
 @pytest.mark.slow
