@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.recorded import Host, SilentSurvey, screen_text, settle, wait_for
+from tests.ui.recorded import Host, screen_text, settle, wait_for
 from tests.ui.recorded_lab import (
     BEGAN_AT,
     DONE,
@@ -16,6 +16,7 @@ from tests.ui.recorded_lab import (
     starter,
     store,
 )
+from tests.ui.recorded_tree import SilentSurvey
 from tests.ui.test_screens import SMALL
 from tui_fs.lab.experiment import Experiment, Scale
 from tui_fs.lab.filesystems import Needs

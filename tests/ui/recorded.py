@@ -1,7 +1,7 @@
 """Recorded surveys and journals, and a function that renders a screen as text."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 from textual.app import App
@@ -36,10 +36,9 @@ from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.space import Space
-from tui_fs.model.strategy import Filters, Options, Pace, StrategyName
-from tui_fs.model.survey import LargeDirectory, Order, Ranking, Survey, Totals
+from tui_fs.model.strategy import Options, Pace, StrategyName
+from tui_fs.model.survey import LargeDirectory, Survey, Totals
 from tui_fs.model.target import Pin, Target
-from tui_fs.survey.process import Update
 
 SPOOL = PathStr("/srv/spool")
 MAILDROP = PathStr("/srv/spool/maildrop")
@@ -269,49 +268,6 @@ def record(events: Sequence[Event], *, job_id: str = "7f3a01") -> JobFolder:
         state = snapshot.state or JobState.DIED
         write_json(folder.report, report_of(snapshot, state, errors).to_json())
     return folder
-
-
-class SilentSurvey:
-    """Stand-in for a survey process that has not counted anything yet."""
-
-    def __init__(
-        self,
-        paths: Sequence[str],
-        imported: str | None = None,
-        filters: Filters | None = None,
-    ) -> None:
-        self.paths, self.imported, self.filters = paths, imported, filters
-        self.is_paused = False
-
-    def updates(self) -> Iterator[Update]:
-        """Post nothing; the tests post the updates."""
-        return iter(())
-
-    def show(self, path: str, order: Order, required: str = "") -> None:
-        """Never answer."""
-
-    def measure(self, paths: Sequence[str]) -> None:
-        """Never answer."""
-
-    def describe(self, path: str) -> None:
-        """Never answer."""
-
-    def rank(self, by: Ranking) -> None:
-        """Never answer."""
-
-    def name(self, name: str) -> None:
-        """Never answer."""
-
-    def pause(self) -> None:
-        """Do nothing."""
-        self.is_paused = True
-
-    def resume(self) -> None:
-        """Go on."""
-        self.is_paused = False
-
-    def stop(self) -> None:
-        """Nothing to stop."""
 
 
 class Host(TuiFsApp):

@@ -261,3 +261,16 @@ class TreeSurvey:
         """End."""
         self.is_stopped = True
         self._updates.put(None)
+
+
+class SilentSurvey(TreeSurvey):
+    """Stand-in for a survey process that never answers; the tests post the updates."""
+
+    begun: "list[TreeSurvey]" = []
+
+    def _post_last(self) -> None:
+        pass
+
+    def updates(self) -> Iterator[Update]:
+        """Yield nothing."""
+        return iter(())

@@ -603,4 +603,7 @@ async def test_no_single_key_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
     async with browsing() as browser:
         for key in (*bound, "space", "D", "x", "delete"):
             if key != "q":
-                await browser.press(key, "enter", "escape", "escape")
+                await browser.pilot.press(key)
+                await browser.press("enter")
+                await browser.pilot.press("escape")
+                await browser.press("escape")

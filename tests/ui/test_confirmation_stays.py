@@ -120,6 +120,7 @@ def assert_started(plans: list[Plan], strategy: StrategyName, shown: str) -> Non
     assert lines == command
 
 
+@pytest.mark.parametrize("by_name", [None], indirect=True, ids=["no word"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.slow
 async def test_what_starts_is_the_command_shown(
@@ -154,6 +155,7 @@ async def test_no_key_changes_what_is_asked_about(by_name: bool, plans: list[Pla
     assert_started(plans, strategy, shown)
 
 
+@pytest.mark.parametrize("by_name", ["it is large"], indirect=True, ids=["by name"])
 @pytest.mark.slow
 async def test_what_is_counted_meanwhile_does_not_change_what_starts(
     by_name: bool, plans: list[Plan]
@@ -169,6 +171,7 @@ async def test_what_is_counted_meanwhile_does_not_change_what_starts(
     assert_started(plans, StrategyName("rm"), shown)
 
 
+@pytest.mark.parametrize("by_name", ["it is large"], indirect=True, ids=["by name"])
 @pytest.mark.slow
 async def test_the_question_shows_the_present_figures_and_those_start(
     by_name: bool, plans: list[Plan]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from textual.widgets import Button
 
-from tests.needs import needs_tools_of
 from tests.trees import Manifest, Sentinel, manifest
 from tests.ui.recorded import Host, screen_text, until, wait_for
 from tests.ui.test_filters import DAY_S, type_filter
@@ -45,11 +44,9 @@ def aged_tree(place: Path) -> set[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["find", "xargs", "parallel"])
 async def test_only_what_matches_is_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs_tools_of(strategy)
     monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0)
     place = tmp_path / "place"
     place.mkdir()
@@ -67,7 +64,7 @@ async def test_only_what_matches_is_deleted(
         await wait_for(pilot, f"{len(matching)} files match *.log, smaller than 1 MiB, not")
         await wait_for(pilot, "counted")
         rows = pilot.app.screen.query_one(BarTable)
-        rows.move_to(strategy)
+        rows.move_to("xargs")
         await pilot.press("enter")
         await wait_for(pilot, f"only {len(matching)} files in it that match:")
         shown = screen_text(pilot.app)

@@ -10,7 +10,6 @@ from textual.widgets import Input
 from tests.ui.recorded import (
     MAILDROP,
     Host,
-    SilentSurvey,
     maildrop_survey,
     plan,
     screen_text,
@@ -18,7 +17,7 @@ from tests.ui.recorded import (
     until,
     wait_for,
 )
-from tests.ui.recorded_tree import CACHES, TreeSurvey
+from tests.ui.recorded_tree import CACHES, SilentSurvey, TreeSurvey
 from tests.ui.test_browser import answering, browsing, previewed
 from tests.ui.test_screens import a_quiet_machine, post_forecast
 from tui_fs.job.planning import Remainder, forecast

@@ -42,6 +42,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
     return commands
 
 
+@pytest.mark.parametrize("settings", ["option"], indirect=True)
 @pytest.mark.parametrize("key", ["n", "t"])
 @pytest.mark.slow
 async def test_a_running_job_is_not_made_faster(
@@ -70,6 +71,7 @@ async def test_a_paused_job_is_not_resumed(settings: Settings, sent: list[Comman
         assert sent == []
 
 
+@pytest.mark.parametrize("settings", ["option", "policy"], indirect=True)
 @pytest.mark.slow
 async def test_the_rest_of_a_died_job_is_not_offered(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
@@ -84,6 +86,7 @@ async def test_the_rest_of_a_died_job_is_not_offered(
         assert isinstance(app.screen, ReportScreen)
 
 
+@pytest.mark.parametrize("settings", ["option", "damaged policy"], indirect=True)
 async def test_no_directory_is_set_aside(settings: Settings, tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     spool.mkdir()

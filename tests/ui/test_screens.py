@@ -28,7 +28,6 @@ from tests.ui.recorded import (
     SPACE,
     STARTED,
     Host,
-    SilentSurvey,
     ended,
     maildrop_survey,
     record,
@@ -37,6 +36,7 @@ from tests.ui.recorded import (
     until,
     wait_for,
 )
+from tests.ui.recorded_tree import SilentSurvey
 from tests.unit.test_job_store import plan
 from tui_fs.job.doctor import (
     Diagnosis,

@@ -12,13 +12,13 @@ from tests.ui.recorded import (
     RUNNING,
     STARTED,
     Host,
-    SilentSurvey,
     record,
     screen_text,
     settle,
     until,
     wait_for,
 )
+from tests.ui.recorded_tree import SilentSurvey
 from tui_fs.app import TuiFsApp
 from tui_fs.cli.start_app import note_running_jobs
 from tui_fs.linux.filesystem import FileSystem

@@ -304,11 +304,11 @@ async def test_of_a_million_rows_only_those_in_view_are_made() -> None:
 
 
 @pytest.mark.slow
-async def test_a_million_rows_are_sorted_around_the_cursor() -> None:
-    million = [row(str(index)) for index in range(1_000_000)]
-    async with listing(million) as (app, pilot):
+async def test_very_many_rows_are_sorted_around_the_cursor() -> None:
+    many = [row(str(index)) for index in range(200_000)]
+    async with listing(many) as (app, pilot):
         app.bar_list.move_to("3")
-        app.bar_list.set_rows(million[::-1])
+        app.bar_list.set_rows(many[::-1])
         await pilot.pause()
         assert app.bar_list.cursor_row == row("3")
         assert "›         1            3" in "\n".join(app.lines())
