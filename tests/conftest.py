@@ -3,11 +3,13 @@
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -292,6 +294,13 @@ def counters_are_held() -> Iterator[None]:
     yield
     assert holder.stdin is not None
     holder.stdin.close()
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Return an empty directory; pytest's own lists those of all earlier tests to number it."""
+    name = re.sub(r"\W", "_", request.node.name)[:24]
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture(autouse=True)
