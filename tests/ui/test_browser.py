@@ -23,7 +23,7 @@ from tests.ui.recorded import (
     until,
     wait_for,
 )
-from tests.ui.recorded_tree import CACHES, NOW_S, SESSIONS, TreeSurvey
+from tests.ui.recorded_tree import CACHES, NOW_S, SESSIONS, SilentSurvey, TreeSurvey
 from tests.ui.test_browser_parts import JOB
 from tests.ui.test_screens import a_quiet_machine
 from tui_fs.job.store import JobFolder
@@ -102,6 +102,31 @@ async def browsing(imported: str | None = None) -> AsyncIterator[Browsing]:
         browser = Browsing(pilot, screen)
         await browser.sees("maildrop/")
         yield browser
+
+
+async def test_keys_that_are_typed_before_the_browser_is_drawn_do_no_harm() -> None:
+    app = Host(BrowserScreen(SPOOL, Settings(interval_s=0)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        early = BrowserScreen(SPOOL, Settings(interval_s=0))
+        app.push_screen(early)
+        for key in ("f", "slash", "colon"):
+            app.post_message(events.Key(key, None))
+        await settle(pilot)
+        await pilot.press("escape")
+        await settle(pilot)
+        await pilot.press("f", *"*.log", "enter")
+        await settle(pilot)
+        assert early.filters.name_glob == "*.log"
+
+
+async def test_a_list_that_is_not_known_yet_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", SilentSurvey)
+    async with Host(BrowserScreen(SPOOL, Settings(interval_s=0))).run_test() as pilot:
+        await settle(pilot)
+        for key in ("tab", "b"):
+            await pilot.press(key)
+            await wait_for(pilot, "The directory has not answered yet.")
+            await pilot.press("j")
 
 
 @pytest.mark.slow

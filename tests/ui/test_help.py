@@ -68,6 +68,30 @@ async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path)
         assert type(app.screen).__name__ == "OptionsDialog"
 
 
+async def test_the_help_lists_keys_by_task_and_scrolls_with_the_keys_of_lists(
+    tmp_path: Path,
+) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=SMALL) as pilot:
+        await pilot.press("question_mark")
+        await pilot.pause()
+        shown = screen_text(app)
+        assert shown.index("FIND") < shown.index("/ ")
+        assert "1–6" in shown
+        assert "THIS SCREEN" not in shown
+        seen = []
+        for _ in range(12):
+            await pilot.press("space")
+            await pilot.pause()
+            seen.append(screen_text(app))
+        titles = ("CHOOSE", "DELETE", "WHILE IT RUNS", "LEAVE", "COLUMNS", "THIS SCREEN")
+        firsts = [next(n for n, text in enumerate(seen) if title in text) for title in titles]
+        assert firsts == sorted(firsts)
+        await pilot.press(*["pageup"] * 12)
+        await pilot.pause()
+        assert "FIND" in screen_text(app)
+
+
 async def test_a_sentence_leaves_the_table_and_ends_with_a_key_or_its_screen(
     tmp_path: Path,
 ) -> None:

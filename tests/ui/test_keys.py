@@ -1,6 +1,7 @@
 """A key means the same on every screen on which it does something."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -10,6 +11,8 @@ from textual.binding import Binding
 import tui_fs.screens
 import widgets
 from tui_fs.app import TuiFsApp
+from tui_fs.screens.base import HELP_TASKS, BaseScreen
+from widgets.bar_table import BarTable
 
 LEAVE = {"app.pop_screen", "app.quit", "leave", "up", "dismiss", "close", "refuse", "cancel"}
 """Back: out of a list, a directory, a question, the view of a running job, or the program."""
@@ -38,15 +41,21 @@ EXCEPTIONS = {
 }
 
 
-def meanings() -> dict[str, set[str]]:
-    """Return the actions of each key that is a letter or shared, on all screens."""
-    keys: dict[str, set[str]] = defaultdict(set)
+def screen_classes() -> Iterator[type]:
+    """Yield all classes of screens and widgets, and the app."""
     for package in (tui_fs.screens, widgets):
         for info in walk_packages(package.__path__, f"{package.__name__}."):
             for cls in vars(import_module(info.name)).values():
                 if isinstance(cls, type) and cls.__module__ == info.name:
-                    _add(keys, cls)
-    _add(keys, TuiFsApp)
+                    yield cls
+    yield TuiFsApp
+
+
+def meanings() -> dict[str, set[str]]:
+    """Return the actions of each key that is a letter or shared, on all screens."""
+    keys: dict[str, set[str]] = defaultdict(set)
+    for cls in screen_classes():
+        _add(keys, cls)
     return keys
 
 
@@ -73,3 +82,15 @@ def test_a_key_has_one_meaning_on_all_screens(key: str) -> None:
         assert actions == EXCEPTIONS[key]
     else:
         assert len(toggled) == 1, actions
+
+
+def test_every_action_that_the_help_lists_belongs_to_one_task() -> None:
+    listed = [cls for cls in screen_classes() if issubclass(cls, BaseScreen | BarTable | TuiFsApp)]
+    actions = {
+        binding.action.partition("(")[0].rpartition(".")[2]
+        for cls in listed
+        for binding in Binding.make_bindings(vars(cls).get("BINDINGS", ()))
+    }
+    named = [name for names in HELP_TASKS.values() for name in names]
+    assert actions == set(named)
+    assert len(named) == len(set(named))

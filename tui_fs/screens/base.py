@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from msgspec import Struct
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -52,6 +53,22 @@ _TEXTUAL_ACTIONS = (
     "copy_text",
     "help_quit",
 )
+HELP_TASKS = {
+    "find": (
+        "open", "open_here", "up", "search", "ranking", "findings", "filter", "remove_filter",
+        "sort", "sort_by", "reverse", "next", "rank_by", "path", "start", "recount", "switch",
+        "result",
+    ),
+    "choose": ("toggle_mark", "unmark_all", "mark_named", "mark_all", "marks", "compare"),
+    "delete": ("delete", "delete_here", "recommended", "options", "maintenance"),
+    "while it runs": (
+        "watch", "jobs", "pause", "gentle", "nicer", "threads", "cancel", "errors", "explain",
+    ),
+    "move": ("move", "page", "top", "bottom", "scroll", "to_end", "turn", "choose"),
+    "leave": ("pop_screen", "leave", "quit", "refuse", "suspend_process"),
+    "more": ("more", "help", "command_palette", "doctor", "lab", "runs", "ask", "export"),
+}  # fmt: skip
+"""What a user wants to do, and the actions that do it, in the order of the help."""
 _ARROWS = " ▲▼"
 """What follows the title of the column by which a table is sorted."""
 
@@ -100,11 +117,13 @@ class BaseScreen(Screen[None]):
         KEYS: keys and labels for the footer.
         EXPLANATION: a description of the screen in a few sentences, for the help.
         OPENS: what enter does to a row of its list, for the help; empty for nothing.
+        OPENS_FOR: the task of `HELP_TASKS` which that belongs to.
     """
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = ()
     EXPLANATION: ClassVar[str] = ""
     OPENS: ClassVar[str] = ""
+    OPENS_FOR: ClassVar[str] = "find"
 
     BINDINGS = [
         Binding("question_mark", "help", "help", id="frame.help", tooltip="Show all keys"),
@@ -162,7 +181,8 @@ class BaseScreen(Screen[None]):
 
     def action_help(self) -> None:
         """Show the explanation and all keys."""
-        self.app.push_screen(HelpScreen(self.EXPLANATION, self.actions(), self.legend()))
+        tasks = by_task(self.actions(), self.OPENS_FOR)
+        self.app.push_screen(HelpScreen(self.EXPLANATION, tasks, self.legend()))
 
     def legend(self) -> dict[str, str]:
         """Return the meaning of each titled column that the screen shows now."""
@@ -181,47 +201,87 @@ class BaseScreen(Screen[None]):
 
 
 class HelpScreen(ModalScreen[None]):
-    """A box with the explanation and the keys of the screen below it."""
+    """A box with the keys of the screen below it by task, its columns and its explanation."""
 
     BINDINGS = [
         Binding("escape,q,question_mark,enter", "dismiss", "close"),
-        Binding("j", "scroll_down", show=False),
-        Binding("k", "scroll_up", show=False),
+        *SCROLL_BINDINGS,
+        *PAGE_BINDINGS,
     ]
 
     def __init__(
-        self, explanation: str, actions: Iterable[KeyAction], legend: dict[str, str]
+        self, explanation: str, tasks: dict[str, list[tuple[str, str]]], legend: dict[str, str]
     ) -> None:
         super().__init__()
         self._explanation = explanation
         self._legend = legend
-        self._actions = list(actions)
+        self._tasks = tasks
 
     def compose(self) -> ComposeResult:
-        """Lay out the explanation above the columns and the keys."""
+        """Lay out the keys of each task above the columns and the explanation."""
         with VerticalScroll(classes="box") as box:
             box.border_title = "help"
-            box.border_subtitle = "j k scroll · esc closes"
-            yield Static(Text(self._explanation + "\n"))
-            if self._legend:
-                yield Static(_two_columns(self._legend.items()), id="legend")
+            box.border_subtitle = "space j k scroll · esc closes"
+            cells = max(cell_len(key) for rows in self._tasks.values() for key, _ in rows)
+            for task, rows in self._tasks.items():
+                yield Static(Text(task.upper(), "bold"))
+                yield Static(_two_columns(rows, cells))
                 yield Static(Text(""))
-            yield Static(self._keys())
+            if self._legend:
+                yield Static(Text("COLUMNS", "bold"))
+                yield Static(_two_columns(self._legend.items(), cells), id="legend")
+                yield Static(Text(""))
+            yield Static(Text("THIS SCREEN", "bold"))
+            yield Static(Text(self._explanation))
 
-    def action_scroll_down(self) -> None:
-        """Scroll down."""
-        self.query_one(VerticalScroll).scroll_down(animate=False)
-
-    def action_scroll_up(self) -> None:
-        """Scroll up."""
-        self.query_one(VerticalScroll).scroll_up(animate=False)
-
-    def _keys(self) -> Table:
-        return _two_columns((", ".join(action.keys), action.text) for action in self._actions)
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the text."""
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
 
-def _two_columns(rows: Iterable[tuple[str, str]]) -> Table:
+def by_task(actions: Iterable[KeyAction], opens_for: str) -> dict[str, list[tuple[str, str]]]:
+    """Return keys and texts by task, in the order of `HELP_TASKS`.
+
+    Keys that are numbers share a row if they have the same action.
+    """
+    named: dict[str, list[KeyAction]] = {}
+    for action in actions:
+        is_number = action.keys[0].isdigit()
+        name = action.action.partition("(")[0] if is_number else action.action
+        named.setdefault(name, []).append(action)
+    tasks: dict[str, list[tuple[str, str]]] = {}
+    for task, names in HELP_TASKS.items():
+        ordered = sorted(
+            (name for name in named if _task_of(name, opens_for) == task),
+            key=lambda name: names.index(_plain(name)) if _plain(name) in names else -1,
+        )
+        if ordered:
+            tasks[task] = [_row(named[name]) for name in ordered]
+    return tasks
+
+
+def _plain(action: str) -> str:
+    return action.partition("(")[0].rpartition(".")[2]
+
+
+def _task_of(action: str, opens_for: str) -> str:
+    if action == "open":
+        return opens_for
+    return next(task for task, names in HELP_TASKS.items() if _plain(action) in names)
+
+
+def _row(group: list[KeyAction]) -> tuple[str, str]:
+    first = group[0]
+    if len(group) == 1:
+        return ", ".join(first.keys), first.text
+    begin = f"{first.text.rpartition(' ')[0]} "
+    others = ", ".join(action.text.removeprefix(begin) for action in group)
+    return f"{first.keys[0]}–{group[-1].keys[0]}", begin + others
+
+
+def _two_columns(rows: Iterable[tuple[str, str]], cells: int) -> Table:
     table = Table.grid(padding=(0, 2))
+    table.add_column(min_width=cells)
     for term, meaning in rows:
         table.add_row(Text(term, style="bold"), Text(meaning))
     return table

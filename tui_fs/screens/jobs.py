@@ -53,6 +53,7 @@ class JobsScreen(BaseScreen):
     )
 
     OPENS = "Show the progress of the job, or its report"
+    OPENS_FOR = "while it runs"
     BINDINGS = [
         Binding("equals_sign", "compare", tooltip="Compare two jobs: marked, or at the cursor"),
         Binding("escape,q,left,h,J", "app.pop_screen", tooltip="Go back"),

@@ -75,6 +75,7 @@ class MaintenanceScreen(BaseScreen):
     )
 
     OPENS = "Do the highlighted action (asks first)"
+    OPENS_FOR = "delete"
     BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back; nothing changes")]
 
     def __init__(self, path: str, settings: Settings) -> None:

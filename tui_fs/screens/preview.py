@@ -426,6 +426,7 @@ class PreviewScreen(BaseScreen):
     )
 
     OPENS = "Ask for confirmation of the highlighted strategy"
+    OPENS_FOR = "delete"
     BINDINGS = [
         Binding("escape,left,h,q", "app.pop_screen", tooltip="Go back; nothing is deleted"),
         Binding(

@@ -65,6 +65,7 @@ from widgets.ordered_input import OrderedInput
 from widgets.path_input import PathInput
 
 _IMPORTED = "This was imported from a file: nothing here can be marked or deleted."
+_NO_ANSWER = "The directory has not answered yet. Press the key again in a moment."
 _PATIENCE_S = 2.0
 """If opening a directory takes longer, the screen reports that it does not answer."""
 
@@ -129,12 +130,14 @@ class BrowserScreen(BaseScreen):
         Binding("escape", "remove_filter", tooltip="Remove the filter; count everything"),
         Binding("a", "maintenance", tooltip="Set a directory aside, or recreate an emptied one"),
         Binding("s", "sort", tooltip="Sort by the next of: allocated, entries, inodes, …"),
-        Binding("S", "reverse", tooltip="Reverse the order"),
+        Binding(
+            "S", "reverse", tooltip="Reverse the order; so does the number of the present order"
+        ),
         *(
             Binding(
                 str(number),
                 f"sort_by('{sorting}')",
-                tooltip=f"Sort by {sorting}; again: reverse the order",
+                tooltip=f"Sort by {sorting}",
             )
             for number, sorting in enumerate(Sorting, 1)
         ),
@@ -181,7 +184,8 @@ class BrowserScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Open the first directory."""
-        self._table.focus()
+        if self.focused is None:
+            self.set_focus(self._table)
         self._show_keys()
         self.open_directory(self.path)
 
@@ -569,10 +573,12 @@ class BrowserScreen(BaseScreen):
         action: str,
         parameters: tuple[object, ...],  # noqa: ARG002  textual's signature
     ) -> bool | None:
-        """Disable the keys that open a field while the user types in one."""
+        """Disable the keys that open a field while the user types in one, or before it exists."""
         if action == "remove_filter":
             return self.filters.active
-        return not (action in ("search", "path", "filter") and isinstance(self.focused, Input))
+        if action in ("search", "path", "filter"):
+            return self.focused is not None and not isinstance(self.focused, Input)
+        return True
 
     def action_search(self) -> None:
         """Open the search field."""
@@ -629,14 +635,14 @@ class BrowserScreen(BaseScreen):
     def on_prompts_closed(self) -> None:
         """Focus the table."""
         self.workers.cancel_group(self, "typed")
-        self._table.focus()
+        self.set_focus(self._table)
 
     def on_prompts_searched(self, message: "Prompts.Searched") -> None:
         """Search the whole tree."""
         if self.client.last_update is not None:
             self._push_beside(SearchScreen(self, message.text, self.imported, self.settings))
         else:
-            self.notify("The directory has not answered yet. Search again later.", markup=False)
+            self.notify(_NO_ANSWER, markup=False)
 
     def on_prompts_path_typed(self, message: "Prompts.PathTyped") -> None:
         """Open the typed directory, or explain why not."""
@@ -726,6 +732,8 @@ class BrowserScreen(BaseScreen):
     ) -> None:
         if self.client.last_update is not None:
             self._push_beside(screen(self, self.settings))
+        else:
+            self.notify(_NO_ANSWER, markup=False)
 
     def _push_beside(self, screen: SideScreen) -> None:
         self._side_screen = screen

@@ -184,6 +184,7 @@ class LabScreen(BaseScreen):
     )
 
     OPENS = "Run the experiment small (asks first)"
+    OPENS_FOR = "more"
     BINDINGS = [
         Binding("P", "ask('published')", tooltip="Run at the published scale (asks first)"),
         # With priority, because the list would open the row, which runs the experiment.
@@ -351,6 +352,7 @@ class LabRunsScreen(BaseScreen):
     )
 
     OPENS = "Show the result"
+    OPENS_FOR = "more"
     BINDINGS = [
         Binding("equals_sign", "compare", tooltip="Compare the two marked runs"),
         Binding("escape,q,left,h,v", "app.pop_screen", tooltip="Go back"),
