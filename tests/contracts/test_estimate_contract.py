@@ -196,6 +196,7 @@ def test_where_it_cannot_be_measured_it_is_estimated_and_says_why(
     assert manifest(large.parent) == before
 
 
+@pytest.mark.parametrize("strategy", ("xargs", "parallel"), indirect=True)
 def test_a_report_has_the_prediction(cli: Cli, above: Path, strategy: str) -> None:
     target = above / "target"
     many_directories(target, 3, 5)

@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Cli, entries_in, processes_with, wait_until
 from tests.contracts.several import FILES, SLOWLY, finish, gone, start
 from tests.filesystems import mount_tmpfs, unmount_below
@@ -53,6 +55,7 @@ def test_something_mounted_in_one_before_its_step_is_left_untouched(cli: Cli, tm
     (mounted / "file").touch()
     try:
         # The second is not touched, and it says why
+        cli.run("rate", job, "off")
         report = cli.run("attach", job, "--json").report()
         assert report["outcome"] in ("partial", "cancelled")
         assert "inside" in report["explanation"]
@@ -88,6 +91,8 @@ def test_resume_goes_on_with_those_that_are_left(cli: Cli, tmpfs: Path) -> None:
     assert os.listdir(tmpfs) == []
 
 
+# One process for all targets, steps for each, and the engine.
+@pytest.mark.parametrize("strategy", ("rm", "rsync", "parallel"), indirect=True)
 def test_a_pause_and_resume_bear_that_some_are_gone(cli: Cli, tmpfs: Path, strategy: str) -> None:
     targets = [tmpfs / name for name in ("a", "b", "c")]
     flat(targets[0], 5)

@@ -15,7 +15,6 @@ import pytest
 from tests.conftest import Cli, entries_in, wait_until
 from tests.fuse.hanging_tree import fuse_tree
 from tests.fuse.protocol import FuseMount
-from tests.needs import needs_tools_of
 from tests.waiting_process import waiting_process
 
 SOON_S = 15.0
@@ -128,14 +127,12 @@ def test_a_quick_estimate_of_a_silent_file_system_says_that_nothing_is_known(
     assert b"has not answered for 2 s. Nothing is known about the size of the tree." in stderr
 
 
-@pytest.mark.parametrize("strategy", ("rm", "parallel"))
 def test_a_deletion_whose_server_stops_says_so_and_need_not_be_waited_for(
-    cli: Cli, tmp_path: Path, strategy: str
+    cli: Cli, tmp_path: Path
 ) -> None:
-    needs_tools_of(strategy)
     with fuse_tree(tmp_path / "mount") as fuse:
         slowly = ("--yes", "--rate", "10")
-        with cli.start("delete", "--strategy", strategy, *slowly, fuse.tree) as process:
+        with cli.start("delete", "--strategy", "rm", *slowly, fuse.tree) as process:
             assert process.stderr is not None
             wait_until(lambda: entries_in(fuse.tree / "d0") < 20, "the deletion's beginning")
             fuse.stop_answering()

@@ -58,7 +58,7 @@ CASES_WITHOUT_TYPES = [
 """Cases in which the type of an entry matters."""
 
 LONG = {
-    "20,000 names in one directory",
+    "12,000 names in one directory",
     "890 directories inside each other",
     "directories vanish in mid-run",
 }

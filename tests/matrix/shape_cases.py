@@ -12,7 +12,7 @@ DEEP_LEVELS = 2_500
 # Python stops at 1,000 nested calls, and a process may open 1,024 descriptors.
 LEVELS_WITHIN_LIMITS = 890
 # More than rm and find sort, and than one batch of xargs takes.
-WIDE_FILES = 20_000
+WIDE_FILES = 12_000
 NAME_MAX_BYTES = 255
 
 _ALL_GOES = Promise("All of it goes.", (DONE,))
