@@ -222,6 +222,11 @@ class TreeSurvey:
         self.asked.append("everything")
         self._last = replace(self._last, is_filtered=False)
 
+    def make_page(self) -> None:
+        """Answer once with a page."""
+        self.asked.append("page")
+        self._updates.put(replace(self._last, page=b"<!doctype html>the page"))
+
     def rank(self, by: Ranking) -> None:
         """Answer with the current ranking."""
         self.asked.append(f"rank {by}")

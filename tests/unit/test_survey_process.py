@@ -372,3 +372,18 @@ def test_a_family_is_not_reported_as_being_at_work(tmp_path: Path, pair: tuple[i
     assert _reported_at_work(tmp_path, pair, parent) == (False, False)
     assert _reported_at_work(tmp_path, pair, child) == (True, False)
     assert _reported_at_work(tmp_path, pair, os.getpid()) == (False, False)
+
+
+def test_a_finished_survey_makes_a_page_once(
+    begin: Callable[..., SurveyProcess], tmp_path: Path
+) -> None:
+    (tmp_path / "a").mkdir()
+    process = begin(tmp_path)
+    updates = process.updates()
+    until(updates, is_finished)
+    process.make_page()
+    page = until(updates, lambda update: update.page is not None).page
+    assert page is not None and b"<!doctype html>" in page.lower()
+    assert b"had not finished" not in page
+    process.rank(Ranking.ENTRIES)
+    assert until(updates, lambda update: update.ranked_by is Ranking.ENTRIES).page is None

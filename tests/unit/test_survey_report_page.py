@@ -96,3 +96,11 @@ def test_a_name_cannot_end_the_data(tmp_path: Path) -> None:
     content = written(tmp_path / "root")
     assert content.count("<script") == 2
     assert nodes_of(content)[1][NAME] == "<!--<script>"
+
+
+def test_a_page_of_an_unfinished_survey_says_how_far_it_is(root: Path) -> None:
+    runner = SurveyRunner([str(root)], has_histograms=True, interval_s=0.0)
+    for survey in runner.run():
+        content = page(survey, runner.collector, Circumstances(), top=10)
+        words = f"it has only {survey.totals.entries:,} entr"
+        assert (words in content) is not survey.finished

@@ -40,6 +40,7 @@ class _Questions(NamedTuple):
         name: the name of directories.
         measured: the paths of directories.
         described: the path of a directory.
+        page: the whole survey as a page; True or None.
     """
 
     listing: tuple[str, Order, str] | None = None
@@ -47,6 +48,7 @@ class _Questions(NamedTuple):
     name: str | None = None
     measured: tuple[str, ...] | None = None
     described: str | None = None
+    page: bool | None = None
 
     def are_answered_by(self, update: Update) -> bool:
         """Return whether an update has all answers."""
@@ -59,6 +61,7 @@ class _Questions(NamedTuple):
             and (self.name is None or update.named == self.name)
             and (self.measured is None or update.measured == self.measured)
             and (self.described is None or update.described == self.described)
+            and (self.page is None or update.page is not None)
         )
 
 
@@ -78,6 +81,7 @@ class SurveyClient:
         last_update: None before the first one.
         number: number of the running survey, counted from the first one of this client.
         is_filtered: the answers count only entries that match the filters of the survey.
+        has_filters: the survey was started with filters, and counts ages and sizes only of matches.
     """
 
     def __init__(
@@ -91,7 +95,7 @@ class SurveyClient:
         self._make_message = make_message
         self._process: SurveyProcess | None = None
         self.number = 0
-        self.is_filtered = False
+        self.is_filtered = self.has_filters = False
         self._forget()
 
     def _forget(self) -> None:
@@ -140,7 +144,7 @@ class SurveyClient:
         """
         self.stop()
         self._forget()
-        self.is_filtered = filters is not None and filters.active
+        self.is_filtered = self.has_filters = filters is not None and filters.active
         # In this thread, not in the worker: the kernel may kill a process when the thread that
         # forked it exits.
         self._process = SurveyProcess(paths, imported, filters)
@@ -245,6 +249,11 @@ class SurveyClient:
         self._next = self._next._replace(described=path)
         self._send_questions()
 
+    def make_page(self) -> None:
+        """Ask for a page (HTML) of the survey so far; an update has it."""
+        self._next = self._next._replace(page=True)
+        self._send_questions()
+
     def details(self, path: str) -> Details | None:
         """Return the last details of a directory, if they are stored."""
         return self._details.get(path)
@@ -288,6 +297,8 @@ class SurveyClient:
             process.measure(questions.measured)
         if questions.described is not None:
             process.describe(questions.described)
+        if questions.page is not None:
+            process.make_page()
         self._next = _Questions()
 
     def _pause_or_resume(self) -> None:
@@ -302,4 +313,7 @@ class SurveyClient:
 def _answers(update: Update) -> tuple[object, ...]:
     listing = update.listing
     shown = (listing.path, listing.order, listing.examined) if listing is not None else None
-    return shown, update.ranked_by, update.named, update.measured, update.described
+    return (
+        *(shown, update.ranked_by, update.named, update.measured, update.described),
+        update.page is not None,
+    )

@@ -42,6 +42,7 @@ class Update(Struct, frozen=True):
             a request.
         measured, sizes: the directories measured last; and of those that the survey has met: path,
             totals of everything in it, and whether these are complete.
+        page: the survey as a page (HTML), in one update after a request.
         described, details: the directory described last; `details` is None before the survey has
             met it.
         is_filtered: listing, ranking and sizes count only entries that match the filters.
@@ -58,6 +59,7 @@ class Update(Struct, frozen=True):
     is_filtered: bool = False
     described: PathStr | None = None
     details: Details | None = None
+    page: bytes | None = None
 
 
 class SearchUpdate(Struct, frozen=True):
@@ -208,6 +210,10 @@ class SurveyProcess(WorkerProcess):
     def describe(self, path: str) -> None:
         """Request the details of a directory, likewise."""
         self._ask({"describe": to_base64(path)})
+
+    def make_page(self) -> None:
+        """Request a page (HTML) of the survey so far, with one update immediately."""
+        self._ask({"page": True})
 
     @property
     def is_paused(self) -> bool:

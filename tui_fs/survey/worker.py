@@ -28,6 +28,7 @@ from tui_fs.model.target import common_directory
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.listing import Names, Publish, listing_of
 from tui_fs.survey.process import Update
+from tui_fs.survey.report.page import circumstances, page
 from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.same_name_dirs import paths_named
 from tui_fs.survey.table import NO_ROW
@@ -36,6 +37,8 @@ _READ_WITHIN_S, _READ_AGAIN_S = 0.5, 0.25
 _NO_ANSWER = "The file system has not answered yet."
 
 RANKED = 1_000
+PAGE_ROWS = 10
+"""Rows of each table of a page, as many as `tui-fs survey --report` has."""
 FILES_SHOWN = 20
 NAMED = 1_000
 """The maximum number of targets of one job (see job/permission)."""
@@ -102,11 +105,15 @@ class Server:
         self._detailed: tuple[tuple[object, ...], Details | None] | None = None
         self._answer: Update | None = None
         self._rebuild_at_s = -math.inf
+        self._is_page_requested = False
+        self._finished_at_s: float | None = None
 
     def run(self) -> None:
         """Count, and answer requests until standard input ends."""
         for survey in self._survey.run(questions=(0, self._read_request)):
             self._last = survey
+            if survey.finished:
+                self._finished_at_s = time.time()
             self._send_update()
         while True:
             reading = self._reading
@@ -145,6 +152,7 @@ class Server:
             self._measured = tuple(map(from_base64, request["measure"]))
         if "describe" in request:
             self._described = PathStr(from_base64(request["describe"]))
+        self._is_page_requested |= "page" in request
         self._rebuild_at_s = -math.inf
         self._survey.flush_progress()
 
@@ -155,8 +163,18 @@ class Server:
             self._answer = self._build_update(self._last)
             # For a table of a million rows this takes seconds; limit its share of the time.
             self._rebuild_at_s = now_s + 10 * (time.monotonic() - now_s)
-        pickle.dump(replace(self._answer, survey=self._last), sys.stdout.buffer)
+        content = None
+        if self._is_page_requested:
+            self._is_page_requested, content = False, self._page(self._last)
+        answer = replace(self._answer, survey=self._last, page=content)
+        pickle.dump(answer, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+
+    def _page(self, survey: Survey) -> bytes:
+        facts = circumstances(is_here=isinstance(self._survey, SurveyRunner))
+        if facts.moment_s is not None and self._finished_at_s is not None:
+            facts = replace(facts, moment_s=self._finished_at_s)
+        return page(survey, self._survey.collector, facts, PAGE_ROWS).encode()
 
     def _build_update(self, survey: Survey) -> Update:
         counted, listing = self._survey.collector, None

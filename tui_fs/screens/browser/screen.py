@@ -32,6 +32,7 @@ from tui_fs.screens.browser.details import (
     totals_line,
 )
 from tui_fs.screens.browser.job_strip import JobStrip
+from tui_fs.screens.browser.page_dialog import PageDialog, PageFile, write_page
 from tui_fs.screens.browser.panes import DetailsPane, TreemapPane, details_lines
 from tui_fs.screens.browser.search import SearchScreen
 from tui_fs.screens.browser.side_screens import (
@@ -111,7 +112,8 @@ class BrowserScreen(BaseScreen):
         "nothing is deleted before you have confirmed the preview. f sets a filter, for example "
         "*.log >100M >30d: then the numbers count only the files that match, and d and D preview "
         "deleting only these. From 110 columns on, a pane shows the ages and sizes of the files in "
-        "the highlighted directory; from 160 on, another one shows a treemap."
+        "the highlighted directory; from 160 on, another one shows a treemap. e writes the "
+        "survey as a page (HTML) that opens in any web browser."
     )
 
     HORIZONTAL_BREAKPOINTS = [(0, "-table"), (110, "-details"), (160, "-treemap")]
@@ -145,6 +147,7 @@ class BrowserScreen(BaseScreen):
         Binding("slash", "search", tooltip="Search the whole tree for names", priority=True),
         Binding("b", "ranking", tooltip="List the biggest directories of the tree"),
         Binding("tab", "findings", tooltip="List all findings"),
+        Binding("e", "export", tooltip="Write this survey as a page (HTML) to hand on"),
         Binding("w", "watch", tooltip="Watch the job that runs"),
         Binding("p", "pause", tooltip="Pause or resume counting"),
         Binding("r", "recount", tooltip="Count again"),
@@ -168,6 +171,7 @@ class BrowserScreen(BaseScreen):
         self._side_screen: SideScreen | None = None
         self._maintenance: MaintenanceScreen | None = None
         self._is_paused_for_preview = False
+        self._page_file: PageFile | None = None
         self._known_jobs: frozenset[tuple[str, bool]] | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -248,6 +252,11 @@ class BrowserScreen(BaseScreen):
 
     def _survey(self, root: str, sought: str | None = None) -> None:
         self.root = root
+        if self._page_file is not None:
+            self._page_file = None
+            self.notify(
+                "Counting begins again, so no page is written. Press e later.", markup=False
+            )
         paths = () if self.imported is not None else (root,)
         self.client.start(paths, self.imported, self.filters)
         self._show_nothing(sought=sought)
@@ -289,6 +298,9 @@ class BrowserScreen(BaseScreen):
                 self._show_rows(message.arranged)
             else:
                 self._sort_rows()  # the user has chosen another order meanwhile
+        if update.page is not None and self._page_file is not None:
+            self._write_page(self._page_file, update.page, is_whole=update.survey.finished)
+            self._page_file = None
         named = self.client.take_named()
         if named is not None:
             self._mark_named(named)
@@ -298,6 +310,7 @@ class BrowserScreen(BaseScreen):
 
     def on_failed(self, message: Failed) -> None:
         """Show the error."""
+        self._page_file = None
         self._show_nothing(str(message.error))
 
     # Drawing the directory
@@ -423,6 +436,7 @@ class BrowserScreen(BaseScreen):
             ("←", "up"),
             ("1–6", "order"),
             (":", "path"),
+            ("e", "page"),
             ("p", "pause"),
             ("q", "quit"),
             ("?", "help"),
@@ -738,6 +752,33 @@ class BrowserScreen(BaseScreen):
     def _push_beside(self, screen: SideScreen) -> None:
         self._side_screen = screen
         self.app.push_screen(screen)
+
+    def action_export(self) -> None:
+        """Ask for a file name, and write the survey into it as a page (HTML)."""
+        survey = self.client.survey
+        if survey is None:
+            self.notify("Nothing is counted yet. Press e later.", markup=False)
+        elif self.client.has_filters:
+            self.notify(
+                "A page has no filter. Remove the filter (esc), count again (r), and press e.",
+                markup=False,
+            )
+        elif self._page_file is not None:
+            self.notify("A page is being written already.", markup=False)
+        else:
+            dialog = PageDialog(self.root, is_whole=survey.finished)
+            self.app.push_screen(dialog, self._make_page)
+
+    def _make_page(self, file: PageFile | None) -> None:
+        if file is not None:
+            self._page_file = file
+            self.notify("Making the page…", markup=False)
+            self.client.make_page()
+
+    @work(group="page")
+    async def _write_page(self, file: PageFile, content: bytes, *, is_whole: bool) -> None:
+        sentence = await in_daemon_thread(partial(write_page, file, content, is_whole=is_whole))
+        self.app.notify(sentence, markup=False)
 
     def action_watch(self) -> None:
         """Show the newest running job."""

@@ -15,7 +15,7 @@ from tui_fs.model.finding import Finding
 from tui_fs.model.html import document, pairs, section, text
 from tui_fs.model.paths import displayable, shell_quoted
 from tui_fs.model.survey import Bin, Histograms, Survey
-from tui_fs.model.units import bytes_iec, count
+from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.table import NO_ROW, DirectoryTable
@@ -59,7 +59,7 @@ def page(survey: Survey, collector: Aggregator, circumstances: Circumstances, to
     """Return the page, with all variable text escaped.
 
     Args:
-        survey: finished.
+        survey: finished, or its counts so far; the page states which.
         top: rows of each table.
     """
     files = importlib.resources.files("tui_fs.survey.report")
@@ -99,6 +99,13 @@ def _facts(survey: Survey, circumstances: Circumstances) -> Iterable[tuple[str, 
 
 
 def _incomplete(survey: Survey) -> str:
+    if not survey.finished:
+        entries = counted(survey.totals.entries, "entry", "entries")
+        directories = counted(survey.totals.directories, "directory", "directories")
+        return (
+            '<p class="warning">Counting had not finished when this page was written: it has only '
+            f"{entries} in {directories} that were counted until then.</p>"
+        )
     if survey.complete:
         return ""
     return '<p class="warning">The counts are incomplete; the findings below say why.</p>'
