@@ -120,11 +120,13 @@ def _rows(table: DirectoryTable, *, has_links: bool) -> dict[str, tuple[int, ...
 
 def _cells(
     histograms: HistogramTable, paths: Sequence[str], *, has_links: bool
-) -> dict[tuple[str, int], tuple[int, int]]:
-    sums: dict[tuple[str, int], tuple[int, int]] = {}
+) -> dict[tuple[str, Any], tuple[int, int]]:
+    sums: dict[tuple[str, Any], tuple[int, int]] = {}
     for row, class_, entries, allocated in histograms.cells():
-        known = sums.get((paths[row], class_), (0, 0))
-        sums[paths[row], class_] = known[0] + entries, known[1] + allocated
+        label = histograms.labels.get(class_)
+        meaning = class_ if label is None else (label.suffix, label.uid)
+        known = sums.get((paths[row], meaning), (0, 0))
+        sums[paths[row], meaning] = known[0] + entries, known[1] + allocated
     # The bytes of an inode are where its first name was met.
     return {key: (n, 0 if has_links else size) for key, (n, size) in sums.items() if n}
 

@@ -20,7 +20,9 @@ from tui_fs.model.survey import (
     Listing,
     NamedGroup,
     Order,
+    OwnerSum,
     Ranking,
+    SuffixSum,
     Survey,
     Totals,
 )
@@ -152,6 +154,8 @@ DETAILS = Details(
             (2, 300 << 20),
             _NOTHING,
         ),
+        (SuffixSum("eml", 900_000, 4_000 << 20), SuffixSum("core", 2, 300 << 20)),
+        (OwnerSum(89, "postfix", 1_200_000, 4_900 << 20), OwnerSum(0, "root", 4_112, 100 << 20)),
     ),
     (
         (200 << 20, PathStr("/srv/spool/maildrop/core.4123")),

@@ -8,7 +8,15 @@ from tests.ui.recorded_tree import DETAILS, NOW_S, SESSIONS, bins, directory, sp
 from tests.ui.test_browser import Browsing, answering, browsing
 from tests.ui.test_screens import a_quiet_machine
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Details, Histograms, Order, Sorting, Totals
+from tui_fs.model.survey import (
+    Details,
+    Histograms,
+    Order,
+    OwnerSum,
+    Sorting,
+    SuffixSum,
+    Totals,
+)
 from tui_fs.screens.browser.panes import details_lines, treemap_parts
 from tui_fs.survey.histogram import AGES_DAYS, SIZES_BYTES
 from widgets.bar_table import BarTable
@@ -85,6 +93,8 @@ def test_no_number_is_cut() -> None:
     histograms = Histograms(
         bins(AGES_DAYS, *[(0, 0)] * 5, (123_456_789, most)),
         bins(SIZES_BYTES, (123_456_789, most), *[(0, 0)] * 6),
+        (SuffixSum("abcdefgh", 123_456_789, most),),
+        (OwnerSum(0, "root", 123_456_789, most), OwnerSum(1, "long-name", 0, 0)),
     )
     totals = Totals(123_456_789, 12_345_678, 9_999_999, 1_234_567, most, most)
     details = Details(histograms, ((most, PathStr(MAILDROP + "/" + 100 * "x")),))
@@ -93,7 +103,7 @@ def test_no_number_is_cut() -> None:
     )
     assert all(len(line) <= 37 for line in lines)
     assert [line for line in lines if "…" in line and "xxx" not in line] == []
-    assert sum("1,023.9 MiB" in line for line in lines) == 6
+    assert sum("1,023.9 MiB" in line for line in lines) == 8
 
 
 def test_details_say_what_they_do_not_know() -> None:

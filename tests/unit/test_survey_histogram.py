@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs_engine, needs_root
 from tests.unit.walkers import opened
 from tui_fs.model.survey import Histograms
 from tui_fs.survey import histogram
@@ -20,10 +21,12 @@ from tui_fs.survey.histogram import (
     SIZES_BYTES,
     Classes,
     HistogramTable,
+    Labels,
     columns_of,
 )
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.records import NO_PARENT, Batch, Cells, DirRecord, Link
+from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.walker import Walker
 
 NOW_S = 1_700_000_000
@@ -43,6 +46,13 @@ def walked(root: Path, classes: Classes) -> Aggregator:
             collector.take(batch)
         walker.close()
     return collector
+
+
+def engine_survey(root: Path) -> Aggregator:
+    runner = SurveyRunner([str(root)], has_histograms=True, backend="engine")
+    for _ in runner.run():
+        pass
+    return runner.collector
 
 
 def batch(*pieces: DirRecord, cells: Iterable[tuple[int, int, int, int]] = ()) -> Batch:
@@ -94,6 +104,56 @@ def test_a_subtree_has_the_sums_below_it() -> None:
     assert figures("/t/a") == [(2, 20), (8, 80), (40, 400)]
     assert figures("/t/b") == [(0, 0), (4, 40), (0, 0)]
     assert figures("/u") == [(16, 160), (0, 0), (0, 0)]
+
+
+def test_suffixes_and_owners_are_counted(tmp_path: Path) -> None:
+    needs_root("giving a file away")
+    needs_engine()
+    (tmp_path / "in").mkdir()
+    sizes = {"a.log": 9_000, "in/b.log": 1, "in/c.gz": 5_000, ".bashrc": 1, "d.123": 1, "e.äö": 1}
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(b"x" * size)
+    os.link(tmp_path / "in" / "c.gz", tmp_path / "c.gz")
+    os.chown(tmp_path / "in" / "b.log", 1, -1)
+    os.chown(tmp_path / "in" / "c.gz", 54_321, -1)
+    os.sync()
+
+    def of(
+        collector: Aggregator, path: Path | None
+    ) -> tuple[set[tuple[str, int, int]], set[tuple[str, int, int]]]:
+        row = None if path is None else collector.table.find(str(path))
+        histograms = collector.histograms.of(collector.table, row)
+        return (
+            {(each.suffix, each.entries, each.allocated_bytes) for each in histograms.suffixes},
+            {(each.name, each.entries, each.allocated_bytes) for each in histograms.owners},
+        )
+
+    allocated = {name: (tmp_path / name).stat().st_blocks * 512 for name in sizes}
+    logs, log, zipped = allocated["a.log"] + 4_096, allocated["in/b.log"], allocated["in/c.gz"]
+    main = sum(allocated.values()) - log - zipped
+    assert log == 4_096
+    for collector in (walked(tmp_path, Classes.at(NOW_S)), engine_survey(tmp_path)):
+        assert of(collector, None) == (
+            {("log", 2, logs), ("gz", 2, zipped)},
+            {("root", 4, main), ("daemon", 1, log), ("54321", 2, zipped)},
+        )
+        suffixes, owners = of(collector, tmp_path / "in")
+        # One of the two names has the bytes.
+        assert {(name, entries) for name, entries, _ in suffixes} == {("log", 1), ("gz", 1)}
+        assert {(name, entries) for name, entries, _ in owners} == {("daemon", 1), ("54321", 1)}
+
+
+def test_the_kinds_with_most_bytes_come_first_and_further_ones_are_left_out() -> None:
+    table, labels = HistogramTable(), Labels(0)
+    for number in range(2_000):
+        class_ = labels.of_suffix(b"a.x%d" % number)
+        assert bool(class_) == (number < 999)  # the main owner is a label as well
+        if class_:
+            table.add(0, class_, 1, number)
+    table.name_labels(labels.take_new())
+    assert labels.take_new() == []
+    suffixes = table.of(Aggregator(filtered=False).table).suffixes
+    assert [each.suffix for each in suffixes] == [f"x{number}" for number in range(998, 978, -1)]
 
 
 def test_what_has_not_changed_for_long_is_summed_up() -> None:
@@ -154,3 +214,19 @@ def test_an_import_has_ages_only_if_the_file_has_all_times(tmp_path: Path) -> No
         *_, _ = imported.run()
         collector = imported.collector
         assert entries_of(collector.histograms.of(collector.table))[0] == ages
+
+
+@pytest.mark.parametrize("top", [{"name": "/t"}, {"name": "/t", "uid": 7}])
+def test_an_import_has_owners_only_if_the_file_has_them(
+    tmp_path: Path, top: dict[str, object]
+) -> None:
+    file = tmp_path / "export.json"
+    entries = [{"name": "a.log", "dsize": 512, "uid": 0}, {"name": "b.log", "dsize": 512}]
+    file.write_text(json.dumps([1, 2, {"progname": "ncdu", "progver": "2"}, [top, *entries]]))
+    imported = ImportedSurvey(str(file))
+    *_, _ = imported.run()
+    histograms = imported.collector.histograms.of(imported.collector.table)
+    assert [(each.suffix, each.entries) for each in histograms.suffixes] == [("log", 2)]
+    # Names would be those of accounts of this machine.
+    owners = {(each.name, each.entries, each.allocated_bytes) for each in histograms.owners}
+    assert owners == ({("0", 1, 512), ("7", 1, 512)} if "uid" in top else set())

@@ -40,7 +40,9 @@ from tui_fs.survey.tables import (
     key_figures,
     metadata_bytes_of,
     old_entries,
+    owners_table,
     ranking_tables,
+    suffixes_table,
 )
 
 
@@ -85,7 +87,13 @@ def survey_as_text(survey: Survey, collector: Aggregator, top: int) -> str:
     for finding in survey.findings:
         lines += ["", f"{finding.severity}: {finding.kind}: {displayable(finding.path)}"]
         lines.append(f"  {finding.meaning} {finding.advice}")
-    tables = histograms_table(histograms), *ranking_tables(collector, top), groups_table(survey)
+    tables = (
+        histograms_table(histograms),
+        suffixes_table(histograms),
+        owners_table(histograms),
+        *ranking_tables(collector, top),
+        groups_table(survey),
+    )
     for table in tables:
         if table is not None:
             numbers = frozenset(range(min(3, len(table.columns) - 1)))

@@ -57,7 +57,7 @@ def current_caller(
     uid = os.getuid()
     return CallerIdentity(
         uid=uid,
-        user=_name_of(uid),
+        user=account_name(uid),
         login_user=_login_user(loginuid_path),
         sudo_user=_cut(environ.get("SUDO_USER") or environ.get("DOAS_USER") or ""),
         ssh_connection=_cut(environ.get("SSH_CONNECTION", "")),
@@ -65,7 +65,8 @@ def current_caller(
     )
 
 
-def _name_of(uid: int) -> str:
+def account_name(uid: int) -> str:
+    """Return the name of an account, else its number."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -80,7 +81,7 @@ def _login_user(path: str) -> str:
         return ""  # a kernel without auditing, or a container that hides it
     if not text.isdigit() or int(text) >= _LOGINUID_UNSET:
         return ""
-    return _name_of(int(text))
+    return account_name(int(text))
 
 
 def _terminal(descriptors: tuple[int, ...]) -> str:

@@ -244,7 +244,7 @@ class EngineCapabilities(Struct, frozen=True):
     """
 
     version: str = "0.1.0"
-    record_format: int = 6
+    record_format: int = 7
     max_threads: int = 256
     auto_threads: int = 8
     open_directories: int = 4_096

@@ -56,16 +56,41 @@ class Bin(Struct, frozen=True):
     allocated_bytes: int
 
 
+class SuffixSum(Struct, frozen=True):
+    """The entries whose names end in a dot and a suffix; see `Bin` for the bytes."""
+
+    suffix: str
+    entries: int
+    allocated_bytes: int
+
+
+class OwnerSum(Struct, frozen=True):
+    """The entries of a user; see `Bin` for the bytes.
+
+    Attributes:
+        name: of the account; without one, and for an imported survey, the number.
+    """
+
+    uid: int
+    name: str
+    entries: int
+    allocated_bytes: int
+
+
 class Histograms(Struct, frozen=True):
-    """The entries other than directories of a tree, by age and by size.
+    """The entries other than directories of a tree, by age, size, suffix and owner.
 
     Attributes:
         ages: by the days since the last change; empty if these are unknown.
         sizes: by the apparent size in bytes.
+        suffixes: of 1 to 8 letters and digits, those with most bytes first.
+        owners: those with most bytes first; empty if they are unknown.
     """
 
     ages: tuple[Bin, ...]
     sizes: tuple[Bin, ...]
+    suffixes: tuple[SuffixSum, ...] = ()
+    owners: tuple[OwnerSum, ...] = ()
 
     def older_than(self, days: int) -> tuple[int, int]:
         """Return entries and allocated bytes from an age on, at which a class begins."""

@@ -101,6 +101,7 @@ class Aggregator:
             if matched.newest_s and self._matches is not None:
                 self._matches.add_times(row, matched.oldest_s, matched.newest_s)
         is_full = len(self.table) >= ROWS_LIMIT
+        self.histograms.name_labels(batch.labels)
         self.histograms.take(Cells._make(batch.cells), self._rows, is_full=is_full)
         for link in batch.links:
             self._take_link(*link)
@@ -216,6 +217,8 @@ class Aggregator:
         kind: int,
         is_matched: bool,
         modified_s: int,
+        suffix: int,
+        owner: int,
     ) -> None:
         """Count an inode with several names once; keep the number of its missing names."""
         self.names_of_links += 1
@@ -248,7 +251,8 @@ class Aggregator:
             size = (apparent, allocated) if is_first else (0, 0)
             self._add_matches(row, kind == 0, kind == 1, kind == 2, *size)
         if self.classes is not None and is_first and (is_matched or not self._is_filtered):
-            for class_ in self.classes.of_time(modified_s), self.classes.of_size(apparent):
+            classes = self.classes.of_time(modified_s), self.classes.of_size(apparent)
+            for class_ in (*classes, *filter(None, (suffix, owner))):
                 self.histograms.add(row, class_, 0, allocated)
 
     def _add_matches(

@@ -19,9 +19,9 @@ from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root
 from tui_fs.survey.histogram import Classes
-from tui_fs.survey.records import Batch, BigFile, Cells, DirRecord, Link, Matched
+from tui_fs.survey.records import Batch, BigFile, Cells, DirRecord, Label, Link, Matched
 
-RECORD_FORMAT = 6
+RECORD_FORMAT = 7
 """The version of docs/record-format.md that `records` describes."""
 
 _REINSTALL = "Reinstall tui-fs, so that it and its engine have the same version."
@@ -148,7 +148,7 @@ class EngineScan:
         self._process.wait()
 
 
-_Fields = tuple[list[DirRecord], list[Link], list[BigFile], list[Matched], Cells, int]
+_Fields = tuple[list[DirRecord], list[Link], list[BigFile], list[Matched], Cells, int, list[Label]]
 """The fields of a `Batch`."""
 
 

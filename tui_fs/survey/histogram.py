@@ -1,7 +1,7 @@
-"""Entries by the time of their last change and by their size, for every directory of a survey.
+"""Entries by last change, size, suffix and owner, for every directory of a survey.
 
 A cell is the number of entries and their bytes in one class of one directory. A directory has cells
-only for the classes that occur in it: about three, of 17 bytes each.
+only for the classes that occur in it: about four, of 18 bytes each.
 """
 
 from array import array
@@ -11,8 +11,9 @@ from itertools import compress
 
 from msgspec import Struct
 
-from tui_fs.model.survey import Bin, Histograms
-from tui_fs.survey.records import Cells
+from tui_fs.linux.host import account_name
+from tui_fs.model.survey import Bin, Histograms, OwnerSum, SuffixSum
+from tui_fs.survey.records import Cells, Label
 from tui_fs.survey.table import DirectoryTable
 
 AGES_DAYS = (1, 7, 30, 90, 365)
@@ -46,12 +47,18 @@ OLD_DAYS = 90
 
 FIRST_SIZE_CLASS = len(AGES_DAYS) + 1
 CLASSES = FIRST_SIZE_CLASS + len(SIZES_BYTES) + 1
+"""Classes of times and sizes; those of the labels begin at `FIRST_LABEL_CLASS`."""
+FIRST_LABEL_CLASS = 16
 
 _DAY_S = 86_400
 _MAX_ENTRIES, _MAX_BYTES = 2**32 - 1, 2**64 - 1
 """What an item of the columns holds."""
 _MAX_RECENT = 10_000
-_CLASS_BITS = 4
+_CLASS_BITS = 16
+_MAX_LABELS = 1_000
+_MAX_SUFFIX_BYTES = 8
+_SUMS_KEPT = 20
+"""Of suffixes, and of owners."""
 
 
 class Classes(Struct, frozen=True):
@@ -85,17 +92,67 @@ class Classes(Struct, frozen=True):
         return FIRST_SIZE_CLASS + bisect_left(self.size_bytes, size_bytes)
 
 
+class Labels:
+    """The classes of the suffixes and owners of one survey, the first ones that are met.
+
+    Args:
+        main_owner: has no cells: it owns what no other owner has.
+
+    Attributes:
+        new: labels that no batch has had.
+    """
+
+    def __init__(self, main_owner: int) -> None:
+        self._classes: dict[str | int, int] = {main_owner: FIRST_LABEL_CLASS}
+        self._main_owner = main_owner
+        self.new = [Label(FIRST_LABEL_CLASS, None, main_owner)]
+
+    def of_suffix(self, name: bytes) -> int:
+        """Return the class of what follows the last dot of a name; 0 for none.
+
+        A suffix has up to 8 letters and digits, the first one a letter, because numbers count files
+        rather than name a kind.
+        """
+        stem, _, suffix = name.rpartition(b".")
+        is_kind = stem and suffix.isalnum() and suffix[:1].isalpha()
+        return (
+            self._class_of(suffix.decode()) if is_kind and len(suffix) <= _MAX_SUFFIX_BYTES else 0
+        )
+
+    def of_owner(self, uid: int) -> int:
+        """Return the class of an owner; 0 for the main one."""
+        return 0 if uid == self._main_owner else self._class_of(uid)
+
+    def take_new(self) -> list[Label]:
+        """Return the labels since the last call."""
+        new, self.new = self.new, []
+        return new
+
+    def _class_of(self, label: str | int) -> int:
+        known = self._classes.get(label)
+        if known is not None or len(self._classes) >= _MAX_LABELS:
+            return known or 0
+        class_ = FIRST_LABEL_CLASS + len(self._classes)
+        self._classes[label] = class_
+        self.new.append(Label(class_, *((label,) if isinstance(label, str) else (None, label))))
+        return class_
+
+
 class HistogramTable:
     """The cells of all directories; several ones of a directory and a class add up.
 
     Attributes:
+        labels: of the classes beyond those of times and sizes.
         has_ages: the times of all entries are known.
+        has_owners: the owners of all entries are known.
+        has_accounts: the owners are accounts of this machine.
     """
 
     def __init__(self) -> None:
-        self.has_ages = True
+        self.has_ages = self.has_owners = self.has_accounts = True
+        self.labels: dict[int, Label] = {}
         self._rows = array("i")
-        self._classes = array("B")
+        self._classes = array("H")
         self._entries = array("I")
         self._allocated = array("Q")
         self._recent: dict[int, int] = {}
@@ -107,6 +164,10 @@ class HistogramTable:
         """Yield row, class, entries and allocated bytes of all cells."""
         yield from zip(self._rows, self._classes, self._entries, self._allocated, strict=True)
 
+    def name_labels(self, labels: Iterable[tuple[int, str | None, int]]) -> None:
+        """Remember what classes mean. Cells can come before the label of their class."""
+        self.labels |= {label[0]: Label._make(label) for label in labels}
+
     def take(self, cells: Cells, rows: Sequence[int], *, is_full: bool) -> None:
         """Add the cells of a batch.
 
@@ -114,17 +175,19 @@ class HistogramTable:
             rows: of the directories, by their numbers.
             is_full: several directories may have the same row.
         """
-        directories, entries, allocated = array("Q"), array("I"), array("Q")
+        directories, classes, entries = array("Q"), array("H"), array("I")
+        allocated = array("Q")
         directories.frombytes(cells.directories)
+        classes.frombytes(cells.classes)
         entries.frombytes(cells.entries)
         allocated.frombytes(cells.allocated_bytes)
         cell_rows = map(rows.__getitem__, directories)
         if is_full:
-            for cell in zip(cell_rows, cells.classes, entries, allocated, strict=True):
+            for cell in zip(cell_rows, classes, entries, allocated, strict=True):
                 self.add(*cell)
         else:
             self._rows.extend(cell_rows)
-            self._classes.frombytes(cells.classes)
+            self._classes.extend(classes)
             self._entries.extend(entries)
             self._allocated.extend(allocated)
 
@@ -158,21 +221,59 @@ class HistogramTable:
         if row is not None:
             is_inside = table.rows_below(row)
             columns = compress(columns, map(is_inside.__getitem__, self._rows))
-        entries, allocated = [0] * CLASSES, [0] * CLASSES
+        entries = [0] * (FIRST_LABEL_CLASS + _MAX_LABELS)
+        allocated = entries.copy()
         for class_, number, size in columns:
             entries[class_] += number
             allocated[class_] += size
         sums = list(zip(entries, allocated, strict=True))
+        sizes = sums[FIRST_SIZE_CLASS:CLASSES]
         return Histograms(
             _bins(AGES_DAYS, sums[:FIRST_SIZE_CLASS][::-1]) if self.has_ages else (),
-            _bins(SIZES_BYTES, sums[FIRST_SIZE_CLASS:]),
+            _bins(SIZES_BYTES, sizes),
+            tuple(
+                SuffixSum(label.suffix, *sums[label.class_])
+                for label in self._by_bytes(sums)
+                if label.suffix is not None
+            )[:_SUMS_KEPT],
+            self._owners(sums, sizes) if self.has_owners else (),
         )
+
+    def _by_bytes(self, sums: Sequence[tuple[int, int]]) -> list[Label]:
+        """Return the labels that occur, the one with most allocated bytes first."""
+        occurring = (label for label in self.labels.values() if sums[label.class_][0])
+        return sorted(occurring, key=lambda label: sums[label.class_][::-1], reverse=True)
+
+    def _owners(
+        self, sums: Sequence[tuple[int, int]], sizes: Sequence[tuple[int, int]]
+    ) -> tuple[OwnerSum, ...]:
+        """Return the owners; the main one has what remains of the sums of all sizes."""
+        others = [label for label in self._by_bytes(sums) if label.suffix is None]
+        owners = [
+            OwnerSum(label.uid, self._name(label.uid), *sums[label.class_]) for label in others
+        ]
+        main = self.labels.get(FIRST_LABEL_CLASS)
+        remaining = [
+            sum(both) - sum(known)
+            for both, known in zip(
+                zip(*sizes, strict=True),
+                zip((0, 0), *(sums[label.class_] for label in others), strict=True),
+                strict=True,
+            )
+        ]
+        if main is not None and remaining[0]:
+            owners.append(OwnerSum(main.uid, self._name(main.uid), *remaining))
+        owners.sort(key=lambda owner: (owner.allocated_bytes, owner.entries), reverse=True)
+        return tuple(owners[:_SUMS_KEPT])
+
+    def _name(self, uid: int) -> str:
+        return account_name(uid) if self.has_accounts else str(uid)
 
 
 def columns_of(cells: Iterable[tuple[int, int, int, int]]) -> Cells:
     """Return the columns of cells: number of a directory, class, entries, allocated bytes."""
     columns = zip(*cells, strict=True)
-    arrays = [array(kind, column) for kind, column in zip("QBIQ", columns, strict=False)]
+    arrays = [array(kind, column) for kind, column in zip("QHIQ", columns, strict=False)]
     return Cells(*(column.tobytes() for column in arrays))
 
 

@@ -30,7 +30,7 @@ from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Order, Survey, Totals
 from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
-from tui_fs.survey.histogram import Classes, columns_of
+from tui_fs.survey.histogram import Classes, Labels, columns_of
 from tui_fs.survey.listing import (
     OTHERS_LISTED,
     PUBLISH_INTERVAL_S,
@@ -117,6 +117,7 @@ class ImportedSurvey:
         self._stack: list[_Directory] = []
         self._unreported: dict[int, _Directory] = {}
         self._unreported_entries = 0
+        self._labels = Labels(0)
         self._clear_batch()
         self._directories = self._excluded = 0
         self._apparent = self._allocated = 0
@@ -241,6 +242,10 @@ class ImportedSurvey:
             name = name_of(item)
         device = number_of(item.get("dev"), above.device if above else 0)
         owner = number_of(item.get("uid"), above.owner if above else 0)
+        if above is None:
+            self._labels = Labels(owner)
+            self.collector.histograms.has_owners = "uid" in item
+            self.collector.histograms.has_accounts = False
         directory = _Directory(self._directories, device, owner)
         self._directories += 1
         if directory.number < ROWS_LIMIT:
@@ -321,7 +326,9 @@ class ImportedSurvey:
 
     def _report_directory(self, directory: _Directory) -> None:
         """Add the new entries of a directory to the next batch."""
-        tally = DirectoryTally(directory.number, directory.owner, self.collector.classes)
+        tally = DirectoryTally(
+            directory.number, directory.owner, self.collector.classes, self._labels
+        )
         if directory.names:
             tally.add(directory.names, directory.statuses, None)
             directory.names, directory.statuses = [], []
@@ -338,7 +345,15 @@ class ImportedSurvey:
             self._report_directory(directory)
         self._unreported.clear()
         self.collector.take(
-            Batch(self._pieces, self._links, self._big_files, [], columns_of(self._cells), 0)
+            Batch(
+                self._pieces,
+                self._links,
+                self._big_files,
+                [],
+                columns_of(self._cells),
+                0,
+                self._labels.take_new(),
+            )
         )
         self._unreported_entries = 0
         self._clear_batch()

@@ -1,5 +1,6 @@
 """The records that the engine or the walker sends to the aggregator (docs/record-format.md)."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 NO_PARENT = -1
@@ -84,6 +85,7 @@ class Link(NamedTuple):
         kind: 0 file, 1 symbolic link, 2 other.
         is_matched: the filters select it.
         modified_s: modification time (epoch seconds).
+        suffix, owner: classes of its labels; 0 for none.
     """
 
     directory: int
@@ -95,6 +97,8 @@ class Link(NamedTuple):
     kind: int
     is_matched: bool
     modified_s: int = 0
+    suffix: int = 0
+    owner: int = 0
 
 
 class BigFile(NamedTuple):
@@ -137,7 +141,7 @@ class Matched(NamedTuple):
 class Cells(NamedTuple):
     """The histograms of directories, in columns: arrays of the machine's byte order.
 
-    A cell has a directory's number (64 bits), a class (8), a number of entries (32), and the
+    A cell has a directory's number (64 bits), a class (16), a number of entries (32), and the
     allocated bytes of those with one name (64).
     """
 
@@ -145,6 +149,19 @@ class Cells(NamedTuple):
     classes: bytes = b""
     entries: bytes = b""
     allocated_bytes: bytes = b""
+
+
+class Label(NamedTuple):
+    """The meaning of a class beyond those of times and sizes.
+
+    Attributes:
+        suffix: what follows the last dot of a name; None for an owner.
+        uid: the owner if there is no suffix.
+    """
+
+    class_: int
+    suffix: str | None
+    uid: int = 0
 
 
 class Batch(NamedTuple):
@@ -155,6 +172,7 @@ class Batch(NamedTuple):
             tuples of their fields.
         cells: `Cells`, or a plain tuple of its fields.
         vanished: names that are not directories and vanished before their stat.
+        labels: `Label` of classes that are new, or plain tuples of its fields.
     """
 
     pieces: list[tuple[Any, ...]]
@@ -163,3 +181,4 @@ class Batch(NamedTuple):
     matched: list[tuple[int, ...]]
     cells: tuple[bytes, bytes, bytes, bytes]
     vanished: int
+    labels: Sequence[tuple[int, str | None, int]] = ()

@@ -70,6 +70,25 @@ def histograms_table(histograms: Histograms) -> Table | None:
     return Table("all entries but directories, by age and by size", columns, rows) if rows else None
 
 
+def suffixes_table(histograms: Histograms) -> Table | None:
+    """Return the suffixes with most bytes; None without any."""
+    rows = tuple(
+        (count(each.entries), bytes_iec(each.allocated_bytes), f".{each.suffix}")
+        for each in histograms.suffixes
+    )
+    return Table("suffixes of names", ("entries", "allocated", "suffix"), rows) if rows else None
+
+
+def owners_table(histograms: Histograms) -> Table | None:
+    """Return the owners; None unless there are several."""
+    rows = tuple(
+        (count(each.entries), bytes_iec(each.allocated_bytes), displayable(each.name))
+        for each in histograms.owners
+    )
+    table = Table("owners", ("entries", "allocated", "owner"), rows)
+    return table if len(rows) > 1 else None
+
+
 def labelled_bins(histograms: Histograms) -> list[tuple[str, Bin]]:
     """Return the classes of age, then those of size."""
     ages = zip(AGE_LABELS, histograms.ages, strict=False)

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import compress
 from operator import attrgetter, itemgetter, not_
 
-from tui_fs.survey.histogram import CLASSES, FIRST_SIZE_CLASS, Classes
+from tui_fs.survey.histogram import FIRST_SIZE_CLASS, Classes, Labels
 from tui_fs.survey.records import NO_PARENT, BigFile, DirectoryFlag, DirRecord, Link
 
 BIG_FILE_BYTES = 64 << 20
@@ -28,6 +28,7 @@ _DIRENT_HEADER_BYTES = 19 + 1
 
 _blocks: Callable[[os.stat_result], int] = attrgetter("st_blocks")
 _size: Callable[[os.stat_result], int] = attrgetter("st_size")
+_owner: Callable[[os.stat_result], int] = attrgetter("st_uid")
 _modified_s: Callable[[os.stat_result], int] = itemgetter(stat.ST_MTIME)
 
 Predicate = Callable[[bytes, os.stat_result], bool]
@@ -37,7 +38,7 @@ class DirectoryTally:
     """The sums of one directory since its last record.
 
     Args:
-        classes: of its histogram; None for no histogram.
+        classes, labels: of its histogram; None for no histogram.
 
     Attributes:
         cells: entries and allocated bytes of each class that occurs. With filters, only what they
@@ -52,6 +53,7 @@ class DirectoryTally:
         "classes",
         "files",
         "flags",
+        "labels",
         "links",
         "longest",
         "matched",
@@ -66,10 +68,16 @@ class DirectoryTally:
         "symlinks",
     )
 
-    def __init__(self, number: int, owner: int, classes: Classes | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        owner: int,
+        classes: Classes | None = None,
+        labels: Labels | None = None,
+    ) -> None:
         self.number = number
         self.owner = owner
-        self.classes = classes
+        self.classes, self.labels = classes, labels
         self.flags = self.longest = 0
         self._clear()
 
@@ -174,8 +182,8 @@ class DirectoryTally:
             self._note_big_files(names, statuses)
         if matches is not None:
             self._add_matches(names, statuses, matches)
-        if self.classes is not None:
-            self._add_cells(self.classes, names, statuses, matches)
+        if self.classes is not None and self.labels is not None:
+            self._add_cells(self.classes, self.labels, names, statuses, matches)
         if max(link_counts) > 1:
             self._note_links(names, statuses, matches)
             statuses = [status for status in statuses if status.st_nlink <= 1]
@@ -187,26 +195,35 @@ class DirectoryTally:
     def _add_cells(
         self,
         classes: Classes,
+        labels: Labels,
         names: Sequence[bytes],
         statuses: Sequence[os.stat_result],
         matches: Predicate | None,
     ) -> None:
         if matches is not None:
-            statuses = list(compress(statuses, map(matches, names, statuses)))
-        entries, blocks = [0] * CLASSES, [0] * CLASSES
-        for time_class, size_class, size in zip(
+            is_matched = list(map(matches, names, statuses))
+            names = list(compress(names, is_matched))
+            statuses = list(compress(statuses, is_matched))
+        blocks = [status.st_blocks if status.st_nlink <= 1 else 0 for status in statuses]
+        kinds_of_classes = (
             map(partial(bisect_left, classes.modified_s), map(_modified_s, statuses)),
-            map(partial(bisect_left, classes.size_bytes), map(_size, statuses)),
-            (status.st_blocks if status.st_nlink <= 1 else 0 for status in statuses),
-            strict=True,
-        ):
-            entries[time_class] += 1
-            blocks[time_class] += size
-            entries[FIRST_SIZE_CLASS + size_class] += 1
-            blocks[FIRST_SIZE_CLASS + size_class] += size
-        for class_ in compress(range(CLASSES), entries):
+            map(
+                FIRST_SIZE_CLASS.__add__,
+                map(partial(bisect_left, classes.size_bytes), map(_size, statuses)),
+            ),
+            map(labels.of_suffix, names),
+            map(labels.of_owner, map(_owner, statuses)),
+        )
+        sums: dict[int, list[int]] = {}
+        for kind, class_of_each in enumerate(kinds_of_classes):
+            for class_, size in zip(class_of_each, blocks, strict=True):
+                if class_ or kind < 2:
+                    sums.setdefault(class_, [0, 0])
+                    sums[class_][0] += 1
+                    sums[class_][1] += size
+        for class_, (entries, size) in sums.items():
             known = self.cells.get(class_, (0, 0))
-            self.cells[class_] = known[0] + entries[class_], known[1] + 512 * blocks[class_]
+            self.cells[class_] = known[0] + entries, known[1] + 512 * size
 
     def _note_big_files(self, names: Sequence[bytes], statuses: Sequence[os.stat_result]) -> None:
         for name, status in zip(names, statuses, strict=True):
@@ -241,6 +258,8 @@ class DirectoryTally:
                         _kind(status.st_mode),
                         matches is not None and matches(name, status),
                         int(status[stat.ST_MTIME]),
+                        self.labels.of_suffix(name) if self.labels else 0,
+                        self.labels.of_owner(status.st_uid) if self.labels else 0,
                     )
                 )
 

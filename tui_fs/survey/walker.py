@@ -20,7 +20,7 @@ from tui_fs.linux.limits import descriptor_limits, is_limit
 from tui_fs.linux.permissions import may, others_may_write
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.model.strategy import Share
-from tui_fs.survey.histogram import Classes, columns_of
+from tui_fs.survey.histogram import Classes, Labels, columns_of
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.tally import DirectoryTally, Predicate
 
@@ -100,6 +100,7 @@ class Walker:
         self._big_files: list[tuple[Any, ...]] = []
         self._matched: list[tuple[int, ...]] = []
         self._cells: list[tuple[int, int, int, int]] = []
+        self._labels = Labels(os.fstat(self._root.descriptor).st_uid) if classes else None
         self._vanished = 0
         self._not_entered: list[tuple[bytes, int]] = []
 
@@ -192,7 +193,7 @@ class Walker:
     def _read(self, directory: _Directory, parent: int) -> Iterator[None]:
         """Count the entries of an open directory; yield after each part of a large one."""
         status, number = directory.status, directory.number
-        tally = DirectoryTally(number, status.st_uid, self._classes)
+        tally = DirectoryTally(number, status.st_uid, self._classes, self._labels)
         flags = entries_read = pending_before = 0
         name, own = directory.name, (status.st_size, status.st_blocks * 512)
         try:
@@ -328,6 +329,7 @@ class Walker:
             self._matched,
             columns_of(self._cells),
             self._vanished,
+            self._labels.take_new() if self._labels else (),
         )
         self._pieces, self._links, self._big_files = [], [], []
         self._matched, self._cells, self._vanished = [], [], 0

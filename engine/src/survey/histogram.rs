@@ -1,9 +1,9 @@
-//! Entries of one directory by the time of their last change and by their size.
+//! Entries of one directory by the time of their last change, by their size, and by their labels.
 
 use super::records::Cells;
 
-/// Classes of both kinds together.
-const MAX_CLASSES: usize = 16;
+/// Classes of times and sizes together; those of the labels follow.
+pub const MAX_CLASSES: usize = 16;
 
 /// The classes of a survey. A limit is the highest value of its class; one class more is above the
 /// last limit.
@@ -34,10 +34,14 @@ fn numbers<N: std::str::FromStr + Ord>(text: &str) -> Option<Vec<N>> {
 }
 
 /// The number of entries and their allocated bytes in each class: those of the times, then those of
-/// the sizes. An inode with several names adds no bytes, because its link records have them.
-#[derive(Clone, Copy, Debug, Default)]
+/// the sizes, then the labels. An inode with several names adds no bytes, because its link records
+/// have them.
+#[derive(Debug, Default)]
 pub struct Histogram {
     cells: [(u32, u64); MAX_CLASSES],
+    /// The classes of the labels, in parallel with their cells.
+    labels: Vec<u16>,
+    label_cells: Vec<(u32, u64)>,
 }
 
 impl Histogram {
@@ -47,20 +51,36 @@ impl Histogram {
             .partition_point(|limit| *limit < modified_s);
         let sizes = classes.size_bytes.partition_point(|limit| *limit < bytes);
         for class in [times, classes.modified_s.len() + 1 + sizes] {
-            let (entries, allocated) = &mut self.cells[class];
-            *entries += 1;
-            *allocated = allocated.saturating_add(allocated_bytes);
+            add_to(&mut self.cells[class], allocated_bytes);
         }
+    }
+
+    pub fn add_label(&mut self, class: u16, allocated_bytes: u64) {
+        let known = self.labels.iter().position(|label| *label == class);
+        let at = known.unwrap_or_else(|| {
+            self.labels.push(class);
+            self.label_cells.push((0, 0));
+            self.labels.len() - 1
+        });
+        add_to(&mut self.label_cells[at], allocated_bytes);
     }
 
     /// Adds the classes with entries to the cells of a batch.
     pub fn move_to(&self, directory: u64, cells: &mut Cells) {
         for (class, (entries, allocated)) in self.cells.iter().enumerate() {
             if *entries > 0 {
-                cells.add(directory, class as u8, *entries, *allocated);
+                cells.add(directory, class as u16, *entries, *allocated);
             }
         }
+        for (class, (entries, allocated)) in self.labels.iter().zip(&self.label_cells) {
+            cells.add(directory, *class, *entries, *allocated);
+        }
     }
+}
+
+fn add_to((entries, allocated): &mut (u32, u64), allocated_bytes: u64) {
+    *entries += 1;
+    *allocated = allocated.saturating_add(allocated_bytes);
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod args;
 mod dir_reader;
 mod emitter;
 mod histogram;
+mod labels;
 mod name_flags;
 mod records;
 mod stack;
@@ -37,6 +38,8 @@ use self::args::Args;
 pub use self::args::MAX_THREADS;
 use self::emitter::Output;
 use self::histogram::Classes;
+use self::labels::LabelTable;
+use self::records::Batch;
 pub use self::records::FORMAT as RECORD_FORMAT;
 use self::walker::{Job, Walker};
 use crate::concurrency::{
@@ -106,6 +109,7 @@ pub struct Root {
     pub path: Vec<u8>,
     pub descriptor: Arc<OwnedFd>,
     pub device: u64,
+    pub owner: u32,
     pub scaling: Scaling,
 }
 
@@ -117,6 +121,7 @@ pub struct Context {
     pub filters: Filters,
     /// Of the histograms; `None` for no histogram.
     pub classes: Option<Classes>,
+    pub labels: LabelTable,
     pub user: User,
     pub limits: Limits,
     pub queue: WorkQueue<Job>,
@@ -188,10 +193,10 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
     }
     let context = Context {
         queue: WorkQueue::new(),
-        roots,
         names_only: args.names_only,
         filters: args.filters,
         classes: args.classes,
+        labels: LabelTable::new(roots.first().map_or(0, |root| root.owner)),
         user: User {
             uid: geteuid().as_raw(),
             private_groups: args.private_groups,
@@ -200,7 +205,13 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
         examined: AtomicU64::new(0),
         output,
         next_number: AtomicU64::new(0),
+        roots,
     };
+    if context.classes.is_some() {
+        let mut batch = Batch::default();
+        batch.labels.push(context.labels.first_record());
+        context.output.send(&batch);
+    }
     for root in 0..context.roots.len() {
         context.queue.push(Job::Root(root));
     }
@@ -261,5 +272,6 @@ fn open_root(path: &Path, pin: Option<&DevIno>) -> Result<Root, String> {
         scaling: file_system.map_or(Scaling::Unknown, |known| known.scaling_across_dirs),
         descriptor: Arc::new(descriptor),
         device: identity.device,
+        owner: status.st_uid,
     })
 }

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 /// The version of the format, which is the first message. It changes with every change.
-pub const FORMAT: u64 = 6;
+pub const FORMAT: u64 = 7;
 
 pub const NO_PARENT: i64 = -1;
 
@@ -97,7 +97,14 @@ pub struct Link {
     pub kind: u8,
     pub is_matched: bool,
     pub modified_s: i64,
+    /// Classes of its labels; 0 for none.
+    pub suffix: u16,
+    pub owner: u16,
 }
+
+/// The meaning of a class beyond those of times and sizes: a suffix, else an owner.
+#[derive(Debug, Serialize)]
+pub struct LabelRecord(pub u16, pub Option<String>, pub u32);
 
 /// A large file. `device` and `inode` are 0 if it has no other name.
 #[derive(Debug, Serialize)]
@@ -126,9 +133,9 @@ pub struct Cells {
 }
 
 impl Cells {
-    pub fn add(&mut self, directory: u64, class: u8, entries: u32, allocated_bytes: u64) {
+    pub fn add(&mut self, directory: u64, class: u16, entries: u32, allocated_bytes: u64) {
         self.directories.extend_from_slice(&directory.to_ne_bytes());
-        self.classes.push(class);
+        self.classes.extend_from_slice(&class.to_ne_bytes());
         self.entries.extend_from_slice(&entries.to_ne_bytes());
         (self.allocated_bytes).extend_from_slice(&allocated_bytes.to_ne_bytes());
     }
@@ -144,6 +151,7 @@ pub struct Batch {
     pub cells: Cells,
     /// Names that vanished before their stat.
     pub vanished: u64,
+    pub labels: Vec<LabelRecord>,
 }
 
 /// Sums of one record stay below this, so that one more entry does not overflow them. A size is less

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use rustix::fs::{FileType, Statx, StatxAttributes, StatxFlags};
 
 use super::histogram::{Classes, Histogram};
+use super::labels::Labels;
 use super::name_flags::name_flags;
 use super::records::{flag, Batch, BigFile, DirRecord, Link, Matched};
 use crate::filters::Filters;
@@ -83,7 +84,7 @@ impl Tally {
         name: &CStr,
         status: &Statx,
         filters: &Filters,
-        classes: Option<&Classes>,
+        histograms: Option<(&Classes, &mut Labels<'_>)>,
         batch: &mut Batch,
     ) {
         let kind = kind_of(status);
@@ -127,7 +128,9 @@ impl Tally {
             self.matched.newest_s = self.matched.newest_s.max(modified_s);
             self.matched.oldest_s = earlier(self.matched.oldest_s, modified_s);
         }
-        if let Some(classes) = classes.filter(|_| is_matched || !filters.are_active()) {
+        let (mut suffix, mut owner) = (None, None);
+        if let Some((classes, labels)) = histograms.filter(|_| is_matched || !filters.are_active())
+        {
             let own_bytes = if has_several_names {
                 0
             } else {
@@ -135,6 +138,11 @@ impl Tally {
             };
             let modified_s = status.stx_mtime.tv_sec;
             (self.histogram).add(classes, modified_s, apparent_bytes, own_bytes);
+            suffix = labels.suffix(name, &mut batch.labels);
+            owner = labels.owner(status.stx_uid, &mut batch.labels);
+            for class in suffix.into_iter().chain(owner) {
+                self.histogram.add_label(class, own_bytes);
+            }
         }
         if has_several_names {
             batch.links.push(Link {
@@ -147,6 +155,8 @@ impl Tally {
                 kind: kind_index(kind) as u8,
                 is_matched,
                 modified_s: status.stx_mtime.tv_sec,
+                suffix: suffix.unwrap_or(0),
+                owner: owner.unwrap_or(0),
             });
             return;
         }

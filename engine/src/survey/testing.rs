@@ -73,7 +73,9 @@ pub struct Collected {
     /// Matches in each directory: files, symlinks, other, apparent and allocated bytes.
     pub matched: BTreeMap<Vec<u8>, [i128; 5]>,
     /// Histograms of directories: entries and allocated bytes of each class.
-    pub histograms: BTreeMap<(Vec<u8>, u8), [u64; 2]>,
+    pub histograms: BTreeMap<(Vec<u8>, u16), [u64; 2]>,
+    /// Suffixes and owners by their classes.
+    pub labels: BTreeMap<u16, String>,
     pub vanished: i128,
     pub messages: usize,
     pub has_ended: bool,
@@ -93,14 +95,15 @@ impl Collected {
             self.has_ended = true;
             return;
         }
-        let [dir_records, links, big_files, matched, cells, vanished] = list(message) else {
+        let [dir_records, links, big_files, matched, cells, vanished, labels] = list(message)
+        else {
             panic!("no batch: {message}");
         };
         for record in list(dir_records) {
             self.add_dir_record(list(record));
         }
         for link in list(links).iter().map(list) {
-            assert_eq!(link.len(), 9);
+            assert_eq!(link.len(), 11);
             let numbers = [1, 2, 3, 6].map(|at| int(&link[at]));
             self.links
                 .push((self.paths[&int(&link[0])].clone(), numbers));
@@ -118,6 +121,15 @@ impl Collected {
                 *sum += int(more);
             }
         }
+        for label in list(labels).iter().map(list) {
+            assert_eq!(label.len(), 3);
+            let words = match label[1].as_str() {
+                Some(suffix) => format!(".{suffix}"),
+                None => format!("uid {}", int(&label[2])),
+            };
+            let known = self.labels.insert(int(&label[0]) as u16, words);
+            assert_eq!(known, None, "a class has two labels");
+        }
         self.vanished += int(vanished);
         self.add_cells(list(cells));
     }
@@ -129,17 +141,19 @@ impl Collected {
         let numbers = bytes(directories).chunks_exact(8);
         let entries = bytes(entries).chunks_exact(4);
         let allocated = bytes(allocated).chunks_exact(8);
-        assert_eq!(numbers.len(), bytes(classes).len());
+        let classes = bytes(classes).chunks_exact(2);
+        assert_eq!(numbers.len(), classes.len());
         assert_eq!(
             (entries.len(), allocated.len()),
             (numbers.len(), numbers.len())
         );
         for (((number, class), entries), allocated) in
-            numbers.zip(bytes(classes)).zip(entries).zip(allocated)
+            numbers.zip(classes).zip(entries).zip(allocated)
         {
             let number = u64::from_ne_bytes(number.try_into().expect("8 bytes"));
             let path = self.paths[&number.into()].clone();
-            let sums = self.histograms.entry((path, *class)).or_default();
+            let class = u16::from_ne_bytes(class.try_into().expect("2 bytes"));
+            let sums = self.histograms.entry((path, class)).or_default();
             sums[0] += u64::from(u32::from_ne_bytes(entries.try_into().expect("4 bytes")));
             sums[1] += u64::from_ne_bytes(allocated.try_into().expect("8 bytes"));
         }

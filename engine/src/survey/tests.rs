@@ -357,7 +357,37 @@ fn histograms_count_what_the_filters_select() {
     );
 
     let collected = run_survey(args_for(&root, 1), Limits::default(), |_| ()).unwrap();
-    assert!(collected.histograms.is_empty());
+    assert!(collected.histograms.is_empty() && collected.labels.is_empty());
+}
+
+#[test]
+fn suffixes_and_other_owners_are_counted() {
+    let (scratch, root) = scratch_root();
+    let directory = root.join("d");
+    fs::create_dir(&directory).unwrap();
+    for name in ["a.log", "b.log", "c.gz", "d"] {
+        fs::write(directory.join(name), "x").unwrap();
+    }
+    fs::hard_link(directory.join("c.gz"), scratch.path().join("outside")).unwrap();
+    let allocated = directory.join("d").metadata().unwrap().blocks() * 512;
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        std::os::unix::fs::chown(directory.join("b.log"), Some(7), None).unwrap();
+    }
+    let mut args = args_for(&root, 2);
+    args.classes = Classes::parse("100:0,4999");
+    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
+    let owner = root.metadata().unwrap().uid();
+    assert_eq!(collected.labels[&16], format!("uid {owner}"));
+    let path = directory.as_os_str().as_bytes();
+    let counted = |words: &str| {
+        let (class, _) = collected.labels.iter().find(|label| label.1 == words)?;
+        collected.histograms.get(&(path.to_vec(), *class)).copied()
+    };
+    assert_eq!(counted(".log"), Some([2, 2 * allocated]));
+    assert_eq!(counted(".gz"), Some([1, 0])); // its link record has the bytes
+    assert_eq!(counted(&format!("uid {owner}")), None);
+    assert_eq!(counted("uid 7"), is_root.then_some([1, allocated]));
 }
 
 #[test]

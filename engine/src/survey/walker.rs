@@ -16,6 +16,7 @@ use rustix::process::{getegid, geteuid, getgid, getuid};
 
 use super::dir_reader::{modified, DirProgress};
 use super::emitter::Emitter;
+use super::labels::Labels;
 use super::records::flag;
 use super::stack::{Level, OpenDir, Stack};
 use super::tally::{kind_of, ENTRY_MASK};
@@ -58,6 +59,7 @@ pub struct Walker<'a> {
     stack: Stack,
     buffer: Vec<u8>,
     dirents: NameBatch,
+    labels: Labels<'a>,
     emitter: Emitter<'a>,
 }
 
@@ -70,6 +72,7 @@ impl<'a> Walker<'a> {
             stack: Stack::new(context.limits.max_open),
             buffer: Vec::with_capacity(context.limits.buffer_bytes),
             dirents: NameBatch::default(),
+            labels: Labels::new(&context.labels),
             emitter: Emitter::new(context),
         }
     }
@@ -350,8 +353,9 @@ impl<'a> Walker<'a> {
         let Context {
             filters, classes, ..
         } = self.context;
+        let histograms = classes.as_ref().zip(Some(&mut self.labels));
         let batch = &mut self.emitter.batch;
-        (progress.tally).add(name, &status, filters, classes.as_ref(), batch);
+        (progress.tally).add(name, &status, filters, histograms, batch);
         let is_mounted = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
         if kind_of(&status) != FileType::Directory {
             return;

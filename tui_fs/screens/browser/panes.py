@@ -20,7 +20,9 @@ from tui_fs.model.survey import (
     Histograms,
     Listing,
     Order,
+    OwnerSum,
     Sorting,
+    SuffixSum,
     Totals,
 )
 from tui_fs.model.units import bytes_iec, count, counted, short_count
@@ -37,6 +39,7 @@ _DAY_S = 86_400
 _BY_ENTRIES = (Sorting.ENTRIES, Sorting.INODES)
 _DRAWN = 80
 _LABEL, _BYTES, _COUNT = 9, 11, 6
+_SUFFIXES, _OWNERS = 4, 4
 
 
 def details_lines(
@@ -60,13 +63,17 @@ def details_lines(
     else:
         sections += _histograms(details.histograms, width)
     sections.append(_findings(findings, path, width))
-    if details is not None:
-        sections.append(_largest(details, path, width))
+    largest = _largest(details, path, width) if details is not None else []
+    if details is not None and details.histograms is not None:
+        suffixes, owners = _suffixes_and_owners(details.histograms, width)
+        sections += [suffixes, largest, owners]
+    else:
+        sections.append(largest)
     lines = sections[0][:height]
     for section in filter(None, sections[1:]):
         room = height - len(lines) - 1
         # The list of files may be cut.
-        if len(section) <= room or (section is sections[-1] and room > 1):
+        if len(section) <= room or (section is largest and room > 1):
             lines += [(("", ""),), *section[:room]]
     return lines
 
@@ -125,13 +132,31 @@ def _histograms(histograms: Histograms, width: int) -> list[list[Line]]:
     return sections
 
 
+def _suffixes_and_owners(histograms: Histograms, width: int) -> tuple[list[Line], list[Line]]:
+    """Return the suffixes with most bytes, and the owners if there are several."""
+    whole = sum(size.allocated_bytes for size in histograms.sizes)
+    suffixes, owners = histograms.suffixes[:_SUFFIXES], histograms.owners[:_OWNERS]
+    labels = [f".{each.suffix}" for each in suffixes]
+    names = [fit_end(displayable(each.name), _LABEL) for each in owners]
+    return (
+        [_titles("suffix", width), *_bars(labels, suffixes, width, whole)] if suffixes else [],
+        [_titles("owner", width), *_bars(names, owners, width, whole)] if len(owners) > 1 else [],
+    )
+
+
 def _titles(title: str, width: int) -> Line:
     numbers = f" {'allocated':>{_BYTES}} {'entries':>{_COUNT + 1}}"
     return (("muted", fit_cells(title, width - len(numbers)) + numbers),)
 
 
-def _bars(labels: Sequence[str], bins: Sequence[Bin], width: int) -> list[Line]:
-    all_bytes = max(1, sum(each.allocated_bytes for each in bins))
+def _bars(
+    labels: Sequence[str],
+    bins: Sequence[Bin | SuffixSum | OwnerSum],
+    width: int,
+    all_bytes: int | None = None,
+) -> list[Line]:
+    """Return a bar for each label: its share of `all_bytes`, by default of the sum."""
+    all_bytes = all_bytes or max(1, sum(each.allocated_bytes for each in bins))
     length = width - _LABEL - _BYTES - _COUNT - 4
     lines: list[Line] = []
     for label, each in zip(labels, bins, strict=True):

@@ -26,7 +26,9 @@ from tui_fs.survey.tables import (
     labelled_bins,
     largest_files_table,
     old_entries,
+    owners_table,
     ranking_tables,
+    suffixes_table,
 )
 
 DRAWN_DIRECTORIES = 3_000
@@ -69,6 +71,8 @@ def page(survey: Survey, collector: Aggregator, circumstances: Circumstances, to
     histograms = collector.histograms.of(collector.table)
     tables = (
         largest_files_table(collector, top),
+        suffixes_table(histograms),
+        owners_table(histograms),
         *ranking_tables(collector, top),
         groups_table(survey),
     )
