@@ -106,6 +106,22 @@ def test_no_number_is_cut() -> None:
     assert sum("1,023.9 MiB" in line for line in lines) == 8
 
 
+def test_bars_show_entries_where_nothing_has_bytes() -> None:
+    sizes = bins(SIZES_BYTES, (30, 0), (10, 0), *[(0, 0)] * 5)
+    details = Details(Histograms((), sizes, (SuffixSum("log", 20, 0),)), ())
+    totals = Totals(40)
+    lines = plain(
+        details_lines(MAILDROP, totals, details, (), 60, 60, is_complete=True, is_filtered=False)
+    )
+    full = 60 - 9 - 11 - 6 - 4  # without label and numbers
+    drawn = {line.split()[0]: line.count("█") / full for line in lines if "█" in line}
+    assert drawn == {
+        "empty": pytest.approx(0.75, abs=0.05),
+        "<": pytest.approx(0.25, abs=0.05),
+        ".log": pytest.approx(0.5, abs=0.05),
+    }
+
+
 def test_details_say_what_they_do_not_know() -> None:
     totals = spool_listing().totals
 

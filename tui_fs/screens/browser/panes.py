@@ -134,7 +134,7 @@ def _histograms(histograms: Histograms, width: int) -> list[list[Line]]:
 
 def _suffixes_and_owners(histograms: Histograms, width: int) -> tuple[list[Line], list[Line]]:
     """Return the suffixes with most bytes, and the owners if there are several."""
-    whole = sum(size.allocated_bytes for size in histograms.sizes)
+    whole = histograms.sizes
     suffixes, owners = histograms.suffixes[:_SUFFIXES], histograms.owners[:_OWNERS]
     labels = [f".{each.suffix}" for each in suffixes]
     names = [fit_end(displayable(each.name), _LABEL) for each in owners]
@@ -153,14 +153,20 @@ def _bars(
     labels: Sequence[str],
     bins: Sequence[Bin | SuffixSum | OwnerSum],
     width: int,
-    all_bytes: int | None = None,
+    whole: Sequence[Bin] = (),
 ) -> list[Line]:
-    """Return a bar for each label: its share of `all_bytes`, by default of the sum."""
-    all_bytes = all_bytes or max(1, sum(each.allocated_bytes for each in bins))
+    """Return a bar for each label: its share of the bytes, or of the entries if none has bytes.
+
+    Args:
+        whole: the classes whose sum is the whole; `bins` by default.
+    """
+    all_bytes = sum(each.allocated_bytes for each in whole or bins)
+    all_entries = max(1, sum(each.entries for each in whole or bins))
     length = width - _LABEL - _BYTES - _COUNT - 4
     lines: list[Line] = []
     for label, each in zip(labels, bins, strict=True):
-        bar = share_bar(each.allocated_bytes / all_bytes, length)
+        share = each.allocated_bytes / all_bytes if all_bytes else each.entries / all_entries
+        bar = share_bar(share, length)
         numbers = f" {bytes_iec(each.allocated_bytes):>{_BYTES}} {short_count(each.entries):>7}"
         tone = "" if each.entries else "faint"
         lines.append(
