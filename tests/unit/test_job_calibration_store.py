@@ -27,7 +27,7 @@ from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.eta import SHORTEST_TELLING_S
-from tui_fs.model.events import JobFinished, Throttled
+from tui_fs.model.events import JobFinished, MachineUse, Throttled
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Plan
@@ -286,6 +286,7 @@ def test_a_plan_without_prices_is_not_learnt_from(
         replace(ENDED, pace=Pace(gentle=True)),
         replace(ENDED, pace=Pace(rate_per_s=100)),
         replace(ENDED, pace=Pace(nice=19)),
+        replace(ENDED, finished=replace(TEN_SECONDS, machine=MachineUse(1, 12.1, 0.0))),
         replace(ENDED, finished=replace(TEN_SECONDS, strategy_wall_s=SHORTEST_TELLING_S * 0.99)),
         *(
             replace(ENDED, finished=replace(TEN_SECONDS, outcome=outcome))
@@ -297,6 +298,12 @@ def test_a_plan_without_prices_is_not_learnt_from(
 def test_a_job_that_was_disturbed_is_not_learnt_from(target: Path, ended: Snapshot) -> None:
     learn(planned(target), ended)
     assert experience_of(target) == {}
+
+
+def test_a_job_that_hardly_waited_for_processors_is_learnt_from(target: Path) -> None:
+    used = MachineUse(2, 11.9, 0.0)
+    learn(planned(target), replace(ENDED, finished=replace(TEN_SECONDS, machine=used)))
+    assert experience_of(target) == {"rm": LearnedFactor(1, 2.0)}
 
 
 def test_the_shortest_conclusive_job_is_learnt_from(target: Path) -> None:

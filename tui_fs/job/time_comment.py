@@ -67,6 +67,23 @@ def time_comment(snapshot: Snapshot) -> str:
     return f"{without} deletion took {side} than predicted ({span}): {words}."
 
 
+def processor_wait_s(snapshot: Snapshot) -> float:
+    """Return how long an ended job was slower because others used the processors, in seconds."""
+    usage, finished = snapshot.usage, snapshot.finished
+    threads = max(1, snapshot.threads)
+    wait_s = ((usage and usage.processor_wait_s) or 0.0) / threads
+    machine = finished.machine if finished is not None else None
+    if finished is None or machine is None:
+        return wait_s
+    other_s = max(0.0, machine.busy_s - snapshot.finished_user_s - snapshot.finished_system_s)
+    wait_s = min(wait_s, other_s)  # its own processes may wait for each other
+    if not (snapshot.paused_s or snapshot.held_s):
+        # Processors that others leave free cost the tools nothing.
+        free_s = max(0, machine.processors - threads) * finished.strategy_wall_s
+        wait_s = max(wait_s, (other_s - free_s) / threads)
+    return wait_s
+
+
 def _causes_above(
     snapshot: Snapshot, started: JobStarted, finished: JobFinished, took_s: float
 ) -> Iterator[_Cause]:
@@ -77,18 +94,11 @@ def _causes_above(
     if deleted > expected > 0:
         more = f"it deleted {count(deleted)} entries, and the survey had counted {count(expected)}"
         yield _Cause(took_s * (1 - expected / deleted), more)
-    usage, threads = snapshot.usage, max(1, snapshot.threads)
+    usage, threads, stolen_s = snapshot.usage, max(1, snapshot.threads), 0.0
     own_s = snapshot.finished_user_s + snapshot.finished_system_s
-    wait_s = ((usage and usage.processor_wait_s) or 0.0) / threads
-    machine, stolen_s = finished.machine, 0.0
-    if machine is not None and machine.processors and finished.strategy_wall_s > 0:
-        other_s = max(0.0, machine.busy_s - own_s)
-        wait_s = min(wait_s, other_s)
-        if not (snapshot.paused_s or snapshot.held_s):
-            # Processors that others leave free cost the tools nothing.
-            free_s = max(0, machine.processors - threads) * finished.strategy_wall_s
-            wait_s = max(wait_s, other_s - free_s)
-        used = other_s / finished.strategy_wall_s
+    wait_s, machine = processor_wait_s(snapshot), finished.machine
+    if machine is not None and finished.strategy_wall_s > 0:
+        used = max(0.0, machine.busy_s - own_s) / finished.strategy_wall_s
         yield _Cause(
             wait_s,
             f"other processes used {used:.1f} of {machine.processors} processors on average, and "

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from tui_fs.estimate.calibration import Calibration, LearnedFactor
 from tui_fs.estimate.time import typical
 from tui_fs.job.store import is_private, read_json, require_private, state_directory, write_json
+from tui_fs.job.time_comment import processor_wait_s
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.mounts import is_served
 from tui_fs.linux.timeouts import is_readable
@@ -41,6 +42,9 @@ FACTOR_BELIEVED = 5.0
 """A larger deviation has another cause than wrong unit costs."""
 MOST_OTHERS_SHARE = 0.05
 """Others may delete or create at most this share of the entries meanwhile."""
+
+MOST_WAIT_SHARE = 0.2
+"""A job that waited longer for processors says nothing about the costs on an idle machine."""
 
 MEASURED_FROM_ENTRIES = 20_000
 """A measurement takes seconds; fewer entries are deleted within a quarter of a second."""
@@ -177,6 +181,7 @@ def _is_informative(plan: Plan, ended: Snapshot) -> bool:
     is_plain = plan.expected.complete and not plan.options.filters.active
     is_one_device = len({target.pin.device for target in plan.targets}) == 1
     was_free = not (ended.paused_s or ended.held_s or ended.held or ended.pace != Pace())
+    was_alone = processor_wait_s(ended) <= MOST_WAIT_SHARE * finished.strategy_wall_s
     is_long = finished.strategy_wall_s >= SHORTEST_TELLING_S
     free = (None, TraceSource.PERF, TraceSource.ENGINE, TraceSource.OFF)
     is_counted = plan.trace in free
@@ -184,7 +189,9 @@ def _is_informative(plan: Plan, ended: Snapshot) -> bool:
     deleted = (finished.deleted_files or 0) + (finished.deleted_directories or 0)
     is_as_counted = abs(deleted - expected) <= MOST_OTHERS_SHARE * expected
     is_done = finished.outcome is Outcome.DONE and is_as_counted
-    return is_done and is_plain and is_one_device and was_free and is_long and is_counted
+    return (
+        is_done and is_plain and is_one_device and was_free and was_alone and is_long and is_counted
+    )
 
 
 def _place() -> str:
