@@ -15,7 +15,6 @@ from tui_fs.linux.tools import find_engine
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES
-from tui_fs.strategies.rsync import MAX_LEVELS
 
 NAME_BYTES = 200
 LEVELS_THAT_FAIL_PYTHON = 1_100
@@ -73,7 +72,7 @@ def test_the_longest_path_is_as_predicted(tmpfs: Path, is_inside: bool, strategy
         assert agrees(target, name, is_inside=is_inside) is (more == 0 or longest == 9_000)
 
 
-@pytest.mark.parametrize("levels", [MAX_LEVELS, MAX_LEVELS + 1])
+@pytest.mark.parametrize("levels", [1_024, 1_025])
 def test_rsync_descends_this_many_levels(tmpfs: Path, levels: int) -> None:
     needs_tool("rsync", package="rsync")
     deep(tmpfs / "target", 2 * levels - 1, name_bytes=1)

@@ -17,7 +17,7 @@ from tui_fs.linux.processes import state_of
 
 CROWD = 5_000
 CROWDED = 500
-LARGE_CROWD = 200_000
+LARGE_CROWD = 100_000
 OLD_S = 1_000
 
 

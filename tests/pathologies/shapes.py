@@ -107,7 +107,7 @@ SHAPES = (
         severity=WARNING,
         title="100,000 names in one directory",
         make=_flat_tree,
-        filesystems=("ext4", "xfs", "tmpfs"),
+        filesystems=("ext4", "tmpfs"),
     ),
     Pathology(
         name="emptied",
@@ -124,7 +124,7 @@ SHAPES = (
         severity=WARNING,
         title="50,001 directories in one",
         make=_many_subdirectories,
-        filesystems=("ext4", "btrfs", "tmpfs"),
+        filesystems=("ext4", "btrfs"),
     ),
     Pathology(
         name="deep",
