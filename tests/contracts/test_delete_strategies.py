@@ -21,11 +21,14 @@ XFS_CHUNK_BYTES = 64 * 512
 OWNER = 1234 if os.geteuid() == 0 else os.geteuid()
 
 
-@pytest.fixture(params=(False, True), ids=("whole", "keep-root"))
-def keep_root(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
-
-
+# What a strategy does to keep the root does not depend on the file system; that it deletes a whole
+# tree on ext4 is in the matrix, and that it keeps roots on tmpfs in test_several_targets.py.
+@pytest.mark.parametrize(
+    ("filesystem", "keep_root"),
+    (("ext4", True), ("xfs", False), ("tmpfs", False)),
+    indirect=["filesystem"],
+    ids=("ext4-keep-root", "xfs-whole", "tmpfs-whole"),
+)
 def test_deletes_the_tree_and_nothing_beside_it(
     cli: Cli, filesystem: Path, strategy: str, keep_root: bool
 ) -> None:
