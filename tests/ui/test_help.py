@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import tui_fs.screens
-from tests.ui.recorded import screen_text, wait_for
+from tests.ui.recorded import Host, screen_text, wait_for
 from tests.ui.test_screens import SMALL
 from tui_fs.app import TuiFsApp
 from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
@@ -90,6 +90,16 @@ async def test_the_help_lists_keys_by_task_and_scrolls_with_the_keys_of_lists(
         await pilot.press(*["pageup"] * 12)
         await pilot.pause()
         assert "FIND" in screen_text(app)
+
+
+async def test_the_help_omits_the_keys_of_textual_itself() -> None:
+    app = Host(DoctorScreen(Settings()))
+    async with app.run_test(size=SMALL) as pilot:
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+        assert "Page Left" not in screen_text(app)
+        assert "Scroll down" in screen_text(app)
 
 
 async def test_a_sentence_leaves_the_table_and_ends_with_a_key_or_its_screen(

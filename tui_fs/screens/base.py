@@ -267,7 +267,8 @@ def _plain(action: str) -> str:
 def _task_of(action: str, opens_for: str) -> str:
     if action == "open":
         return opens_for
-    return next(task for task, names in HELP_TASKS.items() if _plain(action) in names)
+    tasks = (task for task, names in HELP_TASKS.items() if _plain(action) in names)
+    return next(tasks, "")  # of a widget of Textual itself
 
 
 def _row(group: list[KeyAction]) -> tuple[str, str]:
