@@ -109,6 +109,35 @@ async def test_the_present_directory_is_one_key_away(tmp_path: Path) -> None:
         assert await opened(pilot) == str(tmp_path)
 
 
+async def test_any_directory_can_be_typed(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    app = Host(start(str(tmp_path)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/var/spool")
+        await pilot.press("colon", *"none", "enter")
+        await wait_for(pilot, "does not exist")
+        await pilot.press(*["backspace"] * 4, *"logs", "enter")
+        assert await opened(pilot) == str(tmp_path / "logs")
+
+
+async def test_escape_leaves_the_path_field_and_returns_to_the_directory(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        await pilot.press("F")
+        await until(pilot, lambda: isinstance(app.screen, StartScreen))
+        await wait_for(pilot, "this directory")
+        await pilot.press("colon", "q", "escape")
+        assert isinstance(app.screen, StartScreen)
+        await pilot.press("escape")
+        await opened(pilot)
+    first = Host(start(str(tmp_path)))
+    async with first.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "this directory")
+        await pilot.press("escape")
+        await wait_for(pilot, "q quits.")
+
+
 async def test_directories_of_earlier_jobs_are_listed_where_they_exist(tmp_path: Path) -> None:
     record(RUNNING)  # in /srv/spool/maildrop, which does not exist here
     app = Host(start(str(tmp_path)))

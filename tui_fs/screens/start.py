@@ -4,6 +4,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
@@ -15,8 +16,9 @@ from textual.worker import get_current_worker
 
 from tui_fs.job.view import JobList, JobSummary
 from tui_fs.linux.filesystem import FileSystem, mounted_file_systems
+from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.errors import BadInput, TuiFsError
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, is_shown_as_it_is, upwards
 from tui_fs.model.target import common_directory
 from tui_fs.model.units import bytes_iec, counted, short_count
 from tui_fs.screens.base import BaseScreen, Settings, age, muted
@@ -24,6 +26,8 @@ from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
 from widgets.bar_table import BarRow, BarTable, Column
 from widgets.cell_drawing import eighth_blocks, fit_cells
+from widgets.daemon_thread import in_daemon_thread
+from widgets.path_input import PathInput
 
 _POLL_INTERVAL_S = 2.0
 _MOST_DIRECTORIES = 5
@@ -45,22 +49,26 @@ class StartScreen(BaseScreen):
     """
 
     KEYS: ClassVar = (
-        ("enter", "count"),
-        ("tab", "directories"),
+        ("enter", "open"),
         (".", "this directory"),
+        (":", "path"),
+        ("tab", "other list"),
         ("J", "jobs"),
         ("q", "quit"),
     )
     EXPLANATION = (
         "The mounted file systems, the fullest first. A file system is full when its bytes or its "
-        "inodes are used up; each file and each directory takes an inode. Enter counts what is in "
-        "it; nothing is changed. Below are this directory, and those in which jobs have deleted."
+        "inodes are used up; each file and each directory takes an inode. Enter opens it "
+        "and counts what is in it; nothing is changed. Below are this directory, and those in "
+        "which jobs have deleted. : opens any other."
     )
 
-    OPENS = "Count what is in it"
+    OPENS = "Open it, and count what is in it"
     BINDINGS = [
         Binding("tab,shift+tab", "switch", tooltip="Go to the other list"),
         Binding("full_stop", "open_here", tooltip="Open the present directory"),
+        Binding("colon", "path", tooltip="Type a path (tab completes)", priority=True),
+        Binding("escape", "leave", tooltip="Return to the directory from which you came"),
         Binding("q", "app.quit", tooltip="Quit; running jobs continue"),
     ]
 
@@ -80,6 +88,9 @@ class StartScreen(BaseScreen):
         yield BarTable(_columns(0), empty_text="reading…", id="file-systems")
         yield BarTable(_DIRECTORY_COLUMNS, id="directories")
         yield Static(Text(""), id="about-file-system")
+        path = PathInput(id="path-input", classes="hidden")
+        path.border_title = "path"
+        yield path
 
     def on_mount(self) -> None:
         """Start reading."""
@@ -163,6 +174,46 @@ class StartScreen(BaseScreen):
     def action_open_here(self) -> None:
         """Open the present directory."""
         self._open(self._here)
+
+    def action_leave(self) -> None:
+        """Return to the screen below, if there is any."""
+        if isinstance(self.app.screen_stack[-2], BaseScreen):
+            self.app.pop_screen()
+        else:
+            self.notify("q quits.", markup=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:  # noqa: ARG002
+        """Disable the key of the field while the user types in it, or before it exists."""
+        return action != "path" or isinstance(self.focused, BarTable)
+
+    def action_path(self) -> None:
+        """Open the path field with the present directory."""
+        field = self.query_one(PathInput)
+        field.remove_class("hidden")
+        typable = next(part for part in upwards(self._here) if is_shown_as_it_is(part))
+        field.value = typable.rstrip("/") + "/"
+        field.cursor_position = len(field.value)
+        self.set_focus(field)
+
+    def on_path_input_cancelled(self) -> None:
+        """Hide the field."""
+        self.workers.cancel_group(self, "typed")
+        self.query_one(PathInput).add_class("hidden")
+        self.set_focus(self.query_one("#file-systems"))
+
+    def on_path_input_chosen(self, message: PathInput.Chosen) -> None:
+        """Open the typed directory, or explain why not."""
+        self._open_typed(os.path.normpath(os.path.join(self._here, message.path)))
+
+    @work(exclusive=True, group="typed")
+    async def _open_typed(self, path: str) -> None:
+        try:
+            path = await in_daemon_thread(partial(canonical_directory, path))
+        except TuiFsError as error:
+            self.notify(error.sentence, markup=False)
+        else:
+            self.on_path_input_cancelled()
+            self._open(path)
 
     def _open(self, path: str) -> None:
         self.app.push_screen(BrowserScreen(path, self.settings))
