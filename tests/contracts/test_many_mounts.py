@@ -13,7 +13,7 @@ from tui_fs.job.permission import check_targets
 from tui_fs.linux.mounts import MOUNTINFO, MountTable, read_mounts
 from tui_fs.safety import policy, rules
 
-TARGETS = 300
+TARGETS = 100
 MOUNTS = 1_000
 
 
