@@ -162,7 +162,7 @@ def test_refuses_what_holds_the_state_directory(
     assert (state / "tui-fs" / "jobs").is_dir()
 
 
-@pytest.mark.parametrize("slash", ("", "/", "//"))
+@pytest.mark.parametrize("slash", ("/", "//"))
 def test_refuses_a_symlink_and_says_where_it_points(
     harmless: HarmlessCli, tmpfs: Path, slash: str, json_option: list[str]
 ) -> None:
@@ -184,11 +184,13 @@ def _device(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", (_file, os.mkfifo, _device), ids=("file", "fifo", "device"))
-def test_refuses_what_is_no_directory(
+def test_no_strategy_for_directories_deletes_what_is_none(
     harmless: HarmlessCli, tmpfs: Path, make: Callable[[Path], None], json_option: list[str]
 ) -> None:
     make(tmpfs / "name")
-    harmless.refuses(str(tmpfs / "name"), *json_option)
+    harmless.delete(f"{tmpfs}/name", "--yes", *json_option).expect(2).assert_one_sentence()
+    harmless.refuses(f"{tmpfs}/name/", *json_option)
+    assert not harmless.marker.exists()
     assert os.path.lexists(tmpfs / "name")
 
 

@@ -62,6 +62,31 @@ def test_a_strategy_deletes_what_was_confirmed_and_nothing_else(
     wait_until(lambda: not terminal.is_open(), "the end of the program")
 
 
+def test_largest_file_is_found_and_deleted(open_on: Open, ext4: Path) -> None:
+    place = ext4 / "logs"
+    (place / "deep" / "er").mkdir(parents=True)
+    largest = place / "deep" / "er" / "big.log"
+    with open(largest, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 200 << 20)
+    (place / "deep" / "small.log").write_bytes(b"x" * (2 << 20))
+    sentinel = Sentinel(ext4)
+    terminal = open_on(place)
+    terminal.wait_for("complete")
+    terminal.press("B")
+    terminal.wait_for("deep/er/big.log")
+    terminal.press("d")
+    terminal.wait_for("one file · allocated 200.0 MiB")
+    terminal.press("Enter")
+    terminal.wait_for("200.0 MiB allocated; frees 200.0 MiB")
+    terminal.press("Tab")
+    terminal.answer("Delete permanently?", "Enter")
+    terminal.wait_for("DONE")
+    assert "The file is gone." in terminal.text()
+    assert not largest.exists()
+    assert (place / "deep" / "small.log").exists()
+    sentinel.assert_whole()
+
+
 def test_emptying_keeps_the_directory(open_on: Open, tmpfs: Path) -> None:
     target = tmpfs / "place" / "maildrop"
     target.mkdir(parents=True)

@@ -23,7 +23,7 @@ from tests.ui.recorded import (
     until,
     wait_for,
 )
-from tests.ui.recorded_tree import CACHES, NOW_S, SESSIONS, SilentSurvey, TreeSurvey
+from tests.ui.recorded_tree import CACHES, DETAILS, NOW_S, SESSIONS, SilentSurvey, TreeSurvey
 from tests.ui.test_browser_parts import JOB
 from tests.ui.test_screens import a_quiet_machine
 from tui_fs.job.store import JobFolder
@@ -32,9 +32,15 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import EntryKind, Listing, Match, Order, Sorting
+from tui_fs.model.units import bytes_iec
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated, Prompts
-from tui_fs.screens.browser.side_screens import FindingsScreen, MarksScreen, RankingScreen
+from tui_fs.screens.browser.side_screens import (
+    FindingsScreen,
+    LargestFilesScreen,
+    MarksScreen,
+    RankingScreen,
+)
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.run import RunScreen
 from tui_fs.survey.process import SearchUpdate, Update
@@ -56,12 +62,18 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def previewed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Collect the targets of all previews."""
+    """Collect the targets of all previews; the word "file" follows a single file."""
     targets: list[tuple[str, ...]] = []
 
-    def preview(paths: tuple[str, ...], settings: Settings, *, filters: Filters) -> PreviewScreen:
-        targets.append(paths)
-        return PreviewScreen(paths, settings, filters=filters)
+    def preview(
+        paths: tuple[str, ...],
+        settings: Settings,
+        *,
+        filters: Filters | None = None,
+        allows_file: bool = False,
+    ) -> PreviewScreen:
+        targets.append((*paths, "file") if allows_file else paths)
+        return PreviewScreen(paths, settings, filters=filters, allows_file=allows_file)
 
     monkeypatch.setattr("tui_fs.screens.browser.screen.PreviewScreen", preview)
     return targets
@@ -215,6 +227,28 @@ async def test_only_directories_are_marked() -> None:
         shown = await browser.press("G", "space")
         assert "Only directories" in shown
         assert browser.marked == ()
+
+
+async def test_highlighted_file_is_previewed(previewed: list[tuple[str, ...]]) -> None:
+    async with browsing() as browser:
+        await browser.press("G", "d")
+        assert len(previewed) == 1
+        path, kind = previewed[0]
+        assert os.path.dirname(path) == SPOOL
+        assert kind == "file"
+
+
+async def test_largest_files_are_listed_and_previewed(previewed: list[tuple[str, ...]]) -> None:
+    async with browsing() as browser:
+        shown = await browser.press("B")
+        assert isinstance(browser.pilot.app.screen, LargestFilesScreen)
+        size, path = DETAILS.largest_files[0]
+        assert "largest files in /srv/spool" in shown
+        assert bytes_iec(size) in shown
+        await browser.press("d")
+        assert previewed == [(path, "file")]
+        await browser.press("escape", "enter")
+        assert browser.screen.path == os.path.dirname(path)
 
 
 @pytest.mark.slow
@@ -490,8 +524,8 @@ async def test_a_search_lists_paths_and_says_how_many_it_does_not_list(
         assert previewed == [CACHES]
         await browser.press("escape", "u", "G", "space", "d")
         assert list(browser.marked) == []
-        assert previewed == [CACHES]
-        await browser.press("g", "enter")
+        assert previewed.pop() == (f"{MAILDROP}/a.log", "file")
+        await browser.press("escape", "g", "enter")
         await browser.sees("/srv/spool/sessions/one ")
         assert browser.screen.path == "/srv/spool/sessions/one"
 

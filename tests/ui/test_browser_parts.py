@@ -209,7 +209,7 @@ def test_a_search_that_lists_a_part_says_so() -> None:
 def test_for_files_the_key_that_leads_to_their_deletion_is_named() -> None:
     assert cannot_mark_files(2) == (
         "2 matches are not directories: only directories can be marked. To delete files of such "
-        "names, listed or not, press f."
+        "names, listed or not, press f; d deletes a single one."
     )
 
 

@@ -243,6 +243,9 @@ class StubBrowser:
     def preview(self, paths: Sequence[PathStr]) -> None:
         raise AssertionError(paths)
 
+    def preview_file(self, path: PathStr) -> None:
+        raise AssertionError(path)
+
     def after_preview(self) -> None:
         raise AssertionError
 

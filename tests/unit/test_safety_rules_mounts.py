@@ -100,7 +100,8 @@ def test_a_target_is_compared_as_the_kernel_spells_it(
     spelled = target.parent / "TARGET"
     mounted(here, spelled / "inside")
 
-    def open_canonical(path: str, _: str) -> tuple[str, int]:
+    def open_canonical(path: str, _: str, *, any_kind: bool) -> tuple[str, int]:
+        assert not any_kind
         return str(spelled), os.open(path, os.O_PATH | os.O_DIRECTORY)
 
     monkeypatch.setattr("tui_fs.safety.rules.open_canonical", open_canonical)

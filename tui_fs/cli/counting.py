@@ -7,11 +7,13 @@ from typing import Protocol
 from tui_fs.cli.output import StatusLine, moves_cursor
 from tui_fs.linux.filesystem import whole_file_system_entries
 from tui_fs.model.errors import cannot_examine
+from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
-from tui_fs.model.target import common_directory
+from tui_fs.model.target import Target, common_directory, is_file
 from tui_fs.model.units import clock, count, counted, duration
 from tui_fs.survey.runner import SurveyRunner
+from tui_fs.survey.single_file import survey_file
 
 
 class Counting(Protocol):
@@ -31,6 +33,21 @@ def count_tree(paths: Sequence[str], filters: Filters | None = None) -> Survey:
 def known_entries(path: str) -> int | None:
     """Return about how many entries a tree has, for a line on the terminal; None if unknown."""
     return whole_file_system_entries(path) if moves_cursor(sys.stderr) else None
+
+
+def count_targets(targets: Sequence[Target], filters: Filters) -> Survey:
+    """Return the finished survey of directories, or the examination of a single file."""
+    if is_file(targets):
+        return count_file(targets[0].path)
+    return count_tree([target.path for target in targets], filters)
+
+
+def count_file(path: PathStr) -> Survey:
+    """Return the examination of a single file; BadInput if it cannot be examined."""
+    try:
+        return survey_file(path)
+    except OSError as error:
+        raise cannot_examine(path, error) from error
 
 
 def watched(counting: Counting, place: str, total: int | None = None) -> Survey:

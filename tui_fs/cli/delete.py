@@ -27,12 +27,12 @@ from tui_fs.cli.arguments import (
     trace_source,
 )
 from tui_fs.cli.command_process import set_left_running, watch_session
-from tui_fs.cli.counting import count_tree
+from tui_fs.cli.counting import count_targets
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json, print_text
 from tui_fs.job.conflicts import check_conflicts
-from tui_fs.job.path_safety import directories_named_from, keep_open
+from tui_fs.job.path_safety import keep_open, shown_directories
 from tui_fs.job.permission import (
     PLAIN_WORD,
     check_plan,
@@ -60,9 +60,10 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import IoPriority, Options, StrategyName, confined_words
 from tui_fs.model.survey import Survey
-from tui_fs.model.target import Target, command_lines, in_words, target_fields
+from tui_fs.model.target import Target, command_lines, in_words, is_file, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
 from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.survey.single_file import remarks_on
 from tui_fs.tracing.select_source import open_source
 
 _Started = tuple[Plan, JobFolder | None, Interrupts]
@@ -73,15 +74,15 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the arguments of the command."""
     parser.usage = "tui-fs delete PATH... [--strategy NAME] [OPTION...]"
     parser.description = (
-        "Delete directories in one job and follow it to its end. Ctrl-C cancels the job; "
+        "Delete directories, or one file, in one job and follow it to its end. Ctrl-C cancels it; "
         "a lost connection does not."
     )
     parser.epilog = "example:\n  tui-fs delete /var/cache/app --strategy parallel --gentle"
     group = parser.add_argument_group("what is deleted")
     group.add_argument(
         "paths", metavar="PATH", nargs="+",
-        help="a directory to delete with everything in it; with a filter "
-        "(--name, --min-size, …), directories are kept",
+        help="a directory to delete with everything in it (filters keep directories), or a "
+        "single file or symbolic link",
     )  # fmt: skip
     add_filter_options(group)
     group.add_argument(
@@ -134,8 +135,8 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Delete the directories in one job."""
-    targets = check_targets(parsed.paths)
+    """Delete the directories, or the file, in one job."""
+    targets = check_targets(parsed.paths, allows_file=True)
     with keep_open(targets):
         started = _plan_and_start(targets, parsed)
     return DONE if started is None else _follow(*started, parsed)
@@ -150,17 +151,19 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
         check_conflicts(targets)  # not only after the answer
     if parsed.strategy is not None:
         _check_options(parsed.strategy, options, trace)
-    survey = count_tree([target.path for target in targets], options.filters)
+    survey = count_targets(targets, options.filters)
     strategy = parsed.strategy
     if strategy is None:
         strategy = _recommended(targets, survey, options, trace)
         _check_options(strategy, options, trace)
-        note(f"tui-fs: {strategy} is the recommended strategy here.")
+        if not is_file(targets):
+            note(f"tui-fs: {strategy} is the recommended strategy here.")
     plan = make_plan(targets, survey, strategy, options, trace, compares=parsed.dry_run)
+    remarks = remarks_on(survey) if is_file(targets) else ()
     if parsed.dry_run:
-        _print_plan(plan, as_json=parsed.json)
+        _print_plan(plan, remarks, as_json=parsed.json)
         return None
-    return _confirm_and_start(plan, parsed, asks=asks)
+    return _confirm_and_start(plan, parsed, asks=asks, remarks=remarks)
 
 
 def _check_options(strategy: StrategyName, options: Options, trace: TraceSource | None) -> None:
@@ -183,6 +186,8 @@ def _recommended(
     Raises:
         Missing: none can run here with these options.
     """
+    if is_file(targets):
+        return next(name for name in STRATEGIES if guarantees_of(name).takes_files)
     allowed: list[StrategyName] = []
     for name in STRATEGIES:
         with contextlib.suppress(Refused):
@@ -225,7 +230,7 @@ def resume_dead_job(died: Plan, parsed: argparse.Namespace) -> int:
         if asks:
             check_conflicts(rest.targets)
         open_source(died.trace, speaks=guarantees_of(died.strategy).speaks)
-        survey = count_tree([target.path for target in rest.targets], died.options.filters)
+        survey = count_targets(rest.targets, died.options.filters)
         plan = make_plan(
             rest.targets, survey, died.strategy, died.options, died.trace, compares=False
         )
@@ -241,7 +246,11 @@ def _asks(parsed: argparse.Namespace) -> bool:
     return asks
 
 
-def _confirm_and_start(plan: Plan, parsed: argparse.Namespace, *, asks: bool) -> _Started:
+def _confirm_and_start(
+    plan: Plan, parsed: argparse.Namespace, *, asks: bool, remarks: Sequence[str] = ()
+) -> _Started:
+    for remark in remarks:
+        note(f"tui-fs: {remark}")
     if asks:
         plan = _asked(plan)
     elif parsed.confirm is not None:
@@ -276,7 +285,7 @@ def _follow(
     return follow(folder, interrupts, as_json=parsed.json, interrupting_cancels=True)
 
 
-def _print_plan(plan: Plan, *, as_json: bool) -> None:
+def _print_plan(plan: Plan, remarks: Sequence[str], *, as_json: bool) -> None:
     predicted = plan.predicted
     assert predicted is not None  # make_plan always predicts
     if as_json:
@@ -296,11 +305,13 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
         )
         return
     print_text(_summary(plan))
+    for remark in remarks:
+        print_text(remark)
     if plan.options.filters.share is not None:
         print_text(_about_directory_id(plan))
     if plan.expected.about_directories:
         print_text(plan.expected.about_directories)
-    for line in command_lines(predicted.command, directories_named_from(plan.paths)):
+    for line in command_lines(predicted.command, shown_directories(plan.targets)):
         print_text(f"$ {line}")
     print_text(f"confined by: {confined_words(plan.confined_by)}")
     note("tui-fs: dry run, nothing was deleted.")
@@ -312,6 +323,12 @@ def _summary(plan: Plan) -> str:
     files = counted(totals.non_directories, "file", "files")
     directories = counted(totals.directories, "directory", "directories")
     seconds = duration_span(predicted.seconds_low, predicted.seconds_high)
+    if is_file(plan.targets):
+        return (
+            f"{displayable(plan.paths[0])}: {bytes_iec(totals.allocated_bytes)} allocated "
+            f"({bytes_iec(totals.apparent_bytes)} apparent), frees {expected.freed_words}, with "
+            f"{plan.strategy} in {seconds}"
+        )
     place = in_words(plan.paths, plan.options.filters.share)
     if plan.options.filters.active:
         matches = counted(totals.entries, "entry matches", "entries match")

@@ -1,6 +1,7 @@
 """``tui-fs estimate``."""
 
 import argparse
+import os
 import shutil
 import sys
 import time
@@ -14,7 +15,7 @@ from tui_fs.cli.arguments import (
     options_of,
 )
 from tui_fs.cli.command_process import give_up_when_stalled
-from tui_fs.cli.counting import count_tree
+from tui_fs.cli.counting import count_file, count_tree
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, StatusLine, columns, print_json, print_text
 from tui_fs.estimate.recommendation import recommended_as
@@ -34,6 +35,7 @@ from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
 from tui_fs.survey.findings.barriers import find_external_uses, mount_findings, use_findings
+from tui_fs.survey.single_file import remarks_on
 
 _MIN_BAR, _MAX_BAR = 24, 60
 """Cells of the axis of the times on a terminal."""
@@ -68,12 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     parser.usage = "tui-fs estimate PATH... [OPTION...]"
     parser.description = (
         "Count the entries of directories and predict what each strategy would cost to "
-        "delete them: time, system calls, memory and processes. The directories are not "
-        "changed."
+        "delete them: time, system calls, memory and processes. A single file is examined in the "
+        "same way. Nothing is changed."
     )
     parser.epilog = "example:\n  tui-fs estimate --quick /var/cache/app"
     group = parser.add_argument_group("what is estimated")
-    group.add_argument("paths", metavar="PATH", nargs="+", help="a directory")
+    group.add_argument("paths", metavar="PATH", nargs="+", help="a directory, or a single file")
     add_filter_options(group)
     group.add_argument(
         "--quick",
@@ -101,15 +103,17 @@ def run(parsed: argparse.Namespace) -> int:
     """Survey the trees and print the estimates of all strategies."""
     if parsed.quick:
         give_up_when_stalled("Nothing is known about the size of the tree.")
-    paths = [directory_argument(path) for path in parsed.paths]
-    _refuse_nested(paths)
+    file = _single_file(parsed.paths)
+    paths = [directory_argument(path) for path in parsed.paths] if file is None else [file]
+    if file is None:
+        _refuse_nested(paths)
     options = options_of(parsed)
-    if parsed.quick:
+    if parsed.quick and file is None:
         if options.filters.active:
             raise BadInput("--quick cannot be used with filters, such as --name.")
         return _quick(paths, parsed)
-    refused = _why_refused(paths)
-    survey = count_tree(paths, options.filters)
+    refused = _why_refused(paths) if file is None else ""
+    survey = count_tree(paths, options.filters) if file is None else count_file(file)
     entries = survey.totals.entries
     is_cold = parsed.cold
     is_measured = not parsed.no_measuring and needs_measuring(paths[0], entries, is_cold=is_cold)
@@ -136,8 +140,27 @@ def run(parsed: argparse.Namespace) -> int:
             words = in_words_of_filters(options.filters, time.time())
             contents = f"{count(matching)} of {contents} match the filters ({words})"
         print_text(f"{in_words(paths)}: {contents}, frees {predicted.expected.freed_words}")
+        for remark in remarks_on(survey) if file is not None else ():
+            print_text(remark)
         print_text(estimates_as_text(predicted, refused, _bars(predicted)))
     return DONE
+
+
+def _single_file(paths: Sequence[str]) -> PathStr | None:
+    """Return the canonical path if a single file or symbolic link is named; else None.
+
+    Raises:
+        Refused: a rule or a policy forbids its deletion.
+    """
+    if (
+        len(paths) > 1
+        or paths[0].endswith("/")
+        or not os.path.lexists(paths[0])
+        or (os.path.isdir(paths[0]) and not os.path.islink(paths[0]))
+    ):
+        return None
+    (target,) = check_targets(paths, to_look=True, allows_file=True)
+    return target.path
 
 
 def _measure(path: str, *, is_cold: bool) -> str:

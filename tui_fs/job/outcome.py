@@ -21,8 +21,9 @@ from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv, flatten
 from tui_fs.model.survey import Totals
-from tui_fs.model.target import Target
+from tui_fs.model.target import Target, is_file
 from tui_fs.model.units import counted
+from tui_fs.strategies.rmtree_child import EXIT_EXCHANGED
 
 COUNTING_LIMIT_S = 10.0
 """Survivors are counted for at most this long; more are reported as not counted."""
@@ -66,6 +67,7 @@ def verify(
     clock: Callable[[], float] = time.monotonic,
     *,
     is_share_deleted: bool = False,
+    tool_status: int | None = None,
 ) -> Verification:
     """Return what is left of the plan's targets.
 
@@ -74,7 +76,10 @@ def verify(
             directory that another process has moved is not taken for deleted.
         is_share_deleted: the tools report that they have deleted the whole share of this job, so
             another machine, whose share was the last, may have removed a target.
+        tool_status: exit status of the tool that removes a single file; None if it has not ended.
     """
+    if is_file(plan.targets):
+        return _verify_file(plan.targets[0], target_fds[0], tool_status)
     left: list[PathStr] = []
     unknown: list[PathStr] = []
     vanished: list[PathStr] = []
@@ -97,6 +102,28 @@ def verify(
     return Verification(
         tuple(left), survivors, " ".join(notes), tuple(unknown), tuple(vanished), tuple(shared)
     )
+
+
+def _verify_file(target: Target, target_fd: int, tool_status: int | None) -> Verification:
+    """Return whether a file, or the name of a file with several names, is gone."""
+    try:
+        if is_deleted(target_fd):
+            return Verification((), Totals())
+        is_in_place = take_pin(target.path, any_kind=True) == target.pin
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            note = f"The file can no longer be examined: {cause_of(error)[0]}."
+            return Verification((target.path,), None, note, (target.path,))
+        is_in_place = False
+    if is_in_place:
+        return Verification((target.path,), Totals(files=1))
+    if tool_status == 0:  # the tool has seen that the file lost this name; others remain
+        return Verification((), Totals())
+    place = _current_path(target_fd)
+    note = f"The confirmed file still exists. It was moved to {place} during the deletion."
+    if tool_status == EXIT_EXCHANGED:
+        note += " The file that took its place at the last moment was removed instead of it."
+    return Verification((target.path,), None, note)
 
 
 def _verify_patiently(
@@ -367,6 +394,9 @@ def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
 
 
 def _nothing_is_left(plan: Plan, shared: Sequence[PathStr]) -> str:
+    if is_file(plan.targets):
+        has_other_names = plan.expected.linked_names > 0
+        return f"The {'name' if has_other_names else 'file'} is gone."
     if plan.options.filters.active and plan.expected.complete and not plan.expected.totals.entries:
         return f"No entry matches the filters. {plan.expected.about_directories}"
     if plan.options.filters.active:
@@ -383,6 +413,10 @@ def _nothing_is_left(plan: Plan, shared: Sequence[PathStr]) -> str:
 
 
 def _what_is_left(plan: Plan, verification: Verification) -> str:
+    if is_file(plan.targets):
+        if verification.unknown:
+            return "It is not known whether the file was deleted."
+        return "The file was not deleted."
     where = ""
     if len(plan.targets) > 1:
         shown = ", ".join(displayable(path) for path in verification.left[:_LEFT_SHOWN])

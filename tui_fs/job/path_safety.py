@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from tui_fs.linux.mounts import MountTable, foreign_mount_on_way, read_mounts
 from tui_fs.linux.permissions import others_may_write, replaceable_part
-from tui_fs.linux.pins import open_path_fd, pin_of
+from tui_fs.linux.pins import open_path_fd, path_flags, pin_of
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.strategy import Mechanism, Options, Step
-from tui_fs.model.target import Pin, Target
+from tui_fs.model.target import Pin, Target, is_file
 from tui_fs.strategies.base import ComparesPins, Strategy
 from tui_fs.strategies.registry import RACE_SAFE
 from tui_fs.tracing.perf import allow_more_descriptors
@@ -68,9 +68,14 @@ def prepare_steps(
 
     Args:
         pins: of all targets, for a strategy whose tool compares them, too; empty to skip that.
+            A file has one step, which runs in its directory.
         confined_by: with any mechanism the tools cannot remove the targets themselves, so rmdir
             follows, as after a share: only the machine that finishes last finds the target empty.
     """
+    if pins and pins[0].is_file:
+        name = os.path.basename(paths[0])
+        step = strategy.file_step(name, pins[0], tools, with_output=with_output)
+        return (PreparedStep(step, (0,), False),)
     mounts = read_mounts()
     firm = [number for number, path in enumerate(paths) if is_unreplaceable(path, mounts)]
     prepared_steps: list[PreparedStep] = []
@@ -151,6 +156,13 @@ def directories_named_from(
     return tuple(PathStr(path) for path in paths if not is_unreplaceable(path, mounts))
 
 
+def shown_directories(targets: Sequence[Target]) -> tuple[PathStr, ...]:
+    """Return the current directories of the tools that do not work by full paths."""
+    if is_file(targets):
+        return (PathStr(os.path.dirname(targets[0].path)),)
+    return directories_named_from([target.path for target in targets])
+
+
 def path_race(
     strategy: Strategy,
     options: Options,
@@ -211,16 +223,16 @@ def open_pinned(target: Target) -> tuple[int, int]:
 
     Raises:
         OSError: one of them cannot be opened.
-        Refused: the directory at the path is not the confirmed one.
+        Refused: the directory or file at the path is not the confirmed one.
     """
     above, name = os.path.split(target.path)
-    flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+    flags = path_flags(any_kind=target.pin.is_file)
     opened = [open_path_fd(above)]
     try:
         opened.append(os.open(name, flags, dir_fd=opened[0]))
         if pin_of(opened[1]) != target.pin:
             raise Refused(
-                f"{displayable(target.path)} was replaced by another directory.",
+                f"{displayable(target.path)} was replaced by another {target.noun}.",
                 "Check it and confirm again.",
                 rule="changed",
             )

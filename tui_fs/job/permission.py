@@ -46,10 +46,13 @@ PLAIN_WORD = "delete"
 """The word to type if there are several names, or one that cannot be typed."""
 
 
-def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Target, ...]:
+def check_targets(
+    paths: Sequence[str], *, to_look: bool = False, allows_file: bool = False
+) -> tuple[Target, ...]:
     """Return the pinned targets at `paths`.
 
     Args:
+        allows_file: the only target may also be a file or a symbolic link.
         to_look: nothing will be deleted yet, so read-only mode does not matter.
 
     Raises:
@@ -59,7 +62,8 @@ def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Targe
     _refuse_too_many(paths)
     environment = _environment()
     checks = CheckRound(environment, own_tools=tools_of_running_jobs)
-    targets = tuple(check(path, environment, checks) for path in paths)
+    targets = tuple(check(path, environment, checks, allows_file=allows_file) for path in paths)
+    _refuse_files_among(targets)
     check_nested(targets)
     policy = read_policy(known_strategies=STRATEGIES)
     for target in targets:
@@ -134,6 +138,7 @@ def check_plan(plan: Plan) -> None:
             rule="policy",
         )
     _refuse_too_many(plan.paths)
+    _refuse_files_among(plan.targets)
     check_nested(plan.targets)
     check_again_all(plan, plan.targets)
 
@@ -219,6 +224,18 @@ def _required_by(policy: Policy, number: int, entries: int) -> str | None:
     if required is None or number == 1:
         return required
     return required.replace("it has", "together they have", 1)
+
+
+def _refuse_files_among(targets: Sequence[Target]) -> None:
+    """Raise Refused if a file is one of several targets."""
+    files = [target for target in targets if target.pin.is_file]
+    if files and len(targets) > 1:
+        raise Refused(
+            f"{displayable(files[0].path)} is not a directory, and one job deletes either a single "
+            "file or directories.",
+            "Delete each file in a job of its own.",
+            rule="several-files",
+        )
 
 
 def _refuse_too_many(paths: Sequence[str]) -> None:

@@ -53,7 +53,7 @@ from tui_fs.model.strategy import (
     flatten,
 )
 from tui_fs.model.survey import Survey
-from tui_fs.model.target import Pin, Target, in_words
+from tui_fs.model.target import Pin, Target, in_words, is_file
 from tui_fs.model.units import counted
 from tui_fs.safety.confinement import mechanisms_for, why_not
 from tui_fs.safety.policy import Policy, read_policy
@@ -68,6 +68,12 @@ from tui_fs.strategies.registry import (
 from tui_fs.tracing.select_source import likely_source
 
 _EMPTY_SHOWN = "EMPTY"
+
+_ABOUT_FILE = (
+    "It compares the file with the confirmed one immediately before it removes the name. The "
+    "kernel cannot do both in one step: a file that takes its place within these microseconds is "
+    "removed instead, and the report says so."
+)
 
 
 class Forecast(Struct, frozen=True):
@@ -117,10 +123,13 @@ def forecast(
     candidates: dict[StrategyName, Candidate] = {}
     pins = _pins_now(paths) if pins is None else pins
     empty = _empty_directory(job_id)
-    inside = directories_named_from(paths)
+    of_file = bool(pins) and pins[0].is_file
+    inside = () if of_file else directories_named_from(paths)
     policy = read_policy(known_strategies=STRATEGIES)
     for name in strategies:
         strategy = STRATEGIES[name]
+        if of_file and not strategy.guarantees.takes_files:
+            continue
         confinement = confinement_of(strategy, options, survey, policy, is_replaceable=bool(inside))
         mechanisms, unconfined = confinement.mechanisms, confinement.problem
         tools, reasons = tools_of(strategy)
@@ -129,7 +138,7 @@ def forecast(
             strategy, paths, options, shown, empty, pins=pins, confined_by=mechanisms
         )
         speaks = strategy.guarantees.speaks
-        unfit = [*reasons, *unfit_options(strategy, options)]
+        unfit = [*reasons, *unfit_options(strategy, options, of_file=of_file)]
         unfit += [] if unconfined is None else [unconfined.sentence.rstrip(".")]
         unfit += [
             reason
@@ -148,18 +157,19 @@ def forecast(
         candidates[name] = Candidate(
             flatten(tuple(prepared.step for prepared in prepared_steps)),
             tuple(unfit),
-            targets=len(paths),
+            targets=0 if of_file else len(paths),  # directories
             runs=len({step.targets for step in prepared_steps if not step.is_rmdir}),
             trace=likely_source(trace, speaks=True) if speaks else None,
             confined_by=mechanisms,
             rmdirs=_rmdirs(strategy, prepared_steps, inside, paths),
         )
-    filesystem = file_system_of(paths[0])
+    filesystem = file_system_of(os.path.dirname(paths[0]) if of_file else paths[0])
     expected = expected_of(survey, options, filesystem.kind)
     known = load_calibration(filesystem)
     is_cold = is_cold and known.calibration.cold_name_s is not None
     words = known.rests_on(note) + (", with cold caches" if is_cold else "")
     is_inside = len(inside) == len(paths)
+    directories = (PathStr(os.path.dirname(paths[0])),) if of_file else inside
     place = RunConditions(
         memory_room(),
         installed_versions(candidates),
@@ -172,6 +182,8 @@ def forecast(
     if is_inside or options.filters.share is not None:
         options = replace(options, keep_root=True)
     estimates = estimate_all(survey, options, basis, candidates)
+    if of_file:
+        estimates = tuple(replace(e, race_safe=False, advice=_ABOUT_FILE) for e in estimates)
     missing = missing_figures(FOR_ESTIMATE)
     is_hidden = Figure.PROCESSES in {missing_figure.figure for missing_figure in missing}
     # Root may inspect all but the first process of some containers, which is in their namespace.
@@ -179,7 +191,9 @@ def forecast(
         processes = counted(survey.unchecked_processes, "process", "processes")
         reason = f"this user cannot inspect {processes}"
         missing = (*missing, MissingFigure(Figure.NAMESPACES, reason))
-    return Forecast(estimates, recommended(estimates), inside, expected, missing, filesystem.kind)
+    return Forecast(
+        estimates, recommended(estimates), directories, expected, missing, filesystem.kind
+    )
 
 
 class Confinement(Struct, frozen=True):
@@ -317,7 +331,11 @@ def make_plan(
     _refuse_exchanged(targets, survey)
     paths = tuple(target.path for target in targets)
     policy = read_policy(known_strategies=STRATEGIES)
-    is_replaceable = bool(directories_named_from(paths))
+    of_file = is_file(targets)
+    if of_file and not guarantees_of(strategy).takes_files:
+        able = ", ".join(s.name for s in STRATEGIES.values() if s.guarantees.takes_files)
+        raise BadInput(f"{strategy} does not delete single files.", f"Use --strategy {able}.")
+    is_replaceable = not of_file and bool(directories_named_from(paths))
     confinement = confinement_of(
         STRATEGIES[strategy], options, survey, policy, is_replaceable=is_replaceable
     )
@@ -439,7 +457,7 @@ def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:
 def _pins_now(paths: Sequence[str]) -> list[Pin]:
     """Return the pins of the targets; an empty list if one is gone, which the job reports."""
     try:
-        return [take_pin(path) for path in paths]
+        return [take_pin(path, any_kind=True) for path in paths]
     except (OSError, TuiFsError):
         return []
 
@@ -483,14 +501,14 @@ def remainder_of(plan: Plan) -> Remainder:
     if not left:
         is_gone = "is" if len(before) == 1 else "are"
         raise BadInput(f"{in_words(plan.paths)} {is_gone} gone: nothing is left to delete.")
-    targets = check_targets(left)
+    targets = check_targets(left, allows_file=is_file(plan.targets))
     same = tuple(
         target
         for path, target in zip(left, targets, strict=True)
         if target.path == path and _is_same(target, before[path], plan)
     )
     if not same:
-        is_or_are, their, them = "is not the directory", "its", "it"
+        is_or_are, their, them = f"is not the {plan.targets[0].noun}", "its", "it"
         if len(left) > 1:
             is_or_are, their, them = "are not the directories", "their", "them"
         raise Refused(
@@ -508,8 +526,9 @@ def _is_same(target: Target, before: Target, plan: Plan) -> bool:
         return False
     if target.pin.birth_ns is None or before.pin.birth_ns is None:
         raise Refused(
-            f"The file system of {displayable(target.path)} does not record when a directory was "
-            f"created, so this may not be the directory that job {plan.job_id} began to delete.",
+            f"The file system of {displayable(target.path)} does not record when a {target.noun} "
+            f"was created, so this may not be the {target.noun} that job {plan.job_id} began to "
+            "delete.",
             "Check its content, and delete it in a new job.",
             rule="changed",
         )

@@ -34,6 +34,7 @@ from tui_fs.model.filter_text import in_words
 from tui_fs.model.plan import Plan
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import IoPriority, confined_words, flatten
+from tui_fs.model.target import is_file
 from tui_fs.safety.confinement import (
     ConfinedTarget,
     Enclosure,
@@ -151,17 +152,26 @@ def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> PreparedJob:
         os.close(parent)  # the launcher has its own
     source.prepare(launcher.pid)
     target_fds = tuple(target_fd for _, target_fd in pinned)
-    output = ToolOutput(strategy, plan.paths[0], confined=plan.paths if is_confined else ())
+    # A tool that deletes a file removes the target itself.
+    confined = plan.paths if is_confined and not is_file(plan.targets) else ()
+    output = ToolOutput(strategy, plan.paths[0], confined=confined)
     return PreparedJob(source, prepared_steps, launcher, target_fds, output)
 
 
 def _enclosure(
     plan: Plan, step: PreparedStep, pinned: Sequence[tuple[int, int]]
 ) -> Enclosure | None:
-    """Return the confinement of a step; an rmdir has none, because it removes the target itself."""
+    """Return the confinement of a step; an rmdir has none, because it removes the target itself.
+
+    A step that removes a file may only remove names in its directory.
+    """
     if not plan.confined_by or step.is_rmdir:
         return None
     mounts = read_mounts()
+    if is_file(plan.targets):
+        above = os.path.dirname(plan.paths[0])
+        directory = ConfinedTarget.of(pinned[0][0], above, mounts)
+        return Enclosure(plan.confined_by, (directory,), is_inside=True)
     targets = tuple(
         ConfinedTarget.of(pinned[number][1], plan.paths[number], mounts) for number in step.targets
     )

@@ -151,7 +151,9 @@ def call_lines_of(report: dict[str, Any]) -> list[CallLine]:
     failed: dict[str, int] = {}
     for group in report["error_groups"]:
         failed[group["operation"]] = failed.get(group["operation"], 0) + group["number"]
-    confined_targets = len(report["targets"]) if report.get("confined_by") else 0
+    has_directories = report["expected"]["totals"]["directories"] > 0
+    is_confined = report.get("confined_by") and has_directories
+    confined_targets = len(report["targets"]) if is_confined else 0
     failures = Failures(failed, bool(report["tool_lines"]), confined_targets)
     return call_lines(counts, predicted["syscalls"], predicted.get("other_calls"), failures)
 

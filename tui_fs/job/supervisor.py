@@ -57,6 +57,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Mechanism
+from tui_fs.model.target import is_file
 
 _Result = TypeVar("_Result")
 
@@ -415,12 +416,17 @@ class Supervisor:
         self._pipes.read_all()
         self._memory.check()
         verification = verify(
-            self._plan, self._target_fds, is_share_deleted=self._is_share_deleted()
+            self._plan,
+            self._target_fds,
+            is_share_deleted=self._is_share_deleted(),
+            tool_status=self._ends[-1].statuses[-1] if self._ends else None,
         )
         for event in self._output.withheld_failures(verification.left, self._now()):
             self._note(event)
+        closing_since = time.monotonic()
         for target_fd in self._target_fds:
-            os.close(target_fd)
+            os.close(target_fd)  # frees the space of a file
+        self._wall_s += time.monotonic() - closing_since
         for place in self._sampler.places:
             measured(partial(settle, place))
         if self._source.kind in (TraceSource.STRACE, TraceSource.BPF):
@@ -522,7 +528,8 @@ def run_job(folder: JobFolder, plan: Plan, record: JobRecord, forbidden: TuiFsEr
 def _learn(plan: Plan, snapshot: Snapshot) -> None:
     """Refine the calibration by the time the job took."""
     finished = snapshot.finished
-    if finished is None or finished.strategy_wall_s < SHORTEST_TELLING_S:
+    is_short = finished is None or finished.strategy_wall_s < SHORTEST_TELLING_S
+    if is_short or is_file(plan.targets):
         return  # importing the module would take longer than such a job
     try:
         from tui_fs.job.calibration.store import learn

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from tui_fs.linux.limits import is_limit
 from tui_fs.linux.mounts import MountTable, read_mounts
 from tui_fs.linux.permissions import ROOT, others_may_replace
-from tui_fs.linux.pins import open_path_fd, pin_of
+from tui_fs.linux.pins import open_path_fd, path_flags, pin_of
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.target import Pin
@@ -37,7 +37,7 @@ def absolute(path: str) -> str:
         ) from error
 
 
-def open_canonical(path: str, by_text: str) -> tuple[PathStr, int]:
+def open_canonical(path: str, by_text: str, *, any_kind: bool = False) -> tuple[PathStr, int]:
     """Open the directory that the kernel reaches by a path.
 
     The text of a path can name another directory: links of /proc lead into other mount namespaces,
@@ -47,6 +47,7 @@ def open_canonical(path: str, by_text: str) -> tuple[PathStr, int]:
         path: as the user typed it; not followed if it is itself a symbolic link.
         by_text: its canonical form, resolved by text and without links. It must lead to the same
             directory.
+        any_kind: it may be a file or a symbolic link, too.
 
     Returns:
         The canonical path and a descriptor (O_PATH). The path has the kernel's spelling, which can
@@ -58,7 +59,7 @@ def open_canonical(path: str, by_text: str) -> tuple[PathStr, int]:
             meanwhile.
         Refused: `by_text` does not lead to that directory.
     """
-    flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+    flags = path_flags(any_kind=any_kind)
     descriptor = os.open(path, flags)
     try:
         pin = pin_of(descriptor)
@@ -67,9 +68,11 @@ def open_canonical(path: str, by_text: str) -> tuple[PathStr, int]:
         if not _leads_to(by_text, pin):
             os.close(os.open(path, flags))  # fails if the directory has just been removed
             raise Refused(
-                f"{displayable(path)} and {displayable(by_text)} are different directories: the "
-                "first is in another mount namespace, is covered by a mount, or was replaced.",
-                "Use a path that leads to the directory from / in this mount namespace.",
+                f"{displayable(path)} and {displayable(by_text)} are different "
+                f"{'files' if pin.is_file else 'directories'}: the first is in another mount "
+                "namespace, is covered by a mount, or was replaced.",
+                f"Use a path that leads to the {'file' if pin.is_file else 'directory'} from / in "
+                "this mount namespace.",
                 rule="path",
             )
         with contextlib.suppress(OSError):
@@ -86,7 +89,7 @@ def _leads_to(path: str, pin: Pin) -> bool:
     if not path.startswith("/"):
         return False
     try:
-        descriptor = open_path_fd(path)
+        descriptor = open_path_fd(path, any_kind=pin.is_file)
     except OSError as error:
         if is_limit(error):
             raise

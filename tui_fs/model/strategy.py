@@ -137,6 +137,8 @@ class Guarantees(Struct, frozen=True):
         any_depth: it deletes paths longer than PATH_MAX.
         max_levels: maximum depth of nested directories that it can delete; None for any depth.
         takes_shares: it can delete one share of a directory.
+        takes_files: it can delete a single file, which it compares with the confirmed one
+            immediately before.
         speaks: its tool counts and reports its own calls, and accepts commands while it runs.
     """
 
@@ -147,6 +149,7 @@ class Guarantees(Struct, frozen=True):
     max_levels: int | None = None
     speaks: bool = False
     takes_shares: bool = False
+    takes_files: bool = False
 
 
 Argv = tuple[str, ...]

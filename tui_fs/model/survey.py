@@ -289,6 +289,7 @@ class Survey(Struct, frozen=True):
         groups: directories of the same name with the most entries; empty until the survey is
             finished.
         inodes_linked_outside: inodes of the entries that also have names outside the tree.
+        link_target: the text of a symbolic link that was examined in place of a tree; else empty.
     """
 
     path: PathStr
@@ -327,3 +328,4 @@ class Survey(Struct, frozen=True):
     freed_inodes_min: int = 0
     groups: tuple[NamedGroup, ...] = ()
     inodes_linked_outside: int = 0
+    link_target: str = ""

@@ -16,7 +16,7 @@ _PATHS_SHOWN = 3
 
 
 class Pin(Struct, frozen=True):
-    """The identity of a directory at confirmation.
+    """The identity of a directory or of a single file at confirmation.
 
     The kernel reuses device, inode and mount numbers after nothing uses them. So code that compares
     a pin later must keep a descriptor of the directory open from the first check to the last
@@ -25,12 +25,14 @@ class Pin(Struct, frozen=True):
     Attributes:
         birth_ns: creation time in nanoseconds since the epoch; None if the file system does not
             record it.
+        is_file: it is anything but a directory.
     """
 
     device: int
     inode: int
     mount_id: int
     birth_ns: int | None = None
+    is_file: bool = False
 
     def __str__(self) -> str:
         return f"{self.device}:{self.inode}:{self.mount_id}:{self.birth_ns or 0}"
@@ -54,10 +56,23 @@ class Pin(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """A directory that may be deleted: its canonical absolute path and its pin."""
+    """A directory or file that may be deleted: its canonical absolute path and its pin.
+
+    The path of a file, also of a symbolic link, is that of its directory and its name there.
+    """
 
     path: PathStr
     pin: Pin
+
+    @property
+    def noun(self) -> str:
+        """The word for it in a sentence."""
+        return "file" if self.pin.is_file else "directory"
+
+
+def is_file(targets: "Sequence[Target]") -> bool:
+    """Return whether the targets are a single file, which is never mixed with others."""
+    return targets[0].pin.is_file
 
 
 def check_paths(paths: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ def check_mounts(path: PathStr, pin: Pin, mounts: MountTable, uses: ExternalUses
         uses: uses of places in all file systems, by `mounts` and other mount tables.
     """
     if mounts.visible_at(path) is not None:
-        raise mount_point(path)
+        raise mount_point(path, is_file=pin.is_file)
     # The mount table of a chrooted process lacks the mount of its root.
     holder = mounts.by_id.get(pin.mount_id) or mount_of(path, mounts)
     if holder is not None and holder.is_pseudo:
@@ -104,10 +104,11 @@ def _is_on_btrfs(path: str, pin: Pin, mounts: MountTable) -> bool:
     return holder is not None and holder.filesystem == "btrfs"
 
 
-def mount_point(path: str) -> Refused:
+def mount_point(path: str, *, is_file: bool = False) -> Refused:
     """Return the refusal of a mount point."""
+    inside = "" if is_file else ", or choose the directories inside it"
     return Refused(
         f"{displayable(path)} is a mount point.",
-        "Unmount it first, or choose the directories inside it.",
+        f"Unmount it first{inside}.",
         rule="mount-point",
     )

@@ -27,7 +27,8 @@ from tui_fs.model.paths import (
     upwards,
 )
 from tui_fs.model.target import Pin, Target
-from tui_fs.safety.mount_rules import check_mounts, own_device, read_only
+from tui_fs.safety.file_rules import check_file
+from tui_fs.safety.mount_rules import check_mounts, mount_point, own_device, read_only
 from tui_fs.safety.relation import Place
 
 SYSTEM_DIRECTORIES = frozenset(
@@ -211,11 +212,18 @@ class CheckRound:
         return self._identities[silent]
 
 
-def check(path: str, environment: Environment, checks: CheckRound | None = None) -> Target:
+def check(
+    path: str,
+    environment: Environment,
+    checks: CheckRound | None = None,
+    *,
+    allows_file: bool = False,
+) -> Target:
     """Return the pinned target at `path`.
 
     Args:
         checks: data of a check of other targets; None to read it now.
+        allows_file: the target may also be a file or a symbolic link, which is not followed.
 
     Raises:
         BadInput: the path does not exist, or cannot be examined.
@@ -223,16 +231,23 @@ def check(path: str, environment: Environment, checks: CheckRound | None = None)
     """
     _check_spelling(path)
     stripped = path.rstrip("/")
-    _check_kind(stripped)
+    # The kernel follows a link before a final slash, so that is the path of a directory.
+    allows_file = allows_file and stripped == path
+    _check_kind(stripped, allows_file=allows_file)
     # Never os.path.abspath: it removes ".." from the text, but the kernel follows links first.
     parent, name = os.path.split(stripped)
     try:
         directory = resolve(parent or ".", checks.mounts if checks else None)
-        where, descriptor = open_canonical(stripped, os.path.join(directory, name))
+        by_text = os.path.join(directory, name)
+        where, descriptor = open_canonical(stripped, by_text, any_kind=allows_file)
     except OSError as error:
         raise cannot_examine(stripped, error) from error
     try:
-        pin, cannot_change = pin_of(descriptor), is_read_only(descriptor)
+        pin = pin_of(descriptor)
+        above = os.path.dirname(where)
+        cannot_change = is_read_only(above if pin.is_file else descriptor)
+    except OSError as error:
+        raise cannot_examine(where, error) from error
     finally:
         os.close(descriptor)
     checks = checks or CheckRound(environment)
@@ -241,10 +256,16 @@ def check(path: str, environment: Environment, checks: CheckRound | None = None)
     try:
         check_mounts(where, pin, checks.mounts, checks.uses)
         _check_identity(where, pin, checks, silent)
-        parent_pin = take_pin(os.path.dirname(where))
+        parent_pin = take_pin(above)
+        if pin.is_file:
+            # On an overlay a file can have another device number than its directory.
+            if pin.mount_id != parent_pin.mount_id:
+                raise mount_point(where, is_file=True)
+            needed = (*environment.program, environment.state, *environment.further_state)
+            check_file(where, pin, checks.mounts, environment.interpreter, needed)
     except OSError as error:
         raise cannot_examine(where, error) from error
-    if (pin.device, pin.mount_id) != (parent_pin.device, parent_pin.mount_id):
+    if not pin.is_file and (pin.device, pin.mount_id) != (parent_pin.device, parent_pin.mount_id):
         raise own_device(where, pin, checks.mounts)
     if cannot_change:
         raise read_only(where, pin, checks.mounts)
@@ -253,10 +274,10 @@ def check(path: str, environment: Environment, checks: CheckRound | None = None)
 
 def check_again(target: Target, environment: Environment, checks: CheckRound | None = None) -> None:
     """Check a confirmed target once more and compare its pin; Refused if anything changed."""
-    current = check(target.path, environment, checks)
+    current = check(target.path, environment, checks, allows_file=target.pin.is_file)
     if current.path != target.path or current.pin != target.pin:
         raise Refused(
-            f"{displayable(target.path)} is not the directory that was confirmed: "
+            f"{displayable(target.path)} is not the {target.noun} that was confirmed: "
             "it was replaced, renamed or mounted over in the meantime.",
             "Check it and confirm again.",
             rule="changed",
@@ -293,6 +314,8 @@ def name_must_be_typed(path: str, entries: int, homes: Homes | None = None) -> s
     if (account := (homes or Homes()).account_at(path)) is not None:
         return f"it is the home of {account}"
     try:
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            return None
         names = set(os.listdir(path)) if entries <= NAME_TYPED_ABOVE_ENTRIES else set()
     except OSError:
         return "it cannot be read"
@@ -303,7 +326,7 @@ def name_must_be_typed(path: str, entries: int, homes: Homes | None = None) -> s
 
 def _check_spelling(path: str) -> None:
     if not path:
-        raise BadInput("The target path is empty.", "Name the directory to delete.")
+        raise BadInput("The target path is empty.", "Name the directory or file to delete.")
     if "\0" in path:
         raise BadInput("The target path contains a NUL byte, which is not allowed.")
     if not is_encodable(path):
@@ -317,7 +340,7 @@ def _check_spelling(path: str) -> None:
         )
 
 
-def _check_kind(path: str) -> None:
+def _check_kind(path: str, *, allows_file: bool) -> None:
     if not path:
         raise Refused(
             "/ is the root of this system.", "Choose a directory below it.", rule="system"
@@ -329,19 +352,20 @@ def _check_kind(path: str) -> None:
             points_to = displayable(os.readlink(path))
     except OSError as error:
         raise cannot_examine(path, error) from error
+    if stat.S_ISDIR(mode) or allows_file:
+        return
     if points_to:
         raise Refused(
             f"{displayable(path)} is a symbolic link to {points_to}.",
-            "To delete the directory it points to, name that directory; to remove the link, use "
-            "rm.",
+            "Name the directory that it points to. 'tui-fs delete' without a final slash removes "
+            "the link itself.",
             rule="symlink",
         )
-    if not stat.S_ISDIR(mode):
-        raise Refused(
-            f"{displayable(path)} is not a directory.",
-            "To remove it, use rm.",
-            rule="not-directory",
-        )
+    raise Refused(
+        f"{displayable(path)} is not a directory.",
+        "'tui-fs delete' without a final slash deletes a single file.",
+        rule="not-directory",
+    )
 
 
 def _check_place(path: PathStr, checks: CheckRound, silent: _Places) -> None:

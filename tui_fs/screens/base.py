@@ -55,9 +55,9 @@ _TEXTUAL_ACTIONS = (
 )
 HELP_TASKS = {
     "find": (
-        "open", "open_here", "up", "search", "ranking", "findings", "filter", "remove_filter",
-        "sort", "sort_by", "reverse", "next", "rank_by", "path", "start", "recount", "switch",
-        "result",
+        "open", "open_here", "up", "search", "ranking", "largest_files", "findings", "filter",
+        "remove_filter", "sort", "sort_by", "reverse", "next", "rank_by", "path", "start",
+        "recount", "switch", "result",
     ),
     "choose": ("toggle_mark", "unmark_all", "mark_named", "mark_all", "marks", "compare"),
     "delete": ("delete", "delete_here", "recommended", "options", "maintenance"),

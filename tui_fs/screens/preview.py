@@ -51,7 +51,7 @@ from tui_fs.model.calls import (
     about_text,
     line_order,
 )
-from tui_fs.model.errors import BadInput, Refused, TuiFsError
+from tui_fs.model.errors import BadInput, Refused, TuiFsError, cannot_examine
 from tui_fs.model.estimate import Estimate, TimeAxis
 from tui_fs.model.filter_text import in_words as in_words_of_filters
 from tui_fs.model.finding import Severity
@@ -62,7 +62,7 @@ from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.strategy import Confine, Filters, Options, Pace, StrategyName, confined_words
 from tui_fs.model.survey import Survey
-from tui_fs.model.target import Target, command_lines, common_directory, in_words
+from tui_fs.model.target import Target, command_lines, common_directory, in_words, is_file
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
 from tui_fs.screens.base import BaseScreen, Failed, Settings, deleting_is_off
 from tui_fs.screens.call_dialog import CallDialog
@@ -73,6 +73,7 @@ from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
 from tui_fs.survey.quick_estimate import estimates
+from tui_fs.survey.single_file import remarks_on, survey_file
 from widgets.bar_table import BarRow, BarTable, Column
 from widgets.call_table import CallRow, CallTable
 from widgets.confirm_dialog import DIALOG_TEXT_CELLS, ConfirmDialog
@@ -157,6 +158,19 @@ def about_targets(survey: Survey, prediction: Forecast, filters: Filters) -> Tex
         f"{counted(survey.max_entries_in_directory, 'entry', 'entries')}"
     )
     return text.append_text(_unreadable(survey))
+
+
+def about_file(survey: Survey, prediction: Forecast) -> Text:
+    """Return the size of a single file, the space that it frees, and what is special about it."""
+    totals = survey.totals
+    kind = "symbolic link" if totals.symlinks else "special file" if totals.other else "file"
+    text = Text(f"one {kind}", "bold")
+    text.append(f" · allocated {bytes_iec(totals.allocated_bytes)}", "not bold")
+    text.append(f" · apparent {bytes_iec(totals.apparent_bytes)}\n", "not bold")
+    text.append("frees ", "not bold").append(prediction.expected.freed_words, "bold")
+    for remark in remarks_on(survey):
+        text.append(f"\n! {remark}", "bold")
+    return text
 
 
 def _unreadable(survey: Survey) -> Text:
@@ -311,14 +325,18 @@ def confirmation(
     options: Options,
     reason: str | None,
     lines_for_paths: int,
+    freed: str | None = None,
 ) -> list[str | Text]:
     """Return the lines of the confirmation.
 
     Args:
+        freed: the space that a single file frees, in words; None for directories.
         reason: why the name must be typed; None if it need not.
         lines_for_paths: the lines on the screen for the names of several targets.
     """
     totals = survey.totals if survey.matched is None else survey.matched
+    if freed is not None:
+        return _confirmation_of_file(paths, survey, freed, reason)
     at_least = "" if survey.finished else "at least "
     directories = totals.directories - len(paths) * options.keep_root
     contents = Text(
@@ -351,6 +369,22 @@ def confirmation(
         lines.append(Text(f"Type {label}, because {reason}."))
     if _is_long(paths):
         lines.append(Text(f"The directory is in {displayable(os.path.dirname(paths[0]))}"))
+    return lines
+
+
+def _confirmation_of_file(
+    paths: Sequence[str], survey: Survey, freed: str, reason: str | None
+) -> list[str | Text]:
+    lines: list[str | Text] = [
+        *_confirmed(paths, 1, verb=""),
+        Text(f"{bytes_iec(survey.totals.allocated_bytes)} allocated; frees {freed}"),
+        *(Text(f"! {remark}", "bold") for remark in remarks_on(survey)),
+    ]
+    if reason is not None:
+        label = "the word below" if word_to_type(paths) == PLAIN_WORD else "the file's name"
+        lines.append(Text(f"Type {label}, because {reason}."))
+    if _is_long(paths):
+        lines.append(Text(f"The file is in {displayable(os.path.dirname(paths[0]))}"))
     return lines
 
 
@@ -449,16 +483,19 @@ class PreviewScreen(BaseScreen):
         *,
         is_gentle: bool = False,
         filters: Filters | None = None,
+        allows_file: bool = False,
     ) -> None:
-        """Preview directories, or the rest of a dead job.
+        """Preview directories, a single file, or the rest of a dead job.
 
         Args:
+            allows_file: the only path may be that of a file or a symbolic link.
             is_gentle: start with the gentle pace selected.
             filters: what is deleted in the directories; None for everything, and themselves.
         """
         super().__init__(settings)
         self._paths = paths
         self._died = died
+        self._allows_file = allows_file
         self._gone = self._note = ""
         self._is_refused = False
         self._targets: tuple[Target, ...] = ()
@@ -518,7 +555,9 @@ class PreviewScreen(BaseScreen):
             if self._died is not None:
                 rest = remainder_of(self._died)
             else:
-                rest = Remainder(check_targets(self._paths, to_look=True), "")
+                rest = Remainder(
+                    check_targets(self._paths, to_look=True, allows_file=self._allows_file), ""
+                )
                 check_conflicts(rest.targets)
             self._open_targets.enter_context(keep_open(rest.targets))
         except TuiFsError as error:
@@ -534,9 +573,29 @@ class PreviewScreen(BaseScreen):
         self._paths = tuple(target.path for target in self._targets)
         for about in self.query("#targets").results(Static):
             about.update(listed(self._paths))
+        if is_file(self._targets):
+            self._examine_file()
+            return
         self._client.start(self._paths, filters=self._filters)
         if not self._filters.active:  # a sample does not say how many entries match
             self._estimate_quickly(self._paths)
+
+    @work(thread=True, exclusive=True, group="examine")
+    def _examine_file(self) -> None:
+        """Examine a single file in place of a survey."""
+        path = self._targets[0].path
+        try:
+            survey = survey_file(path)
+        except OSError as error:
+            self.post_message(Failed(cannot_examine(path, error)))
+            return
+        prediction = self._forecast_of(survey)
+        self.app.call_from_thread(self._examined, survey, prediction)
+
+    def _examined(self, survey: Survey, prediction: Forecast) -> None:
+        if self.is_attached:
+            self._survey, self._forecast = survey, prediction
+            self._show()
 
     @work(thread=True, exclusive=True, group="quick estimate")
     def _estimate_quickly(self, paths: tuple[str, ...]) -> None:
@@ -647,11 +706,13 @@ class PreviewScreen(BaseScreen):
         self._show_targets(counted)
         estimate = self._current_estimate(survey)
         about = about_targets(survey, prediction, self._filters)
+        if is_file(self._targets):
+            about = about_file(survey, prediction)
         if estimate is not None:
             about = about_estimate(survey, estimate)
         if self._gone:
             about.append(f"\n{self._gone}", "bold")
-        for activity in activity_in(survey):
+        for activity in () if is_file(self._targets) else activity_in(survey):
             about.append("\n").append(activity)
         self.query_one("#about", Static).update(about)
         rows = self.query_one(BarTable)
@@ -685,7 +746,8 @@ class PreviewScreen(BaseScreen):
             _LINES_SHOWN if len(self._paths) == 1 else _LINES_OF_SEVERAL,
         )
         self.query_one("#command", Static).update(about)
-        self.query_one("#options", Static).update(about_options(self._choices, strategy))
+        options = about_options(self._choices, strategy)
+        self.query_one("#options", Static).update("" if is_file(self._targets) else options)
         largest = Text("") if self._filters.active else largest_directories(survey)
         self.query_one("#largest", Static).update(largest)
 
@@ -772,6 +834,7 @@ class PreviewScreen(BaseScreen):
             question.choices.options,
             question.reason,
             max(3, self.app.size.height - _LINES_BESIDE_PATHS),
+            prediction.expected.freed_words if is_file(self._targets) else None,
         )
         question.dialog.replace_lines(lines)
 
@@ -812,6 +875,9 @@ class PreviewScreen(BaseScreen):
 
     def action_options(self) -> None:
         """Change the options."""
+        if self._targets and is_file(self._targets):
+            self.notify("These options apply to directories, not to a single file.", markup=False)
+            return
         self.app.push_screen(OptionsDialog(self._choices), self._options_chosen)
 
     def _options_chosen(self, choices: Choices | None) -> None:

@@ -111,6 +111,17 @@ class Strategy(ABC):
             with_output: report each removal on standard output.
         """
 
+    def file_step(
+        self, name: str, pin: Pin, tools: Mapping[str, str], *, with_output: bool = False
+    ) -> Step:
+        """Return the command that removes a single file, for a strategy that `takes_files`.
+
+        Args:
+            name: in the working directory.
+        """
+        del name, pin, tools, with_output
+        raise NotImplementedError(f"{self.name} does not delete single files")
+
     def at_once(self, options: Options) -> int | None:
         """Return how many targets one run of its tools takes; None for any number."""
         del options

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, Tool, find_tool, why_rejected
 from tui_fs.model.errors import BadInput, Missing
 from tui_fs.model.paths import displayable
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import Filters, Options, StrategyName
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.find import Find
 from tui_fs.strategies.parallel import Parallel
@@ -102,8 +102,16 @@ def package_of(tool: str) -> str:
     return _PACKAGES.get(tool, tool)
 
 
-def unfit_options(strategy: Strategy, options: Options) -> tuple[str, ...]:
-    """Return why the strategy does not support the options."""
+def unfit_options(
+    strategy: Strategy, options: Options, *, of_file: bool = False
+) -> tuple[str, ...]:
+    """Return why the strategy does not support the options.
+
+    Args:
+        of_file: the target is a single file, not a directory.
+    """
+    if of_file and (options.keep_root or options.filters != Filters()):
+        return ("filters, shares and keeping the directory apply to directories, not to a file",)
     if options.filters.active and not strategy.guarantees.takes_filters:
         able = ", ".join(strategy.name for strategy in _ALL if strategy.guarantees.takes_filters)
         return (f"{strategy.name} cannot filter by name, size or age; {able} can",)

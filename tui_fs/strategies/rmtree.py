@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tui_fs.model.calls import OTHER_CALLS, OTHER_CALLS_LABEL
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
+from tui_fs.model.target import Pin
 from tui_fs.strategies.base import Failure, Progress, Strategy
 from tui_fs.strategies.prediction import CallTable, Work, mean_name_bytes
 from tui_fs.strategies.unit_costs import CostRelation
@@ -65,6 +66,7 @@ class Rmtree(Strategy):
         any_depth=True,
         takes_filters=False,
         max_levels=MAX_LEVELS,
+        takes_files=True,
     )
 
     def steps(
@@ -81,6 +83,14 @@ class Rmtree(Strategy):
         flags = ("--tell",) if with_output else ()
         keep = ("--keep-root",) if options.keep_root else ()
         return (((tools["python"], "-I", "-S", _CHILD, *flags, *keep, "--", *targets),),)
+
+    def file_step(
+        self, name: str, pin: Pin, tools: Mapping[str, str], *, with_output: bool = False
+    ) -> Step:
+        """See `Strategy.file_step`."""
+        flags = ("--tell",) if with_output else ()
+        identity = f"{pin.device}:{pin.inode}"
+        return ((tools["python"], "-I", "-S", _CHILD, *flags, "--file", identity, "--", name),)
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.parse_output`."""

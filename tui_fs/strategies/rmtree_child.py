@@ -1,15 +1,20 @@
 """The program of the rmtree strategy: Python's shutil.rmtree, with every failure reported.
 
-Run as ``python -I -S rmtree_child.py [--keep-root] [--tell] -- TARGETS``; it imports nothing but
-the standard library, because it runs without the program's environment.
+Run as ``python -I -S rmtree_child.py [--keep-root] [--tell] -- TARGETS``, or for a single file in
+the working directory as ``… [--tell] --file DEVICE:INODE -- NAME``. It imports nothing but the
+standard library, because it runs without the program's environment.
 """
 
 import errno
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable
 from typing import Any
+
+EXIT_EXCHANGED = 3
+"""Another process exchanged the file between the last comparison and its removal."""
 
 
 def delete(targets: list[str], *, keep_root: bool) -> int:
@@ -20,8 +25,7 @@ def delete(targets: list[str], *, keep_root: bool) -> int:
     def fail(path: str, operation: str, error: int) -> None:
         nonlocal failed
         failed = True
-        shown = os.fsencode(path).replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
-        os.write(2, b"rmtree: %s: %d: %s\n" % (operation.encode(), error, shown))
+        _report_failure(path, operation, error)
 
     _stay_on_one_file_system(lambda: device)
     for target in targets:
@@ -36,6 +40,51 @@ def delete(targets: list[str], *, keep_root: bool) -> int:
         except RecursionError:
             fail(target, "recursion", 0)
     return int(failed)
+
+
+def delete_file(name: str, device: int, inode: int) -> int:
+    """Remove a name if it is still that of a file; return the exit status.
+
+    The kernel cannot compare and remove in one step. Another process may exchange the name between
+    the last two system calls, which follow each other directly. The open file shows that
+    afterwards: it has not lost its name.
+    """
+    lstat, unlink = os.lstat, os.unlink
+    try:
+        above = os.open(".", os.O_PATH | os.O_DIRECTORY)
+        opened = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=above)
+        is_confirmed = _is_file(os.fstat(opened), device, inode)
+        before = lstat(name, dir_fd=above)
+        if is_confirmed and before.st_ino == inode and before.st_dev == device:
+            unlink(name, dir_fd=above)
+        else:
+            os.write(2, b"rmtree: the name leads to another file now; nothing was deleted\n")
+            return 1
+    except OSError as error:
+        _report_failure(".", "unlink", error.errno or 0)
+        return 1
+    return 0 if _has_lost_name(opened, before.st_nlink) else EXIT_EXCHANGED
+
+
+def _is_file(status: os.stat_result, device: int, inode: int) -> bool:
+    return (status.st_dev, status.st_ino) == (device, inode) and not stat.S_ISDIR(status.st_mode)
+
+
+def _has_lost_name(opened: int, links_before: int) -> bool:
+    """Return whether an open file has fewer names than before."""
+    try:
+        if os.fstat(opened).st_nlink < links_before:
+            return True
+        # An overlay reports the link count of the layer, but the kernel marks the removed name.
+        path = os.readlink(f"/proc/self/fd/{opened}")
+    except OSError:
+        return False
+    if not path.endswith(" (deleted)"):
+        return False
+    try:
+        return not os.path.samestat(os.lstat(path), os.fstat(opened))
+    except OSError as error:
+        return error.errno == errno.ENOENT
 
 
 def _rmtree(
@@ -83,6 +132,11 @@ def _stay_on_one_file_system(device: Callable[[], int]) -> None:
     sys.addaudithook(before)
 
 
+def _report_failure(path: str, operation: str, error: int) -> None:
+    shown = os.fsencode(path).replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+    os.write(2, b"rmtree: %s: %d: %s\n" % (operation.encode(), error, shown))
+
+
 def _report_removals() -> None:
     """Print a line for each removed entry; shutil calls both functions as attributes of os."""
     for name, line in (("unlink", "removed\n"), ("rmdir", "removed directory\n")):
@@ -104,6 +158,9 @@ def main(arguments: list[str]) -> int:
     options, targets = arguments[:end], arguments[end + 1 :]
     if "--tell" in options:
         _report_removals()
+    if "--file" in options:
+        device, inode = map(int, options[options.index("--file") + 1].split(":"))
+        return delete_file(targets[0], device, inode)
     return delete(targets, keep_root="--keep-root" in options)
 
 

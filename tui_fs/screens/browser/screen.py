@@ -37,6 +37,7 @@ from tui_fs.screens.browser.panes import DetailsPane, TreemapPane, details_lines
 from tui_fs.screens.browser.search import SearchScreen
 from tui_fs.screens.browser.side_screens import (
     FindingsScreen,
+    LargestFilesScreen,
     MarksScreen,
     RankingScreen,
     SideScreen,
@@ -108,12 +109,12 @@ class BrowserScreen(BaseScreen):
         "Each line is an entry of the directory named at the top; its numbers include "
         "everything below it. Numbers marked ~ are still growing; ? was not counted. Symbolic "
         "links are shown but never followed. Marks remain when you change to another directory. "
-        "d previews deleting the marked directories or, if none is marked, the highlighted one; "
-        "nothing is deleted before you have confirmed the preview. f sets a filter, for example "
-        "*.log >100M >30d: then the numbers count only the files that match, and d and D preview "
-        "deleting only these. From 110 columns on, a pane shows the ages and sizes of the files in "
-        "the highlighted directory; from 160 on, another one shows a treemap. e writes the "
-        "survey as a page (HTML) that opens in any web browser."
+        "d previews deleting the marked directories or, if none is marked, the highlighted entry, "
+        "which may be a file; nothing is deleted before you have confirmed the preview. f sets a "
+        "filter, for example *.log >100M >30d: then the numbers count only the files that match, "
+        "and d and D preview deleting only these. From 110 columns on, a pane shows the ages and "
+        "sizes of the files in the highlighted directory; from 160 on, another one shows a "
+        "treemap. e writes the survey as a page (HTML) that opens in any web browser."
     )
 
     HORIZONTAL_BREAKPOINTS = [(0, "-table"), (110, "-details"), (160, "-treemap")]
@@ -146,6 +147,7 @@ class BrowserScreen(BaseScreen):
         # With priority, so that the characters typed right after it reach the field.
         Binding("slash", "search", tooltip="Search the whole tree for names", priority=True),
         Binding("b", "ranking", tooltip="List the biggest directories of the tree"),
+        Binding("B", "largest_files", tooltip="List the largest files below the shown directory"),
         Binding("tab", "findings", tooltip="List all findings"),
         Binding("e", "export", tooltip="Write this survey as a page (HTML) to hand on"),
         Binding("w", "watch", tooltip="Watch the job that runs"),
@@ -691,7 +693,7 @@ class BrowserScreen(BaseScreen):
                 self.notify(explanation, markup=False)
             self.refresh_rows()
         elif child is not None:
-            self.notify("Only directories can be marked and deleted here.", markup=False)
+            self.notify("Only directories can be marked. d deletes a single file.", markup=False)
 
     def action_unmark_all(self) -> None:
         """Remove all marks."""
@@ -733,6 +735,11 @@ class BrowserScreen(BaseScreen):
     def action_ranking(self) -> None:
         """Rank all directories of the tree."""
         self._open_beside(RankingScreen)
+
+    def action_largest_files(self) -> None:
+        """List the largest files below the shown directory."""
+        if self.client.last_update is not None:
+            self._push_beside(LargestFilesScreen(self, self.settings, PathStr(self.path)))
 
     def action_marks(self) -> None:
         """List the marked directories."""
@@ -812,21 +819,20 @@ class BrowserScreen(BaseScreen):
         self.app.push_screen(self._maintenance)
 
     def action_delete(self) -> None:
-        """Preview the deletion of the marked directories, or of the highlighted one."""
+        """Preview the deletion of the marked directories, or of the highlighted entry."""
         if self.marks.refusal:
             self.notify(self.marks.refusal, markup=False)
             return
         paths: Sequence[PathStr] = tuple(self.marks)
         if not paths:
-            child = self._highlighted_directory()
+            child = self._table.highlighted
             if child is None:
-                self.notify(
-                    "Only directories are deleted here. To delete the one you are in, press ← "
-                    "first.",
-                    markup=False,
-                )
+                self.notify("To delete the directory you are in, press ← first.", markup=False)
                 return
             paths = (self._path_of(child),)
+            if child.kind is not EntryKind.DIRECTORY:
+                self.preview_file(paths[0])
+                return
         self.preview(paths)
 
     def action_delete_here(self) -> None:
@@ -840,10 +846,16 @@ class BrowserScreen(BaseScreen):
 
     def preview(self, paths: Sequence[PathStr]) -> None:
         """Preview the deletion of some directories; counting pauses meanwhile."""
+        self._preview(PreviewScreen(tuple(paths), self.settings, filters=self.filters))
+
+    def preview_file(self, path: PathStr) -> None:
+        """Preview the deletion of a single file; a filter has no part in that."""
+        self._preview(PreviewScreen((path,), self.settings, allows_file=True))
+
+    def _preview(self, screen: PreviewScreen) -> None:
         if self.client.is_counting and not self.client.is_paused:
             self.client.toggle_pause()  # two surveys would each run at half speed
             self._is_paused_for_preview = True
-        screen = PreviewScreen(tuple(paths), self.settings, filters=self.filters)
         self.app.push_screen(screen)
 
 

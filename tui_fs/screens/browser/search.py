@@ -89,7 +89,7 @@ def cannot_mark_files(files: int) -> str:
     matches = counted(files, "match is not a directory", "matches are not directories")
     return (
         f"{matches}: only directories can be marked. To delete files of such names, listed or "
-        "not, press f."
+        "not, press f; d deletes a single one."
     )
 
 
@@ -243,12 +243,12 @@ class SearchScreen(SideScreen):
         self.browser.ask_for_filter(typed_glob(glob))
 
     def target(self) -> PathStr | None:
-        """Return the directory under the cursor."""
+        """Return the directory under the cursor; preview a file there, which is no target of it."""
         row = self.query_one(BarTable).cursor_row
         if row is None:
             return None
         match = self._matches[PathStr(row.key)]
         if match.kind is EntryKind.DIRECTORY:
             return self.check_target(match.path)
-        self.notify(cannot_mark_files(1), markup=False)
+        self.preview_file(match.path)
         return None

@@ -21,6 +21,7 @@ from tui_fs.screens.survey_client import SurveyClient
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
+from tui_fs.survey.tally import BIG_FILE_BYTES
 from widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 
@@ -46,6 +47,9 @@ class Browser(Protocol):
 
     def preview(self, paths: Sequence[PathStr]) -> None:
         """Preview the deletion of some directories."""
+
+    def preview_file(self, path: PathStr) -> None:
+        """Preview the deletion of a single file."""
 
     def after_preview(self) -> None:
         """Continue counting, or count again after a deletion."""
@@ -110,6 +114,12 @@ class SideScreen(BaseScreen):
     def _preview(self, paths: Sequence[PathStr]) -> None:
         self._is_previewing = True
         self.browser.preview(paths)
+
+    def preview_file(self, path: PathStr) -> None:
+        """Preview the deletion of a single file below the surveyed directory."""
+        if self.check_target(path) is not None:
+            self._is_previewing = True
+            self.browser.preview_file(path)
 
     def check_target(self, path: PathStr) -> PathStr | None:
         """Return a path below the surveyed directory; explain why any other is not deleted here."""
@@ -553,6 +563,83 @@ class RankingScreen(SideScreen):
             if explanation:
                 self.notify(explanation, markup=False)
             self.show_update()
+
+
+FILE_COLUMNS = (
+    Column("apparent", 13, right=True, meaning="the size that ls shows"),
+    Column("file", 0, keep_end=True, meaning="its path below the top directory"),
+)
+
+
+class LargestFilesScreen(SideScreen):
+    """The largest files below a directory, at any depth.
+
+    Args:
+        path: a directory of the surveyed tree.
+    """
+
+    KEYS: ClassVar = (("enter", "go there"), ("d", "delete…"), ("esc", "back"))
+    EXPLANATION = (
+        f"Files of {bytes_iec(BIG_FILE_BYTES)} or more below the directory, the largest first, by "
+        "apparent size. Enter shows the file in the browser. d previews deleting the file under "
+        "the cursor, even if directories are marked."
+    )
+
+    BINDINGS = [Binding("B", "app.pop_screen", tooltip="Go back", show=False)]
+
+    def __init__(self, browser: Browser, settings: Settings, path: PathStr) -> None:
+        super().__init__(browser, settings)
+        self._path = path
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the list."""
+        yield BarTable(FILE_COLUMNS, empty_text="reading…", id="files")
+        yield Static(Text(""), id="marks")
+
+    def on_mount(self) -> None:
+        """Ask for the files."""
+        self.query_one(BarTable).focus()
+        self.client.describe(self._path)
+        self.show_update()
+
+    def show_update(self) -> None:
+        """Show the files so far."""
+        super().show_update()
+        is_finished = self.shown.survey.finished
+        note = Text("" if is_finished else "~ so far", "bold")
+        self.show_place("largest files in", displayable(self._path), note)
+        details = self.client.details(self._path)
+        rows = self.query_one(BarTable)
+        if self.client.is_filtered:
+            rows.empty_text = "not known while a filter is set"
+        elif details is not None:
+            so_far = "" if is_finished else " so far"
+            rows.empty_text = f"no file of {bytes_iec(BIG_FILE_BYTES)} or more{so_far}"
+        files = () if details is None else details.largest_files
+        rows.set_rows(
+            [
+                BarRow(file, (bytes_iec(size), shown_below(file, self._path)))
+                for size, file in files
+            ],
+            keep_cursor=rows.is_cursor_placed,
+        )
+
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
+        """Go there."""
+        self.app.pop_screen()
+        self.browser.jump_to(PathStr(message.row.key))
+
+    def action_delete(self) -> None:
+        """Preview the deletion of the file under the cursor."""
+        row = self.query_one(BarTable).cursor_row
+        if self.marks.refusal:
+            self.notify(self.marks.refusal, markup=False)
+        elif row is not None:
+            self.preview_file(PathStr(row.key))
+
+    def target(self) -> PathStr | None:
+        """Return nothing: files are not marked."""
+        return None
 
 
 def measured_sizes(update: Update) -> list[tuple[PathStr, Size]]:
