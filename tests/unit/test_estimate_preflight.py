@@ -1,5 +1,7 @@
 """What prevents a strategy, and what it will leave."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -29,7 +31,7 @@ BY_PATH = (StrategyName("xargs"), StrategyName("rsync"))
 ROOM = MemoryRoom(100 * MIB, "the memory of this machine")
 
 
-def finding(kind: str, path: str, **effects: str) -> Finding:
+def finding(kind: str, path: str, **effects: Any) -> Finding:
     """Make a finding with what it means for a deletion."""
     return Finding(FindingKind(kind), Severity.WARNING, PathStr(path), {}, "", "", **effects)
 

@@ -384,3 +384,20 @@ def test_a_group_is_named_by_its_largest_directory() -> None:
     assert finding.path == paths[0]
     assert finding.numbers == {"directories": 2, "entries": 7, "allocated_bytes": 0}
     assert "\x1b" not in finding.meaning
+
+
+@pytest.mark.parametrize(
+    ("flag", "command"),
+    [
+        (DirectoryFlag.IMMUTABLE, (("chattr", "-i", "/t/a b"),)),
+        (DirectoryFlag.SUBVOLUME, (("btrfs", "subvolume", "delete", "/t/a b"),)),
+        (DirectoryFlag.LOCKED_FILES, ()),  # its advice has two commands, with FILE
+        (DirectoryFlag.SPACE_NAMES, ()),
+    ],
+)
+def test_an_advice_that_is_one_command_has_it(
+    flag: int, command: tuple[tuple[str, ...], ...]
+) -> None:
+    piece = DirRecord(1, 0, b"a b", files=1, flags=flag)
+    counted = collected(root(subdirectories=1, pending=1), piece)
+    assert {finding.command for finding in findings_of(counted)} == {command}

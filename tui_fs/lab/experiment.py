@@ -292,3 +292,13 @@ class Experiment(Struct, frozen=True):
     views: Callable[[Results], tuple[View, ...]] = field(default=lambda _: ())
     takes_target: bool = False
     refines_estimates: bool = False
+
+
+def run_command(experiment: Experiment, scale: str, target: str) -> tuple[str, ...]:
+    """Return the `tui-fs lab run` command.
+
+    Args:
+        target: the directory whose shape is copied, if the experiment takes one.
+    """
+    argv = ("tui-fs", "lab", "run", experiment.name, "--scale", str(scale))
+    return (*argv, "--target", target) if experiment.takes_target and target else argv

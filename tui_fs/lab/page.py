@@ -22,7 +22,7 @@ from tui_fs.lab.exhibits import (
     Table,
     why_empty,
 )
-from tui_fs.lab.experiment import Experiment, Verdict
+from tui_fs.lab.experiment import Experiment, Verdict, run_command
 from tui_fs.lab.figures import Axis, bars_axis, points_axis, shown_tick
 from tui_fs.lab.results import Ending, Machine, Measured, Results
 from tui_fs.model.html import document, pairs, section, text
@@ -93,9 +93,7 @@ def _ending(results: Results) -> str:
 
 def _repeating(experiment: Experiment, results: Results) -> str:
     """Return the command that runs the experiment again in the same way."""
-    argv = ("tui-fs", "lab", "run", experiment.name, "--scale", results.began.scale)
-    target = ("--target", results.began.target) if results.began.target else ()
-    return shell_quoted((*argv, *target))
+    return shell_quoted(run_command(experiment, results.began.scale, results.began.target))
 
 
 def _exhibit(exhibit: Exhibit) -> str:

@@ -5,6 +5,7 @@ from typing import NewType
 
 from msgspec import Struct
 
+from tui_fs.model.codec import Argvs
 from tui_fs.model.paths import PathStr
 
 FindingKind = NewType("FindingKind", str)
@@ -30,6 +31,7 @@ class Finding(Struct, frozen=True):
         remains: what a deletion leaves behind, as a part of a sentence; may be empty.
         lock: an adjective for a directory whose direct entries cannot be deleted; empty if they
             can.
+        command: the command line that the advice names; empty if it names none to run as it is.
         note: something else to know before a deletion, as a part of a sentence; may be empty.
     """
 
@@ -43,3 +45,4 @@ class Finding(Struct, frozen=True):
     remains: str = ""
     lock: str = ""
     note: str = ""
+    command: Argvs = ()

@@ -17,7 +17,8 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.paths import displayable, is_within
+from tui_fs.model.paths import displayable, is_within, shell_quoted
+from tui_fs.model.strategy import Argv
 from widgets.bar_table import BarTable
 from widgets.call_table import MEANINGS as CALL_MEANINGS
 from widgets.call_table import CallTable
@@ -32,6 +33,8 @@ PAGE_BINDINGS = (
     Binding("pagedown,ctrl+f,space", "scroll(10)", tooltip="Scroll a page down"),
     Binding("pageup,ctrl+b", "scroll(-10)", tooltip="Scroll a page up"),
 )
+
+COPY_BINDING = Binding("y", "copy", tooltip="Copy the command line that does the same")
 
 _SHOWN_KEYS = {
     "question_mark": "?",
@@ -66,7 +69,7 @@ HELP_TASKS = {
     ),
     "move": ("move", "page", "top", "bottom", "scroll", "to_end", "turn", "choose"),
     "leave": ("pop_screen", "leave", "quit", "refuse", "suspend_process"),
-    "more": ("more", "help", "command_palette", "doctor", "lab", "runs", "ask", "export"),
+    "more": ("more", "help", "command_palette", "doctor", "lab", "runs", "ask", "export", "copy"),
 }  # fmt: skip
 """What a user wants to do, and the actions that do it, in the order of the help."""
 _ARROWS = " ▲▼"
@@ -160,6 +163,36 @@ class BaseScreen(Screen[None]):
             text.stylize("bold")
         self._message.update(text)
         self._message.display = True
+
+    def command_to_copy(self) -> Argv:
+        """Return the command line that does what the screen shows; for `COPY_BINDING`.
+
+        Raises:
+            TuiFsError: there is none.
+        """
+        raise NotImplementedError
+
+    def action_copy(self) -> None:
+        """Copy the command line, and show it, since the terminal may not allow to copy."""
+        try:
+            argv = self.command_to_copy()
+        except TuiFsError as error:
+            self.notify(error.sentence, markup=False)
+            return
+        line = shell_quoted(argv)
+        width = max(1, self.size.width - 2)
+        shown = continued_lines(argv, width)
+        height = sum(-(-cell_len(text) // width) for text in shown)
+        if not line.isprintable() or height > self.size.height // 2:
+            self.notify(
+                f"The command line has {len(line):,} characters, too many to check them on this "
+                "screen before you run it. Choose fewer directories, or enlarge the terminal.",
+                markup=False,
+            )
+            return
+        self.app.copy_to_clipboard(line)
+        text = "\n".join(("Copied, if your terminal allows it:", *shown))
+        self.notify(text, markup=False)
 
     def on_key(self) -> None:
         """Remove the sentence above the keys."""
@@ -308,6 +341,28 @@ def key_actions(bindings: Iterable[ActiveBinding], opens: str) -> list[KeyAction
         if key not in action.keys:
             action.keys.append(key)
     return list(actions.values())
+
+
+def continued_lines(argv: Argv, width: int) -> list[str]:
+    """Return a command line in lines that a shell reads as one if they are pasted.
+
+    A word longer than a line is quoted. Pasted with the line breaks of the screen, it names
+    nothing, instead of the beginning of its path.
+
+    Args:
+        width: cells of a line.
+    """
+    room = max(2, width - len(" \\"))
+    lines = [""]
+    for argument in argv:
+        word = shell_quoted((argument,))
+        if cell_len(word) > room and word == argument:
+            word = f"'{word}'"
+        if lines[-1] and cell_len(f"{lines[-1]} {word}") > room:
+            lines[-1] += " \\"
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return lines
 
 
 def deleting_is_off(reason: str) -> str:

@@ -8,13 +8,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.worker import get_current_worker
 
+from tui_fs.job.command_line import attach_command
 from tui_fs.job.store import find
 from tui_fs.job.view import JobList, JobSummary, elsewhere
-from tui_fs.model.errors import TuiFsError
+from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import Argv
 from tui_fs.model.units import count, duration
-from tui_fs.screens.base import BaseScreen, Settings
+from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings
 from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
@@ -44,6 +46,7 @@ class JobsScreen(BaseScreen):
         ("space", "mark"),
         ("=", "compare two"),
         ("esc", "back"),
+        ("y", "copy"),
     )
     EXPLANATION = (
         "All your jobs. A job runs in its own processes; enter shows its progress, or its report "
@@ -55,6 +58,7 @@ class JobsScreen(BaseScreen):
     OPENS = "Show the progress of the job, or its report"
     OPENS_FOR = "while it runs"
     BINDINGS = [
+        COPY_BINDING,
         Binding("equals_sign", "compare", tooltip="Compare two jobs: marked, or at the cursor"),
         Binding("escape,q,left,h,J", "app.pop_screen", tooltip="Go back"),
     ]
@@ -123,6 +127,16 @@ class JobsScreen(BaseScreen):
         else:
             self._marked = [*self._marked[-1:], row.key]
         self._show_rows()
+
+    def command_to_copy(self) -> Argv:
+        """Return the command that follows the highlighted job, or prints its report."""
+        row = self.query_one(BarTable).cursor_row
+        if row is None:
+            raise BadInput("There is no job to attach to.")
+        job = self._jobs[row.key]
+        if job.state is JobState.ELSEWHERE:
+            raise elsewhere(job.job_id, job.host.name)
+        return attach_command(job.job_id)
 
     def action_compare(self) -> None:
         """Compare two jobs, the older one first."""

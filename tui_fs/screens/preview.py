@@ -22,6 +22,7 @@ from textual.worker import get_current_worker
 
 from tui_fs.estimate.recommendation import recommended_as
 from tui_fs.job.calibration.store import measure, needs_measuring
+from tui_fs.job.command_line import delete_command
 from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.path_safety import keep_open
 from tui_fs.job.permission import (
@@ -60,11 +61,19 @@ from tui_fs.model.plan import Plan
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.space import LOWER_LAYER_WORDS
-from tui_fs.model.strategy import Confine, Filters, Options, Pace, StrategyName, confined_words
+from tui_fs.model.strategy import (
+    Argv,
+    Confine,
+    Filters,
+    Options,
+    Pace,
+    StrategyName,
+    confined_words,
+)
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, is_file
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
-from tui_fs.screens.base import BaseScreen, Failed, Settings, deleting_is_off
+from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, deleting_is_off
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.run import RunScreen
@@ -453,10 +462,13 @@ class PreviewScreen(BaseScreen):
         ("o", "options"),
         ("m", "calls"),
         ("esc", "back"),
+        ("y", "copy"),
     )
     EXPLANATION = (
         "The content of the directories, and the cost of deleting it with each strategy. Enter "
-        "asks for confirmation; nothing is deleted before that."
+        "asks for confirmation; nothing is deleted before that. y copies the tui-fs command with "
+        "the same targets, strategy, options and filters; it asks for confirmation as well. The "
+        "ages of its filters count from its start."
     )
 
     OPENS = "Ask for confirmation of the highlighted strategy"
@@ -472,6 +484,7 @@ class PreviewScreen(BaseScreen):
         # Before the table, which is too short for pages
         Binding("pagedown,ctrl+f", "scroll(5)", priority=True, tooltip="Scroll the text down"),
         Binding("pageup,ctrl+b", "scroll(-5)", priority=True, tooltip="Scroll the text up"),
+        COPY_BINDING,
         Binding("r", "recommended", tooltip="Go to the recommended strategy"),
     ]
 
@@ -872,6 +885,23 @@ class PreviewScreen(BaseScreen):
     def _strategy(self) -> StrategyName | None:
         row = self.query_one(BarTable).cursor_row
         return StrategyName(row.key) if row is not None else None
+
+    def command_to_copy(self) -> Argv:
+        """Return the tui-fs command for the highlighted strategy with the present options."""
+        strategy, prediction = self._strategy(), self._forecast
+        if not self._targets or strategy is None or prediction is None:
+            raise BadInput("There is no command yet. Press y when the strategies are listed.")
+        if self._died is not None:
+            present = strategy, self._choices.options, self._choices.trace
+            if present != (self._died.strategy, self._died.options, self._died.trace):
+                raise BadInput(
+                    "tui-fs resume keeps strategy and options of the job; you changed them."
+                )
+            return ("tui-fs", "resume", self._died.job_id)
+        if not prediction.of(strategy).feasible:
+            raise BadInput(f"{strategy} cannot run: {prediction.of(strategy).reasons[0]}.")
+        options, trace = self._choices.options, self._choices.trace
+        return delete_command(self._paths, strategy, options, trace, time.time())
 
     def action_options(self) -> None:
         """Change the options."""

@@ -12,6 +12,7 @@ from textual.containers import Container, VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
+from tui_fs.job.command_line import attach_command
 from tui_fs.job.permission import read_only_reason
 from tui_fs.job.report_text import (
     Weight,
@@ -31,9 +32,11 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import Argv
 from tui_fs.model.target import shown_commands, shown_targets
 from tui_fs.model.units import count
 from tui_fs.screens.base import (
+    COPY_BINDING,
     PAGE_BINDINGS,
     SCROLL_BINDINGS,
     BaseScreen,
@@ -170,6 +173,7 @@ class ReportScreen(BaseScreen):
         ("x", "errors"),
         ("J", "jobs"),
         ("esc", "back"),
+        ("y", "copy"),
     )
     EXPLANATION = (
         "How the job ended: what was deleted, what was not and why, the time compared with the "
@@ -181,6 +185,7 @@ class ReportScreen(BaseScreen):
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]
     BINDINGS = [
+        COPY_BINDING,
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
         Binding("p", "pause", tooltip="Resume a job that died (asks first)"),
         Binding("x", "errors", tooltip="Show what could not be deleted"),
@@ -252,6 +257,10 @@ class ReportScreen(BaseScreen):
     def on_failed(self, message: Failed) -> None:
         """Show why there is no report."""
         self.query_one("#headline", Static).update(Text(str(message.error), style="bold"))
+
+    def command_to_copy(self) -> Argv:
+        """Return the command that prints this report."""
+        return attach_command(self._folder.job_id)
 
     def action_explain(self) -> None:
         """Explain the calls, the first one first."""

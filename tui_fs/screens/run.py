@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from tui_fs.job.command_line import attach_command
 from tui_fs.job.control import send
 from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
@@ -22,10 +23,10 @@ from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.events import Event, Throttled
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.strategy import IoPriority, Pace
+from tui_fs.model.strategy import Argv, IoPriority, Pace
 from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
-from tui_fs.screens.base import BaseScreen, Failed, Settings, muted
+from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, muted
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
 from tui_fs.screens.run_history import MARK_WORDS, RunHistory, Trends
@@ -345,6 +346,7 @@ class RunScreen(BaseScreen):
         ("x", "errors"),
         ("q", "leave (job continues)"),
         ("enter", "explain"),
+        ("y", "copy"),
     )
     EXPLANATION = (
         "The progress of a job. The job runs in its own process and continues when you leave "
@@ -358,6 +360,7 @@ class RunScreen(BaseScreen):
     )
 
     BINDINGS = [
+        COPY_BINDING,
         Binding("p", "pause", tooltip="Pause or resume the strategy's processes"),
         Binding(
             "z",
@@ -481,6 +484,10 @@ class RunScreen(BaseScreen):
             lines = call_lines_of(snapshot)
             dialog = CallDialog(lines, snapshot.started.strategy, snapshot, message.name)
             self.app.push_screen(dialog)
+
+    def command_to_copy(self) -> Argv:
+        """Return the command that follows this job."""
+        return attach_command(self._folder.job_id)
 
     def action_pause(self) -> None:
         """Pause or resume."""

@@ -10,8 +10,10 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tui_fs.model.errors import BadInput
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.strategy import Argv
 from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking, Sorting
 from tui_fs.model.units import bytes_iec, count, counted, singular
 from tui_fs.screens.base import BaseScreen, Settings, age, muted, shown_below
@@ -245,6 +247,7 @@ class FindingsScreen(SideScreen):
         ("space", "mark all of a name"),
         ("d", "delete…"),
         ("esc", "back"),
+        ("y", "copy"),
     )
     EXPLANATION = (
         "Findings of the survey: where, why it matters, and what to do. !! is critical, ! a "
@@ -253,7 +256,10 @@ class FindingsScreen(SideScreen):
         "directories or, if none is marked, the directory of the finding."
     )
 
-    BINDINGS = [Binding("tab", "app.pop_screen", tooltip="Go back", show=False)]
+    BINDINGS = [
+        Binding("tab", "app.pop_screen", tooltip="Go back", show=False),
+        Binding("y", "copy", tooltip="Copy the command that the finding advises"),
+    ]
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list above the finding in full."""
@@ -298,6 +304,13 @@ class FindingsScreen(SideScreen):
     def _highlighted(self) -> Finding | None:
         row = self.query_one(BarTable).cursor_row
         return self._finding(row.key) if row is not None else None
+
+    def command_to_copy(self) -> Argv:
+        """Return the command that the advice of the highlighted finding names."""
+        finding = self._highlighted()
+        if finding is None or not finding.command:
+            raise BadInput("The advice of this finding names no command to run as it is.")
+        return finding.command[0]
 
     def _finding(self, key: str) -> Finding | None:
         findings = self.shown.survey.findings

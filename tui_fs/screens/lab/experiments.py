@@ -18,15 +18,16 @@ from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.lab.diff import comparison_exhibits
-from tui_fs.lab.experiment import Experiment, Scale, Verdict
+from tui_fs.lab.experiment import Experiment, Scale, Verdict, run_command
 from tui_fs.lab.experiments import experiment, experiments
 from tui_fs.lab.preparing import Prepared, prepare
 from tui_fs.lab.results import Ending
 from tui_fs.lab.runs import StoredRun, load, stored_runs
-from tui_fs.model.errors import TuiFsError
+from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, harmless
+from tui_fs.model.strategy import Argv
 from tui_fs.model.units import counted
-from tui_fs.screens.base import BaseScreen, Failed, Settings, age
+from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, age
 from tui_fs.screens.lab.result import LabResultScreen, ending_words, verdict_words
 from tui_fs.screens.lab.run import LabRunScreen
 from widgets.bar_table import BarRow, BarTable, Column
@@ -175,6 +176,7 @@ class LabScreen(BaseScreen):
         ("→", "result"),
         ("v", "all runs"),
         ("esc", "back"),
+        ("y", "copy"),
     )
     EXPLANATION = (
         "Published measurements of deleting and of file handling, to repeat on this machine. "
@@ -186,6 +188,7 @@ class LabScreen(BaseScreen):
     OPENS = "Run the experiment small (asks first)"
     OPENS_FOR = "more"
     BINDINGS = [
+        COPY_BINDING,
         Binding("P", "ask('published')", tooltip="Run at the published scale (asks first)"),
         # With priority, because the list would open the row, which runs the experiment.
         Binding("right,l", "result", tooltip="Show the last result", priority=True),
@@ -320,6 +323,16 @@ class LabScreen(BaseScreen):
             self.app.pop_screen()
         else:
             self._withdraw()
+
+    def command_to_copy(self) -> Argv:
+        """Return the command for the highlighted experiment, at the scale of an open question."""
+        chosen = self._chosen()
+        if chosen is None:
+            raise BadInput("There is no experiment.")
+        if chosen.takes_target and not self._target:
+            raise BadInput("Open the lab from the browser, in a directory on this machine.")
+        scale = Scale.SMALL if self._asked is None else self._asked[1]
+        return run_command(chosen, scale, self._target)
 
     def action_result(self) -> None:
         """Show the last result."""

@@ -204,9 +204,16 @@ def flagged(
             advice.replace("PATH", shell_quoted((path,))),
             remains="" if remains is None else remains(number),
             lock=lock,
+            command=_command(advice, path),
         )
         for path in counted.paths_with(flag, PATHS_NAMED if names_all else 1)
     ]
+
+
+def _command(advice: str, path: PathStr) -> tuple[tuple[str, ...], ...]:
+    """Return the command line with which an advice ends, as in ``…: chattr -i PATH``."""
+    *words, last = advice.rpartition(": ")[2].split()
+    return ((*words, path),) if last == "PATH" and ": " in advice else ()
 
 
 def locked(adjective: str) -> Callable[[int], str]:

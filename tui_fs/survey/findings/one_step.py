@@ -63,6 +63,7 @@ def _finding(place: Place, command: _Command) -> Finding:
         f"{command.caveats} tui-fs does not run this command: {shown}",
         note="its server or file system can delete this in one step; tui-fs does not run the "
         f"command, and tui-fs survey lists its caveats: {shown}",
+        command=(command.argv,),
     )
 
 

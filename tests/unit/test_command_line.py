@@ -1,0 +1,108 @@
+"""Command lines to copy: the command line reads the same options, and a shell the same bytes."""
+
+import subprocess
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+
+from tui_fs.cli.arguments import options_of, trace_of
+from tui_fs.cli.parser import parse
+from tui_fs.job.command_line import attach_command, delete_command
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import shell_quoted
+from tui_fs.model.strategy import Confine, Filters, IoPriority, Options, Pace, StrategyName
+from tui_fs.screens.base import continued_lines
+
+NOW_S = 1_700_000_000
+RM = StrategyName("rm")
+HOSTILE = (
+    "/srv/a b",
+    "/srv/it's",
+    '/srv/"$(touch /tmp/hand)"`id`!!',
+    "/srv/new\nline",
+    "/srv/\x1b]0;title\x07\x1b[2J",
+    "/srv/\udcff\udcfe",
+    "/srv/tab\tend \\",
+    "/srv/\u202egnp.exe",
+    "/srv/\x85\u2028~*?[x]{a,b}#;&|",
+    "/srv/ümlaut \u0301",
+    "/srv/" + "word" * 60,
+    "/srv/" + "two words " * 30,
+)
+
+OPTIONS = [
+    Options(),
+    Options(keep_root=True, accept_races=True, confine=Confine.ALWAYS),
+    Options(batch_size=7, processes=3, pace=Pace(True, 500, 19, IoPriority.IDLE)),
+    Options(filters=Filters("-*.l[o]g", 0, 1 << 40, NOW_S - 30 * 86_400, NOW_S - 90 * 86_400)),
+    Options(filters=Filters("it's *\n")),
+]
+
+
+def read_by_bash(line: str) -> list[bytes]:
+    """Return the words that bash reads, without the program."""
+    script = 'tui-fs() { printf "%s\\0" "$@"; }\n' + line + "\n"
+    done = subprocess.run(["bash", "--norc"], input=script.encode(), capture_output=True)
+    assert done.stderr == b""
+    return done.stdout.split(b"\0")[:-1]
+
+
+def encoded(argv: tuple[str, ...]) -> list[bytes]:
+    return [word.encode("utf-8", "surrogateescape") for word in argv[1:]]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("trace", [None, TraceSource.STRACE])
+def test_the_command_line_reads_the_same_options(
+    options: Options, trace: TraceSource | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_fs.cli.arguments.time.time", lambda: NOW_S + 0.5)
+    argv = delete_command(("/srv/a", "/srv/-b"), RM, options, trace, NOW_S + 0.5)
+    parsed = parse(list(argv[1:]))
+    assert (options_of(parsed), trace_of(parsed)) == (options, trace)
+    assert (parsed.paths, parsed.strategy, parsed.yes) == (["/srv/a", "/srv/-b"], RM, False)
+
+
+def test_threads_are_given_to_the_strategy_that_has_them() -> None:
+    options = Options(pace=replace(Pace(), threads=4))
+    argv = delete_command(("/srv/a",), StrategyName("parallel"), options, None, NOW_S)
+    assert options_of(parse(list(argv[1:]))) == options
+
+
+def test_a_plain_deletion_has_a_short_command() -> None:
+    argv = delete_command(("/srv/a",), RM, Options(), None, NOW_S)
+    assert shell_quoted(argv) == "tui-fs delete --strategy=rm -- /srv/a"
+    assert shell_quoted(attach_command("7f3a01")) == "tui-fs attach 7f3a01"
+
+
+@pytest.mark.parametrize("path", HOSTILE)
+def test_a_shell_reads_exactly_the_bytes_of_a_hostile_name(path: str) -> None:
+    options = Options(filters=Filters(name_glob="it's \n\udcff*"))
+    argv = delete_command((path, "/srv/next"), RM, options, None, NOW_S)
+    line = shell_quoted(argv)
+    assert line.isprintable()
+    assert read_by_bash(line) == encoded(argv)
+
+
+@pytest.mark.parametrize("path", HOSTILE)
+@pytest.mark.parametrize("width", [38, 78])
+def test_the_shown_lines_are_the_same_command_when_they_are_pasted(path: str, width: int) -> None:
+    argv = delete_command((path, "/srv/next"), RM, Options(keep_root=True), None, NOW_S)
+    lines = continued_lines(argv, width)
+    assert all(line.isprintable() for line in lines)
+    assert read_by_bash("\n".join(f" {line}" for line in lines)) == encoded(argv)
+
+
+def test_every_line_but_the_last_continues_and_long_words_are_quoted() -> None:
+    paths = ("/srv/" + "a" * 100, "/srv/b", "/srv/" + "c" * 30)
+    lines = continued_lines(delete_command(paths, RM, Options(), None, NOW_S), 40)
+    assert all(line.endswith(" \\") for line, _ in pairwise(lines))
+    assert not lines[-1].endswith("\\")
+    assert f"'{paths[0]}'" in " ".join(lines)
+
+
+def test_a_path_that_needs_a_change_of_directory_has_no_command() -> None:
+    with pytest.raises(BadInput, match="without a change of directory"):
+        delete_command(("/srv/" + "x" * 255 + ("/" + "y" * 255) * 16,), RM, Options(), None, NOW_S)

@@ -1,0 +1,73 @@
+"""The command lines that do what a screen does."""
+
+from collections.abc import Sequence
+
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import BadInput
+from tui_fs.model.strategy import Argv, Confine, IoPriority, Options, StrategyName
+
+_MAX_PATH_BYTES = 4_095
+"""PATH_MAX without its NUL; a longer path can be named only relative to a current directory."""
+
+
+def delete_command(
+    paths: Sequence[str],
+    strategy: StrategyName,
+    options: Options,
+    trace: TraceSource | None,
+    now_s: float,
+) -> Argv:
+    """Return the `tui-fs delete` command with the same strategy, options and filters.
+
+    Ages on the command line count from its start, so they are converted to ages at `now_s`.
+
+    Raises:
+        BadInput: a path is too long for a command line.
+    """
+    if any(len(path.encode("utf-8", "surrogateescape")) > _MAX_PATH_BYTES for path in paths):
+        raise BadInput(
+            "The path is longer than a command line can name without a change of directory (cd)."
+        )
+    filters, pace = options.filters, options.pace
+    given: list[tuple[str, object]] = [
+        ("--name", filters.name_glob),
+        ("--min-size", filters.min_size_bytes),
+        ("--size-below", filters.size_below_bytes),
+        ("--older-than", _age(filters.modified_before_s, now_s)),
+        ("--newer-than", _age(filters.modified_after_s, now_s)),
+        ("--shard", filters.share),
+        ("--strategy", strategy),
+        ("--batch-size", options.batch_size if options.batch_size != Options().batch_size else 0),
+        ("--processes", options.processes if options.processes != Options().processes else 0),
+        ("--confine", options.confine if options.confine is not Confine.AUTO else None),
+        ("--rate", pace.rate_per_s),
+        ("--nice", pace.nice),
+        ("--ionice", pace.io_priority if pace.io_priority is not IoPriority.NORMAL else None),
+        ("--threads", pace.threads),
+        ("--trace", trace),
+    ]
+    flags = (
+        ("--keep-root", options.keep_root),
+        ("--accept-races", options.accept_races),
+        ("--gentle", pace.gentle),
+    )
+    # A pattern may begin with a dash; a size of 0 bytes is a filter, a number of 0 the default.
+    return (
+        *("tui-fs", "delete"),
+        *(
+            f"{name}={value}"
+            for name, value in given
+            if value or (value == 0 and name in ("--min-size", "--size-below"))
+        ),
+        *(name for name, is_given in flags if is_given),
+        *("--", *paths),
+    )
+
+
+def _age(moment_s: int | None, now_s: float) -> str | None:
+    return None if moment_s is None else f"{max(0, int(now_s) - moment_s)}s"
+
+
+def attach_command(job_id: str) -> Argv:
+    """Return the command that follows a job, or prints the report of an ended one."""
+    return ("tui-fs", "attach", job_id)
