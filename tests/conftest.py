@@ -299,7 +299,7 @@ def counters_are_held() -> Iterator[None]:
 @pytest.fixture
 def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """Return an empty directory; pytest's own lists those of all earlier tests to number it."""
-    name = re.sub(r"\W", "_", request.node.name)[:24]
+    name = re.sub(r"\W", "_", request.node.name)[:16]
     return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=tmp_path_factory.getbasetemp()))
 
 
