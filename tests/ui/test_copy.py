@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.ui.lab_screens import a_quiet_lab
 from tests.ui.recorded import MAILDROP, PAUSED, SPOOL, Host, maildrop_survey, record, wait_for
-from tests.ui.recorded_lab import EXPERIMENT
+from tests.ui.recorded_lab import DONE, EXPERIMENT, store
 from tests.ui.recorded_tree import TreeSurvey, found_survey
 from tests.ui.test_screens import REPORTS, SMALL, a_quiet_machine, counted
 from tui_fs.model.finding import Finding, FindingKind, Severity
@@ -17,6 +17,7 @@ from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.lab.experiments import LabScreen
+from tui_fs.screens.lab.result import LabResultScreen
 from tui_fs.screens.options import Choices
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.report import ReportScreen
@@ -113,6 +114,12 @@ async def test_a_finding_has_the_command_of_its_advice(
 
 async def test_the_lab_has_the_command_of_the_experiment() -> None:
     line = await copied(LabScreen("", Settings()), EXPERIMENT.name)
+    assert line == f"tui-fs lab run {EXPERIMENT.name} --scale small"
+
+
+async def test_a_result_has_the_command_that_repeats_its_run() -> None:
+    screen = LabResultScreen(EXPERIMENT, store(DONE, "kept"), Settings())
+    line = await copied(screen, "claims")
     assert line == f"tui-fs lab run {EXPERIMENT.name} --scale small"
 
 

@@ -30,15 +30,17 @@ from tui_fs.lab.exhibits import (
     Table,
     exhibits_of,
 )
-from tui_fs.lab.experiment import Experiment, Verdict
+from tui_fs.lab.experiment import Experiment, Verdict, run_command
 from tui_fs.lab.page import page
 from tui_fs.lab.plot import draw_curves
 from tui_fs.lab.results import Ending, Results
 from tui_fs.lab.runs import load
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, harmless
+from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec, count, duration
 from tui_fs.screens.base import (
+    COPY_BINDING,
     PAGE_BINDINGS,
     SCROLL_BINDINGS,
     BaseScreen,
@@ -238,6 +240,7 @@ class LabResultScreen(BaseScreen):
         ("e", "export"),
         ("m", "machine"),
         ("esc", "back"),
+        ("y", "copy"),
     )
     EXPLANATION = (
         "The results of a run. Every published claim is listed with the published figure, the "
@@ -248,6 +251,7 @@ class LabResultScreen(BaseScreen):
     )
 
     BINDINGS = [
+        COPY_BINDING,
         Binding("escape,q", "app.pop_screen", tooltip="Go back"),
         Binding("right,l,tab", "turn(1)", tooltip="Next page"),
         Binding("left,h,shift+tab", "turn(-1)", tooltip="Previous page"),
@@ -332,6 +336,13 @@ class LabResultScreen(BaseScreen):
             for name, exhibits in self._pages.items()
         )
         self._show_page(next(iter(self._pages)))
+
+    def command_to_copy(self) -> Argv:
+        """Return the command that repeats this run."""
+        if self._results is None:
+            raise BadInput("The result is not read yet.")
+        began = self._results.began
+        return run_command(self._experiment, began.scale, began.target)
 
     def on_failed(self, message: Failed) -> None:
         """Show the error."""
