@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Literal, overload
 
 from rich.cells import cell_len
@@ -291,8 +292,10 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         index = self.scroll_offset.y + y - HEADER_HEIGHT
         if index < len(self._cursor.rows):
             return self._render_row(index, width)
-        if not self._cursor.rows and y == HEADER_HEIGHT + 1:
-            text = fit_cells("  " + self.empty_text, width)
+        if not self._cursor.rows and y > HEADER_HEIGHT:
+            lines = wrap(self.empty_text, max(1, width - 4))
+            line = "".join(lines[y - HEADER_HEIGHT - 1 : y - HEADER_HEIGHT])
+            text = fit_cells(f"  {line}", width)
             return self._strip([Segment(text, base + self._style("muted"))], base)
         return Strip.blank(self.size.width, base)
 

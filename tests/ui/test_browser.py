@@ -131,6 +131,18 @@ async def test_keys_that_are_typed_before_the_browser_is_drawn_do_no_harm() -> N
         assert early.filters.name_glob == "*.log"
 
 
+async def test_the_key_line_shows_only_what_is_no_text_while_a_field_is_open() -> None:
+    async with browsing() as browser:
+        for key in ("f", "slash", "colon"):
+            await browser.press(key)
+            await browser.sees("esc close the field")
+            line = screen_text(browser.pilot.app).splitlines()[-1]
+            assert "d delete" not in line
+            assert ("tab complete" in line) == (key == "colon")
+            await browser.press("escape")
+            await browser.sees("d delete")
+
+
 async def test_a_list_that_is_not_known_yet_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", SilentSurvey)
     async with Host(BrowserScreen(SPOOL, Settings(interval_s=0))).run_test() as pilot:

@@ -280,6 +280,10 @@ async def test_an_empty_list_says_why_and_has_no_cursor() -> None:
         assert app.lines()[2].strip() == "nothing [b]here"
         assert app.bar_list.cursor_row is None
         assert app.messages == []
+        app.bar_list.empty_text = "a long reason " * 8 + "and its end"
+        shown = [line.strip() for line in app.lines()[2:] if line.strip()]
+        assert len(shown) == 2
+        assert shown[1].endswith("and its end")
 
 
 @pytest.mark.slow

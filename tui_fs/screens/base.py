@@ -72,6 +72,8 @@ HELP_TASKS = {
     "more": ("more", "help", "command_palette", "doctor", "lab", "runs", "ask", "export", "copy"),
 }  # fmt: skip
 """What a user wants to do, and the actions that do it, in the order of the help."""
+FIELD_KEYS = (("enter", "accept"), ("tab", "complete"), ("esc", "close the field"))
+"""The keys while the user types in a field: all others are text."""
 _ARROWS = " ▲▼"
 """What follows the title of the column by which a table is sorted."""
 

@@ -23,7 +23,7 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.figures import Figure
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, count, counted
-from tui_fs.screens.base import BaseScreen, Settings, muted
+from tui_fs.screens.base import BaseScreen, Settings
 from widgets.bar_table import BarRow, BarTable, Column
 from widgets.confirm_dialog import ConfirmDialog
 
@@ -124,11 +124,14 @@ class MaintenanceScreen(BaseScreen):
         self.query_one(BarTable).set_rows(rows)
         if problem:
             self._show_text(Text(problem, style="bold"))
+        elif not self.has_acted:
+            self.on_bar_table_highlighted()
 
-    def on_bar_table_highlighted(self, message: BarTable.Highlighted) -> None:
-        """Show the full reason why an action is impossible."""
-        action = self._actions.get(message.row.key)
-        self._show_text(muted(action.impossible if action else ""))
+    def on_bar_table_highlighted(self) -> None:
+        """Show in full what the action does, or why it is impossible; the table cuts both."""
+        row = self.query_one(BarTable).cursor_row
+        action = None if row is None else self._actions.get(row.key)
+        self._show_text(Text((action.impossible or action.meaning) if action else ""))
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Ask for confirmation of the action."""

@@ -21,12 +21,13 @@ from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, is_shown_as_it_is, upwards
 from tui_fs.model.target import common_directory
 from tui_fs.model.units import bytes_iec, counted, short_count
-from tui_fs.screens.base import BaseScreen, Settings, age, muted
+from tui_fs.screens.base import FIELD_KEYS, BaseScreen, Settings, age, muted
 from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
 from widgets.bar_table import BarRow, BarTable, Column
 from widgets.cell_drawing import eighth_blocks, fit_cells
 from widgets.daemon_thread import in_daemon_thread
+from widgets.footer import Footer
 from widgets.path_input import PathInput
 
 _POLL_INTERVAL_S = 2.0
@@ -174,6 +175,12 @@ class StartScreen(BaseScreen):
     def action_open_here(self) -> None:
         """Open the present directory."""
         self._open(self._here)
+
+    def on_descendant_focus(self) -> None:
+        """Show the keys of the field or of the lists."""
+        is_typing = isinstance(self.focused, PathInput)
+        keys = FIELD_KEYS if is_typing else (*self.KEYS, ("?", "help"))
+        self.query_one("#keys", Footer).keys = keys
 
     def action_leave(self) -> None:
         """Return to the screen below, if there is any."""

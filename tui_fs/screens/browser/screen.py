@@ -24,7 +24,7 @@ from tui_fs.model.filter_text import SYNTAX, in_words, parse_filters
 from tui_fs.model.paths import PathStr, displayable, is_shown_as_it_is, is_within, upwards
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Child, EntryKind, Listing, Order, Sorting, Survey
-from tui_fs.screens.base import BaseScreen, Failed, Settings
+from tui_fs.screens.base import FIELD_KEYS, BaseScreen, Failed, Settings
 from tui_fs.screens.browser.details import (
     filter_line,
     finding_line,
@@ -419,7 +419,16 @@ class BrowserScreen(BaseScreen):
         if self.path == path and is_waiting:
             self._table.empty_text = "The file system has not answered yet. ← leaves, q quits."
 
+    def on_descendant_focus(self) -> None:
+        """Show the keys of the field or of the table."""
+        self._show_keys()
+
     def _show_keys(self) -> None:
+        footer = self.query_one("#keys", Footer)
+        if isinstance(self.focused, Input):
+            can_complete = self.focused.id == "path-input"
+            footer.keys = tuple(key for key in FIELD_KEYS if can_complete or key[0] != "tab")
+            return
         survey = self.client.survey
         number = len(survey.findings) if survey is not None else 0
         actions: tuple[tuple[str, str], ...] = ()
@@ -427,7 +436,7 @@ class BrowserScreen(BaseScreen):
             actions = ("space", "mark"), ("d", "delete…"), ("f", "filter")
         if self.filters.active:
             actions += ("D", "delete here…"), ("esc", "no filter")
-        self.query_one("#keys", Footer).keys = (
+        footer.keys = (
             *actions,
             ("/", "search"),
             ("tab", f"findings ({number})"),
