@@ -42,7 +42,7 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
         assert (aside / "letter").exists()
         await pilot.press("j", "enter")
         await _answer(pilot, yes=True)
-        await wait_for(pilot, "is back")
+        await wait_for(pilot, "back.")
         assert (spool / "letter").exists()
         assert not aside.exists()
 
