@@ -30,6 +30,7 @@ SIZES = ((80, 24), (120, 40), (200, 50))
 TOUR_SIZE = (100, 24)
 RATE = "20000"
 FILES = 120_000
+TOURED = "preview options confirm run-1 run-2 run-4 run-paused report".split()
 SHOWN_S = {"report": 5.0}
 """How long the tour shows a screen, if not the usual time."""
 USUAL_S = 2.6
@@ -82,8 +83,9 @@ class Session:
 
     def press(self, *keys: str) -> None:
         """Press keys, by the names that tmux gives them."""
-        self._tmux("send-keys", *keys)
-        time.sleep(0.5)  # what is typed goes to the field that has the focus when it arrives
+        for key in keys:
+            self._tmux("send-keys", key)
+            time.sleep(0.5)  # a field must have the focus, and an escape be over, before the next
 
     def type(self, text: str) -> None:
         """Type a text as it is."""
@@ -155,11 +157,38 @@ def walk(session: Session) -> Iterator[Frame]:
     yield session.frame("search")
     session.press("Escape")
     session.press("Escape")
-    for key, name in (("J", "jobs"), ("L", "lab"), ("I", "this-machine")):
+    session.press("Space", "Space")
+    yield session.frame("marked")
+    session.press("M")
+    yield session.frame("marks")
+    session.press("Escape", "u")
+    session.press("Up", "Up")
+    session.press("f")
+    yield session.frame("filter-field")
+    session.type("*.log >100k")
+    session.press("Enter")
+    session.wait_for("matches 60")
+    yield session.frame("filter")
+    session.press("Escape")
+    session.press(":")
+    yield session.frame("path-field")
+    session.press("Escape")
+    for key, name in (
+        ("a", "maintenance"),
+        ("J", "jobs"),
+        ("L", "lab"),
+        ("I", "this-machine"),
+        ("F", "start"),
+    ):
         session.press(key)
         time.sleep(1)
         yield session.frame(name)
-        session.press("Escape")
+        session.press("?")
+        yield session.frame(f"{name}-help")
+        session.press("Escape", "Escape")
+    session.press("Tab", "Enter")
+    session.wait_for("complete")
+    _go_to(session, TARGET.name)
 
 
 def deletion(session: Session, target: Path) -> Iterator[Frame]:
@@ -168,6 +197,9 @@ def deletion(session: Session, target: Path) -> Iterator[Frame]:
     session.wait_for(f"Delete {target}")
     session.wait_for("counted")
     yield session.frame("preview")
+    session.press("?")
+    yield session.frame("preview-help")
+    session.press("Escape")
     session.press("m")
     yield session.frame("preview-calls")
     session.press("Escape")
@@ -190,9 +222,32 @@ def deletion(session: Session, target: Path) -> Iterator[Frame]:
     session.press("p")
     session.wait_for("PAUSED")
     yield session.frame("run-paused")
+    session.press("?")
+    yield session.frame("run-help")
+    session.press("Escape")
+    session.press("c")
+    yield session.frame("run-cancel")
+    session.press("Escape")
+    session.press("Enter")
+    yield session.frame("run-call")
+    session.press("Escape")
+    session.press("q")
+    session.press("J")
+    session.wait_for("paused")
+    yield session.frame("jobs-paused")
+    session.press("Enter")
+    session.wait_for("PAUSED")
     session.press("p")
     session.wait_for("DONE")
     yield session.frame("report")
+    session.press("?")
+    yield session.frame("report-help")
+
+
+def _go_to(session: Session, name: str) -> None:
+    session.press("g")
+    while not any(line[:1] in "›>" and f" {name}/" in line for line in session.lines()):
+        session.press("Down")
 
 
 @contextmanager
@@ -204,9 +259,7 @@ def opened(scratch: Path, look: str, size: tuple[int, int]) -> Iterator[Session]
         make_trees(place)
         session = Session(LOOKS[look], size, place, state)
         session.wait_for("complete")
-        session.press("g")
-        while not any(line[:1] in "›>" and f" {TARGET.name}/" in line for line in session.lines()):
-            session.press("Down")
+        _go_to(session, TARGET.name)
         yield session
     finally:
         subprocess.run(["tmux", "-L", SOCKET, "kill-server"], check=False)
@@ -272,7 +325,7 @@ def record_tour(scratch: Path) -> None:
         session.press("Tab")
         frames.append(session.frame("findings"))
         session.press("Escape")
-        frames += [f for f in deletion(session, scratch / TARGET) if f[0] != "preview-calls"]
+        frames += [f for f in deletion(session, scratch / TARGET) if f[0] in TOURED]
     Path(__file__).with_name("tour.svg").write_text(tour(frames, TOUR_SIZE))
 
 
