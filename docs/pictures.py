@@ -30,7 +30,7 @@ SIZES = ((80, 24), (120, 40), (200, 50))
 TOUR_SIZE = (100, 24)
 RATE = "20000"
 FILES = 120_000
-TOURED = "preview options confirm run-1 run-2 run-4 run-paused report".split()
+TOURED = ["preview", "options", "confirm", "run-1", "run-2", "run-4", "run-paused", "report"]
 SHOWN_S = {"report": 5.0}
 """How long the tour shows a screen, if not the usual time."""
 USUAL_S = 2.6
