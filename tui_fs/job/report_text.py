@@ -151,8 +151,8 @@ def call_lines_of(report: dict[str, Any]) -> list[CallLine]:
     failed: dict[str, int] = {}
     for group in report["error_groups"]:
         failed[group["operation"]] = failed.get(group["operation"], 0) + group["number"]
-    has_directories = report["expected"]["totals"]["directories"] > 0
-    is_confined = report.get("confined_by") and has_directories
+    # A tool that deletes a single file removes the target itself.
+    is_confined = report.get("confined_by") and report["expected"]["totals"]["directories"]
     confined_targets = len(report["targets"]) if is_confined else 0
     failures = Failures(failed, bool(report["tool_lines"]), confined_targets)
     return call_lines(counts, predicted["syscalls"], predicted.get("other_calls"), failures)
