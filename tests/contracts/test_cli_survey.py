@@ -113,7 +113,9 @@ def test_survey_shape(cli: Cli, tmpfs: Path) -> None:
         complete backend"""
     assert set(promised.split()) <= report.keys()
     assert report["max_entries_in_directory"] == 5
-    assert report["pathologies"] == []
+    # Processes of other tests may still have deleted files open there.
+    kinds = {finding["kind"] for finding in report["pathologies"]}
+    assert kinds <= {"deleted-but-open"}
 
 
 @pytest.mark.parametrize("command", ("survey", "estimate", "delete --dry-run --strategy rm"))

@@ -309,7 +309,7 @@ def test_python_inspection_keeps_the_exit_code_and_runs_no_input(
     assert target.exists() == (code != 0)
 
 
-@pytest.mark.parametrize("limit", ["-v 22000", "-d 12000"])
+@pytest.mark.parametrize("limit", ["-v 22000", "-d 9000"])
 def test_a_memory_limit_that_keeps_the_program_from_being_loaded_is_named(
     cli: Cli, target: Path, limit: str
 ) -> None:

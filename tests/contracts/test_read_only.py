@@ -12,6 +12,7 @@ from tests.contracts.test_policy import write_policy
 from tests.trees import flat, manifest, many_directories
 from tui_fs.job.calibration.store import measure
 from tui_fs.job.control import send
+from tui_fs.job.lock import is_occupied
 from tui_fs.job.permission import check_command
 from tui_fs.job.store import find
 from tui_fs.model.command import Command, read_command
@@ -100,6 +101,8 @@ def test_a_died_job_is_not_resumed(cli: Cli, tmpfs: Path, switch_on: Callable[[]
     job = job.strip()
     wait_until(lambda: 0 < entries_in(target) < 1_500, "a deletion at work")
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
+    lock = str(cli.jobs_directory / job / "lock")
+    wait_until(lambda: not is_occupied(lock), "the end of the tools")
     cli.wait_for_state(job, "died")
     left = entries_in(target)
     switch_on()

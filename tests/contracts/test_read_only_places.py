@@ -1,6 +1,7 @@
 """Targets that allow no changes, and subvolumes: refused and predicted with the true reason."""
 
 import fcntl
+import os
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
@@ -21,7 +22,9 @@ _EXT4_IOC_SHUTDOWN = 0x8004587D  # fs/ext4/ext4.h
 def own_ext4(mount_root: Path) -> Iterator[Path]:
     """Yield an ext4 that may be damaged."""
     options = "loop,noinit_itable,errors=remount-ro"
-    point = mount_image(mount_root / "damaged", "ext4", 64 * MIB, options=options)
+    # A name of its own: the loop device of an image that was just unmounted would be used again.
+    name = f"damaged-{os.urandom(3).hex()}"
+    point = mount_image(mount_root / name, "ext4", 64 * MIB, options=options)
     yield point
     unmount_below(point)
 
