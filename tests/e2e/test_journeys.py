@@ -220,6 +220,7 @@ def test_ranks_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: 
     terminal.wait_for("PAUSED")
     terminal.press("c")
     terminal.wait_for("Cancel this job?")
+    assert "No, keep it paused" in terminal.text()
     terminal.press("Tab")
     terminal.answer("Cancel this job?", "Enter")
 

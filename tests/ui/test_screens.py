@@ -631,6 +631,19 @@ async def test_a_job_that_is_being_cancelled_is_not_cancelled_again() -> None:
 
 
 @pytest.mark.usefixtures("alive")
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_the_question_before_cancelling_does_not_advise_a_second_pause(
+    is_paused: bool,
+) -> None:
+    app = Host(RunScreen(record(PAUSED if is_paused else RUNNING), Settings()))
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        await wait_for(pilot, "PAUSED" if is_paused else "649,632")
+        await pilot.press("c")
+        await wait_for(pilot, "No, keep it paused" if is_paused else "No, keep it running")
+        assert ("press p" in screen_text(app)) != is_paused
+
+
+@pytest.mark.usefixtures("alive")
 async def test_a_job_that_ends_while_its_question_is_open_names_no_command() -> None:
     app = Host(RunScreen(record(RUNNING), Settings()))
     async with app.run_test(size=SMALL, notifications=True) as pilot:

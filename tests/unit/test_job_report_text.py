@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled
 from tui_fs.cli.follow import report_as_text
 from tui_fs.job.report import report_of
-from tui_fs.job.report_text import Pair, pairs
+from tui_fs.job.report_text import Pair, figures, pairs
 from tui_fs.model.outcome import JobState, Outcome
 from widgets.figure_layout import layout_predicted
 
@@ -45,6 +45,14 @@ def test_pairs_are_time_the_larger_groups_of_calls_and_freed_bytes() -> None:
     ]
     few = pairs(report(calls={**CALLS, "getdents64": 2, "openat": 0, "read": 10_000}))
     assert [pair.label for pair in few] == ["time", "calls: remove", "calls: start-up", "freed"]
+
+
+def test_directories_are_left_out_for_a_single_file() -> None:
+    shown = report()
+    assert "directories" in dict(figures(shown))
+    shown["expected"]["totals"]["directories"] = 0
+    assert "directories" not in dict(figures(shown))
+    assert "directories" in dict(figures({**shown, "filters": "*.log"}))
 
 
 def test_calls_that_nothing_counted_are_not_compared() -> None:

@@ -98,10 +98,10 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
     expected = report["expected"]["totals"]
     files_expected = expected["files"] + expected["symlinks"] + expected["other"]
     rows = [("only", f"{report['filters']}; directories stay")] if report.get("filters") else []
-    rows += [
-        ("files", _deleted(report, "deleted_files", files_expected)),
-        ("directories", _deleted(report, "deleted_directories", expected["directories"])),
-    ]
+    rows.append(("files", _deleted(report, "deleted_files", files_expected)))
+    if expected["directories"] or report.get("filters"):  # else the target is a single file
+        directories = _deleted(report, "deleted_directories", expected["directories"])
+        rows.append(("directories", directories))
     if report["surviving_entries"]:
         rows.append(("left", counted(report["surviving_entries"], "entry", "entries")))
     targets = report["targets"]

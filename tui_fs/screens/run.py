@@ -513,13 +513,15 @@ class RunScreen(BaseScreen):
         if self._snapshot.cancel is not None:
             self.notify("The job is being cancelled already.", markup=False)
             return
+        is_paused = self._snapshot.paused_at_s is not None
+        instead = "" if is_paused else " To pause it instead, go back and press p."
         dialog = ConfirmDialog(
             "Cancel this job?",
             ["Entries already deleted stay deleted; the others remain."],
-            "The job cannot be resumed afterwards. To pause it instead, go back and press p.",
+            f"The job cannot be resumed afterwards.{instead}",
             None,
             yes_label="Cancel the job",
-            no_label="No, keep it running",
+            no_label="No, keep it paused" if is_paused else "No, keep it running",
         )
         self.app.push_screen(dialog, self._cancel_confirmed)
 
