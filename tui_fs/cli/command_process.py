@@ -174,8 +174,9 @@ def _run_here(command: Callable[[], int], close_request: int) -> int:
     except OSError as error:
         print(f"tui-fs: {os.strerror(error.errno or 0)}.", file=sys.stderr)
         code = OUTPUT_LOST
-    _close_streams()
-    _reporter.send(_Message.EXIT, str(code))
+    with contextlib.suppress(MemoryError):  # the watcher reads the code from the exit as well
+        _close_streams()
+        _reporter.send(_Message.EXIT, str(code))
     return code
 
 
