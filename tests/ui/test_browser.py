@@ -598,7 +598,7 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
         return answers.wait(30) if path == "/net/dead" else looks_like_a_link(path)
 
     monkeypatch.setattr("os.path.islink", islink)
-    monkeypatch.setattr("tui_fs.screens.browser.screen._PATIENCE_S", 0.1)
+    monkeypatch.setattr("tui_fs.screens.base.PATIENCE_S", 0.1)
 
     async with browsing() as browser:
         await browser.press("colon")

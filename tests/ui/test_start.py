@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from threading import Event
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -118,6 +119,22 @@ async def test_any_directory_can_be_typed(tmp_path: Path) -> None:
         await wait_for(pilot, "exist.")
         await pilot.press(*["backspace"] * 4, *"logs", "enter")
         assert await opened(pilot) == str(tmp_path / "logs")
+
+
+async def test_a_typed_directory_that_does_not_answer_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = Event()
+    monkeypatch.setattr("os.path.islink", lambda _: answers.wait(30))
+    monkeypatch.setattr("tui_fs.screens.base.PATIENCE_S", 0.1)
+    app = Host(start(str(tmp_path)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/var/spool")
+        await pilot.press("colon", *"dead", "enter")
+        await wait_for(pilot, "answer yet.")
+        await pilot.press("escape")
+        await wait_for(pilot, ": path")
+        answers.set()
 
 
 async def test_escape_leaves_the_path_field_and_returns_to_the_directory(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """Parts of all screens: header, footer, help, scrolling, and functions that format text."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import ClassVar
 
 from msgspec import Struct
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
@@ -16,12 +18,14 @@ from textual.notifications import SeverityLevel
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
+from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable, is_within, shell_quoted
 from tui_fs.model.strategy import Argv
 from widgets.bar_table import BarTable
 from widgets.call_table import MEANINGS as CALL_MEANINGS
 from widgets.call_table import CallTable
+from widgets.daemon_thread import in_daemon_thread
 from widgets.footer import Footer
 from widgets.header import Header
 
@@ -33,6 +37,9 @@ PAGE_BINDINGS = (
     Binding("pagedown,ctrl+f,space", "scroll(10)", tooltip="Scroll a page down"),
     Binding("pageup,ctrl+b", "scroll(-10)", tooltip="Scroll a page up"),
 )
+
+PATIENCE_S = 2.0
+"""How long a screen waits for a directory before it says that there is no answer yet."""
 
 COPY_BINDING = Binding("y", "copy", tooltip="Copy the command line that does the same")
 
@@ -165,6 +172,30 @@ class BaseScreen(Screen[None]):
             text.stylize("bold")
         self._message.update(text)
         self._message.display = True
+
+    def open_typed(self, path: str, open_directory: Callable[[str], None]) -> None:
+        """Open a typed directory once its file system has resolved the path, or explain why not.
+
+        Args:
+            path: absolute.
+            open_directory: called with the canonical path; perhaps never.
+        """
+        opening = self._resolve_typed(path, open_directory)
+
+        def report_silence() -> None:
+            if opening.is_running:
+                self.notify(f"{displayable(path)} does not answer yet.", markup=False)
+
+        self.set_timer(PATIENCE_S, report_silence)
+
+    @work(exclusive=True, group="typed")
+    async def _resolve_typed(self, path: str, open_directory: Callable[[str], None]) -> None:
+        try:
+            path = await in_daemon_thread(partial(canonical_directory, path))
+        except TuiFsError as error:
+            self.notify(error.sentence, markup=False)
+        else:
+            open_directory(path)
 
     def command_to_copy(self) -> Argv:
         """Return the command line that does what the screen shows; for `COPY_BINDING`.

@@ -4,7 +4,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
@@ -16,7 +15,6 @@ from textual.worker import get_current_worker
 
 from tui_fs.job.view import JobList, JobSummary
 from tui_fs.linux.filesystem import FileSystem, mounted_file_systems
-from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, is_shown_as_it_is, upwards
 from tui_fs.model.target import common_directory
@@ -26,7 +24,6 @@ from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
 from widgets.bar_table import BarRow, BarTable, Column
 from widgets.cell_drawing import eighth_blocks, fit_cells
-from widgets.daemon_thread import in_daemon_thread
 from widgets.footer import Footer
 from widgets.path_input import PathInput
 
@@ -210,19 +207,11 @@ class StartScreen(BaseScreen):
 
     def on_path_input_chosen(self, message: PathInput.Chosen) -> None:
         """Open the typed directory, or explain why not."""
-        self._open_typed(os.path.normpath(os.path.join(self._here, message.path)))
-
-    @work(exclusive=True, group="typed")
-    async def _open_typed(self, path: str) -> None:
-        try:
-            path = await in_daemon_thread(partial(canonical_directory, path))
-        except TuiFsError as error:
-            self.notify(error.sentence, markup=False)
-        else:
-            self.on_path_input_cancelled()
-            self._open(path)
+        self.open_typed(os.path.normpath(os.path.join(self._here, message.path)), self._open)
 
     def _open(self, path: str) -> None:
+        if isinstance(self.focused, PathInput):
+            self.on_path_input_cancelled()
         self.app.push_screen(BrowserScreen(path, self.settings))
 
 

@@ -80,7 +80,7 @@ class Rmtree(Strategy):
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
-        flags = ("--tell",) if with_output else ()
+        flags = ("--report",) if with_output else ()
         keep = ("--keep-root",) if options.keep_root else ()
         return (((tools["python"], "-I", "-S", _CHILD, *flags, *keep, "--", *targets),),)
 
@@ -88,7 +88,7 @@ class Rmtree(Strategy):
         self, name: str, pin: Pin, tools: Mapping[str, str], *, with_output: bool = False
     ) -> Step:
         """See `Strategy.file_step`."""
-        flags = ("--tell",) if with_output else ()
+        flags = ("--report",) if with_output else ()
         identity = f"{pin.device}:{pin.inode}"
         return ((tools["python"], "-I", "-S", _CHILD, *flags, "--file", identity, "--", name),)
 

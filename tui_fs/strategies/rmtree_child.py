@@ -1,7 +1,7 @@
 """The program of the rmtree strategy: Python's shutil.rmtree, with every failure reported.
 
-Run as ``python -I -S rmtree_child.py [--keep-root] [--tell] -- TARGETS``, or for a single file in
-the working directory as ``… [--tell] --file DEVICE:INODE -- NAME``. It imports nothing but the
+Run as ``python -I -S rmtree_child.py [--keep-root] [--report] -- TARGETS``, or for a single file in
+the working directory as ``… [--report] --file DEVICE:INODE -- NAME``. It imports nothing but the
 standard library, because it runs without the program's environment.
 """
 
@@ -156,7 +156,7 @@ def main(arguments: list[str]) -> int:
     """Delete the targets named after ``--``; return the exit status."""
     end = arguments.index("--")
     options, targets = arguments[:end], arguments[end + 1 :]
-    if "--tell" in options:
+    if "--report" in options:
         _report_removals()
     if "--file" in options:
         device, inode = map(int, options[options.index("--file") + 1].split(":"))

@@ -18,13 +18,12 @@ from textual.worker import get_current_worker
 
 from tui_fs.job.store import all_jobs, find
 from tui_fs.linux.filesystem import file_system_of
-from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.filter_text import SYNTAX, in_words, parse_filters
 from tui_fs.model.paths import PathStr, displayable, is_shown_as_it_is, is_within, upwards
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Child, EntryKind, Listing, Order, Sorting, Survey
-from tui_fs.screens.base import FIELD_KEYS, BaseScreen, Failed, Settings
+from tui_fs.screens.base import FIELD_KEYS, PATIENCE_S, BaseScreen, Failed, Settings
 from tui_fs.screens.browser.details import (
     filter_line,
     finding_line,
@@ -68,8 +67,6 @@ from widgets.path_input import PathInput
 
 _IMPORTED = "This was imported from a file: nothing here can be marked or deleted."
 _NO_ANSWER = "The directory has not answered yet. Press the key again in a moment."
-_PATIENCE_S = 2.0
-"""If opening a directory takes longer, the screen reports that it does not answer."""
 
 
 class ListingUpdated(SurveyUpdated):
@@ -405,7 +402,7 @@ class BrowserScreen(BaseScreen):
             return
         self.show_place("", displayable(self.path), "…")
         self._stat_file_system(self.path)
-        self.set_timer(_PATIENCE_S, partial(self._show_no_answer, self.path))
+        self.set_timer(PATIENCE_S, partial(self._show_no_answer, self.path))
 
     @work(thread=True, exclusive=True, group="place")
     def _stat_file_system(self, path: str) -> None:
@@ -671,25 +668,12 @@ class BrowserScreen(BaseScreen):
 
     def on_prompts_path_typed(self, message: "Prompts.PathTyped") -> None:
         """Open the typed directory, or explain why not."""
-        path = os.path.normpath(os.path.join(self.path, message.path))
-        opening = self._open_typed(path)
 
-        def report_silence() -> None:
-            if opening.is_running:
-                self.notify(f"{displayable(path)} does not answer yet.", markup=False)
-
-        self.set_timer(_PATIENCE_S, report_silence)
-
-    @work(exclusive=True, group="typed")
-    async def _open_typed(self, path: str) -> None:
-        """Open a directory once the file system has resolved its path, which may never happen."""
-        try:
-            path = await in_daemon_thread(partial(canonical_directory, path))
-        except TuiFsError as error:
-            self.notify(error.sentence, markup=False)
-        else:
+        def open_directory(path: str) -> None:
             self.query_one(Prompts).close()
             self.open_directory(path)
+
+        self.open_typed(os.path.normpath(os.path.join(self.path, message.path)), open_directory)
 
     # Marking
 
