@@ -21,7 +21,7 @@ from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.profile import begin_profile
 from tui_fs.screens.report import ResumeRequested
 from tui_fs.screens.start import StartScreen
-from widgets.changed_lines_driver import ChangedLinesDriver
+from tui_fs.widgets.changed_lines_driver import ChangedLinesDriver
 
 TRUECOLOR_THEME, FEW_COLOURS_THEME = "nord", "ansi-dark"
 """With fewer colours than 16 million, nord's dark blue becomes teal, and its greys the same."""

@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from widgets.cell_drawing import eighth_blocks, fit_cells, fit_end, range_bar
+from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells, fit_end, range_bar
 
 HEADER_HEIGHT = 1
 GUTTER = 2

@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from widgets.cell_drawing import fit_cells, styled_line
-from widgets.rate_graph import draw_graph
+from tui_fs.widgets.cell_drawing import fit_cells, styled_line
+from tui_fs.widgets.rate_graph import draw_graph
 
 INDENT = 2
 GAP = 2

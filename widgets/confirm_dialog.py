@@ -13,8 +13,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
-from widgets.ordered_input import OrderedInput
-from widgets.path_input import TYPABLE
+from tui_fs.widgets.ordered_input import OrderedInput
+from tui_fs.widgets.path_input import TYPABLE
 
 # A held Enter repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
 IGNORED_ENTER_S = 0.3

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rich.cells import cell_len
 
-from widgets.cell_drawing import draws_blocks, eighth_blocks, fit_cells, share_bar
+from tui_fs.widgets.cell_drawing import draws_blocks, eighth_blocks, fit_cells, share_bar
 
 Line = tuple[tuple[str, str], ...]
 """Pieces of a line: a component's name, empty for plain text, and the text."""

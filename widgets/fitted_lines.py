@@ -8,8 +8,8 @@ from rich.text import Text
 from textual.geometry import Size
 from textual.widget import Widget
 
-from widgets.cell_drawing import styled_line
-from widgets.figure_layout import Line
+from tui_fs.widgets.cell_drawing import styled_line
+from tui_fs.widgets.figure_layout import Line
 
 COMPONENTS = ("strong", "muted", "faint", "bar", "accent")
 

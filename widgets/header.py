@@ -10,7 +10,7 @@ from textual.app import RenderResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from widgets.cell_drawing import fit_end
+from tui_fs.widgets.cell_drawing import fit_end
 
 GAP = 2
 

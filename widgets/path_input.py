@@ -12,8 +12,8 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.suggester import Suggester
 
-from widgets.daemon_thread import in_daemon_thread
-from widgets.ordered_input import OrderedInput
+from tui_fs.widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.ordered_input import OrderedInput
 
 # Control characters and lone surrogates cannot be typed and would reach the terminal.
 TYPABLE = r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*"

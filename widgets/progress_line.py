@@ -9,7 +9,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from widgets.cell_drawing import eighth_blocks, fit_cells
+from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 
 TRACK = "░"
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from widgets.cell_drawing import fit_cells
+from tui_fs.widgets.cell_drawing import fit_cells
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 

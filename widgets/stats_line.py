@@ -11,7 +11,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from widgets.cell_drawing import ELLIPSIS, styled_line
+from tui_fs.widgets.cell_drawing import ELLIPSIS, styled_line
 
 SEPARATOR = " · "
 

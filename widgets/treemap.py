@@ -12,7 +12,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from widgets.cell_drawing import draws_blocks, fit_cells
+from tui_fs.widgets.cell_drawing import draws_blocks, fit_cells
 
 _MIN_LABEL = 4
 _GAP = -1

@@ -26,9 +26,9 @@ from tui_fs.screens.base import BaseScreen, key_actions
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.survey.findings.registry import FINDING_TYPES
-from widgets.bar_table import BarTable
-from widgets.confirm_dialog import ConfirmDialog
-from widgets.path_input import PathInput
+from tui_fs.widgets.bar_table import BarTable
+from tui_fs.widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.path_input import PathInput
 
 _PLACEHOLDER = re.compile(r"^\{\{ (\w+) \}\}$", re.MULTILINE)
 _PACKAGE_FOLDER = f"{Path(tui_fs.screens.__file__).parents[2]}/"
@@ -125,7 +125,7 @@ def _keys_section(title: str, explanation: str, classes: Iterable[type]) -> Iter
         binding
         for cls in classes
         for declared in vars(cls).get("BINDINGS", ())
-        if cls.__module__.startswith(("tui_fs.", "widgets."))
+        if cls.__module__.startswith("tui_fs.")
         for binding in Binding.make_bindings([declared])
     ]
     yield from (f"## {title}", "", explanation, "")

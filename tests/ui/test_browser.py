@@ -44,7 +44,7 @@ from tui_fs.screens.browser.side_screens import (
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.run import RunScreen
 from tui_fs.survey.process import SearchUpdate, Update
-from widgets.bar_table import BarTable
+from tui_fs.widgets.bar_table import BarTable
 
 __all__ = ["a_quiet_machine"]
 

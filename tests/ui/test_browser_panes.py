@@ -19,7 +19,7 @@ from tui_fs.model.survey import (
 )
 from tui_fs.screens.browser.panes import details_lines, treemap_parts
 from tui_fs.survey.histogram import AGES_DAYS, SIZES_BYTES
-from widgets.bar_table import BarTable
+from tui_fs.widgets.bar_table import BarTable
 
 __all__ = ["a_quiet_machine", "answering"]
 

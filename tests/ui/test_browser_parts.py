@@ -39,7 +39,7 @@ from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import SearchUpdate, Update
-from widgets.bar_table import row_parts
+from tui_fs.widgets.bar_table import row_parts
 
 WHOLE = Size(10, 4096, is_whole=True)
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(

@@ -25,8 +25,8 @@ from tui_fs.model.target import Pin, command_lines
 from tui_fs.screens.base import Settings
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.strategies.registry import STRATEGIES
-from widgets.bar_table import BarTable
-from widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.bar_table import BarTable
+from tui_fs.widgets.confirm_dialog import ConfirmDialog
 
 __all__ = ["a_quiet_machine", "alive", "several"]
 
@@ -49,7 +49,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 
     monkeypatch.setattr("tui_fs.screens.preview.check_plan", lambda _: None)
     monkeypatch.setattr("tui_fs.screens.preview.start", start)
-    monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
     return begun
 
 

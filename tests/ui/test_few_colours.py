@@ -8,7 +8,7 @@ from tui_fs.app import FEW_COLOURS_THEME
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.screens.base import Settings
 from tui_fs.screens.start import StartScreen
-from widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.confirm_dialog import ConfirmDialog
 
 DISKS = [
     FileSystem("ext4", "/dev/vda1", "/", False, 100, 50, 50),

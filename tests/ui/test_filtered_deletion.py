@@ -14,7 +14,7 @@ from tests.ui.test_filters import DAY_S, type_filter
 from tui_fs.job.view import JobList
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
-from widgets.bar_table import BarTable
+from tui_fs.widgets.bar_table import BarTable
 
 
 def without_sizes_of_directories(facts: Manifest) -> Manifest:
@@ -47,7 +47,7 @@ def aged_tree(place: Path) -> set[bytes]:
 async def test_only_what_matches_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
     place = tmp_path / "place"
     place.mkdir()
     matching = aged_tree(place)

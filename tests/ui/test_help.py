@@ -10,7 +10,7 @@ from tui_fs.app import TuiFsApp
 from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.preview import PreviewScreen
-from widgets.call_table import MEANINGS, TITLES
+from tui_fs.widgets.call_table import MEANINGS, TITLES
 
 SCREENS = Path(tui_fs.screens.__file__).parent
 

@@ -9,10 +9,10 @@ import pytest
 from textual.binding import Binding
 
 import tui_fs.screens
-import widgets
+import tui_fs.widgets
 from tui_fs.app import TuiFsApp
 from tui_fs.screens.base import HELP_TASKS, BaseScreen
-from widgets.bar_table import BarTable
+from tui_fs.widgets.bar_table import BarTable
 
 LEAVE = {"app.pop_screen", "app.quit", "leave", "up", "dismiss", "close", "refuse", "cancel"}
 """Back: out of a list, a directory, a question, the view of a running job, or the program."""
@@ -43,7 +43,7 @@ EXCEPTIONS = {
 
 def screen_classes() -> Iterator[type]:
     """Yield all classes of screens and widgets, and the app."""
-    for package in (tui_fs.screens, widgets):
+    for package in (tui_fs.screens, tui_fs.widgets):
         for info in walk_packages(package.__path__, f"{package.__name__}."):
             for cls in vars(import_module(info.name)).values():
                 if isinstance(cls, type) and cls.__module__ == info.name:

@@ -42,7 +42,7 @@ from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.options import OptionsDialog
 from tui_fs.screens.preview import CallsScreen, PreviewScreen
 from tui_fs.screens.run import RunScreen
-from widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.confirm_dialog import ConfirmDialog
 
 __all__ = ["a_quiet_machine", "alive", "several"]
 
@@ -68,7 +68,7 @@ async def test_leaving_before_it_begins_deletes_nothing(
     monkeypatch.setattr("tui_fs.screens.preview.check_plan", lambda _: None)
     monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: None)
     monkeypatch.setattr("tui_fs.screens.preview.start", start)
-    monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
         await ask(pilot, preview, StrategyName("rm"))

@@ -79,7 +79,7 @@ from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
 from tui_fs.survey.process import Update
 from tui_fs.tracing.select_source import SourceState
-from widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.confirm_dialog import ConfirmDialog
 
 SMALL, LARGE = (80, 24), (120, 40)
 Act = Callable[[Pilot[None]], Awaitable[None]]

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from widgets.bar_table import (
+from tui_fs.widgets.bar_table import (
     BarRow,
     BarTable,
     Column,

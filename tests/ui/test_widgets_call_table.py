@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.call_table import LIVE_WIDTHS, CallRow, CallTable, grow_widths, layout_rows
+from tui_fs.widgets.call_table import LIVE_WIDTHS, CallRow, CallTable, grow_widths, layout_rows
 
 ROWS = (
     CallRow("unlinkat", "701,233", "1,204,114", "58 %", "0", "81,204", emphasised=True),

@@ -11,7 +11,12 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from widgets.confirm_dialog import IGNORED_ENTER_S, ConfirmDialog, visible_spaces, word_prompt
+from tui_fs.widgets.confirm_dialog import (
+    IGNORED_ENTER_S,
+    ConfirmDialog,
+    visible_spaces,
+    word_prompt,
+)
 
 
 class Clock:

@@ -7,12 +7,12 @@ from threading import Event
 
 import pytest
 
-from widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.daemon_thread import in_daemon_thread
 
 NEVER_ANSWERED = """
 import asyncio, sys, threading
-from widgets.daemon_thread import in_daemon_thread
-from widgets.path_input import DirectorySuggester
+from tui_fs.widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.path_input import DirectorySuggester
 
 def ask(_=None):
     threading.Event().wait()

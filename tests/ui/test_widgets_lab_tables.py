@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.figure_layout import Line, layout_bars, layout_pair, layout_table
-from widgets.fitted_lines import FittedLines
+from tui_fs.widgets.figure_layout import Line, layout_bars, layout_pair, layout_table
+from tui_fs.widgets.fitted_lines import FittedLines
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from textual.app import App, ComposeResult
 from textual.events import Key
 from textual.widgets import Input
 
-from widgets.ordered_input import OrderedInput
+from tui_fs.widgets.ordered_input import OrderedInput
 
 
 class InputApp(App[None]):

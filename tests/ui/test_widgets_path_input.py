@@ -12,7 +12,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import Button
 
-from widgets.path_input import DirectorySuggester, PathInput, complete_directory
+from tui_fs.widgets.path_input import DirectorySuggester, PathInput, complete_directory
 
 
 @pytest.fixture

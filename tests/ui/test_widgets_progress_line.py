@@ -6,8 +6,8 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.cell_drawing import fit_cells, fit_end
-from widgets.progress_line import ProgressLine, draw_bar, percentage, progress_parts
+from tui_fs.widgets.cell_drawing import fit_cells, fit_end
+from tui_fs.widgets.progress_line import ProgressLine, draw_bar, percentage, progress_parts
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.rate_graph import RateGraph, RateHistory, draw_graph, on_axis
+from tui_fs.widgets.rate_graph import RateGraph, RateHistory, draw_graph, on_axis
 
 
 def test_rates_of_a_bucket_are_averaged() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.app import App, ComposeResult
 
-from widgets.stats_line import Figure, StatsLine, figure_parts, line_parts
+from tui_fs.widgets.stats_line import Figure, StatsLine, figure_parts, line_parts
 
 FIGURES = (
     Figure("/s", "81,204"),

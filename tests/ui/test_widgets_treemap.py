@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 
-from widgets.treemap import Part, Rectangle, Treemap, squarify
+from tui_fs.widgets.treemap import Part, Rectangle, Treemap, squarify
 
 VALUES = st.lists(st.integers(1, 10**9), min_size=1, max_size=40).map(
     lambda values: sorted(values, reverse=True)

@@ -5,7 +5,7 @@ import random
 import pyte
 import pytest
 
-from widgets.changed_lines_driver import FORGETS_AFTER_S, ChangedLines
+from tui_fs.widgets.changed_lines_driver import FORGETS_AFTER_S, ChangedLines
 
 COLUMNS, LINES = 20, 6
 STYLES = ("", "1", "38;2;1;2;3", "48;2;4;5;6", "38;2;1;2;3;48;2;4;5;6")

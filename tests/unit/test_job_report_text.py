@@ -10,7 +10,7 @@ from tui_fs.cli.follow import report_as_text
 from tui_fs.job.report import report_of
 from tui_fs.job.report_text import Pair, figures, pairs
 from tui_fs.model.outcome import JobState, Outcome
-from widgets.figure_layout import layout_predicted
+from tui_fs.widgets.figure_layout import layout_predicted
 
 CALLS = {"unlinkat": 990, "getdents64": 20, "openat": 3, "read": 60}
 

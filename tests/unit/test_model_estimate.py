@@ -10,7 +10,7 @@ from tui_fs.model.estimate import Estimate, TimeAxis
 from tui_fs.model.plan import Expected
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Totals
-from widgets.cell_drawing import range_bar
+from tui_fs.widgets.cell_drawing import range_bar
 
 RM = StrategyName("rm")
 

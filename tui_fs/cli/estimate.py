@@ -273,7 +273,7 @@ def _bars(predicted: Forecast) -> list[str]:
 
 def range_bars(predicted: Forecast, width: int) -> list[str]:
     """Return an axis and for each strategy the range of its time; nothing if there is no room."""
-    from widgets.cell_drawing import range_bar  # loads rich, for a terminal only
+    from tui_fs.widgets.cell_drawing import range_bar  # loads rich, for a terminal only
 
     axis = TimeAxis.of(predicted.estimates)
     names = max(len(estimate.strategy) for estimate in predicted.estimates)

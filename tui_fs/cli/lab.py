@@ -54,7 +54,7 @@ from tui_fs.screens.lab.drawing import (
     pair_remarks,
 )
 from tui_fs.survey.export_file import new_file, refuse_taken
-from widgets.figure_layout import Line, layout_table
+from tui_fs.widgets.figure_layout import Line, layout_table
 
 _WIDTH_WITHOUT_TERMINAL = 100
 _MAX_PLOT, _PLOT_HEIGHT = 110, 23

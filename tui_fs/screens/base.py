@@ -22,12 +22,12 @@ from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable, is_within, shell_quoted
 from tui_fs.model.strategy import Argv
-from widgets.bar_table import BarTable
-from widgets.call_table import MEANINGS as CALL_MEANINGS
-from widgets.call_table import CallTable
-from widgets.daemon_thread import in_daemon_thread
-from widgets.footer import Footer
-from widgets.header import Header
+from tui_fs.widgets.bar_table import BarTable
+from tui_fs.widgets.call_table import MEANINGS as CALL_MEANINGS
+from tui_fs.widgets.call_table import CallTable
+from tui_fs.widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.footer import Footer
+from tui_fs.widgets.header import Header
 
 SCROLL_BINDINGS = (
     Binding("j,down", "scroll(1)", tooltip="Scroll down"),

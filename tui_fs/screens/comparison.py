@@ -35,10 +35,10 @@ from tui_fs.screens.base import (
     muted,
 )
 from tui_fs.screens.run_history import RunHistory
-from widgets.cell_drawing import fit_cells
-from widgets.figure_layout import Line, layout_table
-from widgets.fitted_lines import FittedLines
-from widgets.rate_graph import MINIMUM_GRAPH, RateHistory, draw_graph, on_axis
+from tui_fs.widgets.cell_drawing import fit_cells
+from tui_fs.widgets.figure_layout import Line, layout_table
+from tui_fs.widgets.fitted_lines import FittedLines
+from tui_fs.widgets.rate_graph import MINIMUM_GRAPH, RateHistory, draw_graph, on_axis
 
 _GRAPH_LINES = 3
 _RATIO = "2nd/1st"

@@ -20,7 +20,7 @@ from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings
 from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
-from widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 
 _COLUMNS = (
     Column("job", 6, meaning="its identifier, for example for tui-fs attach"),

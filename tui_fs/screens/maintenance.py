@@ -24,8 +24,8 @@ from tui_fs.model.figures import Figure
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.base import BaseScreen, Settings
-from widgets.bar_table import BarRow, BarTable, Column
-from widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.confirm_dialog import ConfirmDialog
 
 _COLUMNS = (
     Column("what", 16, meaning="what you can do"),

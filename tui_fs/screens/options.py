@@ -18,7 +18,7 @@ from tui_fs.model.errors import Missing
 from tui_fs.model.filter_text import in_words
 from tui_fs.model.strategy import Confine, Options
 from tui_fs.tracing.select_source import open_source
-from widgets.ordered_input import OrderedInput
+from tui_fs.widgets.ordered_input import OrderedInput
 
 _MAX_BATCH = 1_000_000
 _MAX_PROCESSES = 256

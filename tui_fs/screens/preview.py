@@ -83,10 +83,10 @@ from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
 from tui_fs.survey.quick_estimate import estimates
 from tui_fs.survey.single_file import remarks_on, survey_file
-from widgets.bar_table import BarRow, BarTable, Column
-from widgets.call_table import CallRow, CallTable
-from widgets.confirm_dialog import DIALOG_TEXT_CELLS, ConfirmDialog
-from widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.call_table import CallRow, CallTable
+from tui_fs.widgets.confirm_dialog import DIALOG_TEXT_CELLS, ConfirmDialog
+from tui_fs.widgets.daemon_thread import in_daemon_thread
 
 COLUMNS = (
     Column("strategy", 8, meaning="the way to delete"),

@@ -15,7 +15,7 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import counted
 from tui_fs.screens.base import BaseScreen, Settings, muted
-from widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 
 SECONDS = 10
 _COLUMNS = (

@@ -47,10 +47,10 @@ from tui_fs.screens.base import (
 )
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.run_history import RunHistory, Trends
-from widgets.call_table import CallRow, CallTable
-from widgets.figure_layout import layout_predicted
-from widgets.fitted_lines import FittedLines
-from widgets.footer import Footer
+from tui_fs.widgets.call_table import CallRow, CallTable
+from tui_fs.widgets.figure_layout import layout_predicted
+from tui_fs.widgets.fitted_lines import FittedLines
+from tui_fs.widgets.footer import Footer
 
 _LABEL_CELLS = 13
 _STYLES = {Weight.STRONG: "bold", Weight.NORMAL: "", Weight.WEAK: "dim"}

@@ -30,11 +30,11 @@ from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, mute
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
 from tui_fs.screens.run_history import MARK_WORDS, RunHistory, Trends
-from widgets.call_table import LIVE_WIDTHS, CallRow, CallTable
-from widgets.confirm_dialog import ConfirmDialog
-from widgets.progress_line import ProgressLine
-from widgets.rate_graph import RateGraph
-from widgets.stats_line import Figure, StatsLine
+from tui_fs.widgets.call_table import LIVE_WIDTHS, CallRow, CallTable
+from tui_fs.widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.progress_line import ProgressLine
+from tui_fs.widgets.rate_graph import RateGraph
+from tui_fs.widgets.stats_line import Figure, StatsLine
 
 _STATE_WORDS = {
     JobState.RUNNING: "deleting",

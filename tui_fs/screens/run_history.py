@@ -12,7 +12,7 @@ from tui_fs.model.events import (
     Throttled,
 )
 from tui_fs.model.snapshot import SHORTEST_SPAN_S, Snapshot
-from widgets.rate_graph import RateHistory
+from tui_fs.widgets.rate_graph import RateHistory
 
 _CALL_BUCKETS = 80
 """More than the cells of a graph in a table."""

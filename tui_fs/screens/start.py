@@ -22,10 +22,10 @@ from tui_fs.model.units import bytes_iec, counted, short_count
 from tui_fs.screens.base import FIELD_KEYS, BaseScreen, Settings, age, muted
 from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
-from widgets.bar_table import BarRow, BarTable, Column
-from widgets.cell_drawing import eighth_blocks, fit_cells
-from widgets.footer import Footer
-from widgets.path_input import PathInput
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
+from tui_fs.widgets.footer import Footer
+from tui_fs.widgets.path_input import PathInput
 
 _POLL_INTERVAL_S = 2.0
 _MOST_DIRECTORIES = 5

@@ -16,9 +16,9 @@ from textual.widgets import Static
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.survey.export_file import new_file, refuse_taken
-from widgets.daemon_thread import in_daemon_thread
-from widgets.key_question import KeyQuestion
-from widgets.path_input import PathInput
+from tui_fs.widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.key_question import KeyQuestion
+from tui_fs.widgets.path_input import PathInput
 
 _MAX_PART = 60
 """Characters of host and path in a suggested name; a file name has at most 255 bytes."""

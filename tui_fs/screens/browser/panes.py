@@ -30,10 +30,10 @@ from tui_fs.screens.base import muted, shown_below
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.histogram import OLD_DAYS, SHORT_AGE_LABELS, SHORT_SIZE_LABELS
-from widgets.cell_drawing import fit_cells, fit_end, share_bar
-from widgets.figure_layout import Line
-from widgets.fitted_lines import FittedLines
-from widgets.treemap import Part, Treemap
+from tui_fs.widgets.cell_drawing import fit_cells, fit_end, share_bar
+from tui_fs.widgets.figure_layout import Line
+from tui_fs.widgets.fitted_lines import FittedLines
+from tui_fs.widgets.treemap import Part, Treemap
 
 _DAY_S = 86_400
 _BY_ENTRIES = (Sorting.ENTRIES, Sorting.INODES)

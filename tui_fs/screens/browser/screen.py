@@ -57,13 +57,13 @@ from tui_fs.screens.selection import Selection, Size, marks_line
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
-from widgets.bar_table import BarRow, BarTable
-from widgets.daemon_thread import in_daemon_thread
-from widgets.figure_layout import Line
-from widgets.footer import Footer
-from widgets.key_question import KeyQuestion
-from widgets.ordered_input import OrderedInput
-from widgets.path_input import PathInput
+from tui_fs.widgets.bar_table import BarRow, BarTable
+from tui_fs.widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.figure_layout import Line
+from tui_fs.widgets.footer import Footer
+from tui_fs.widgets.key_question import KeyQuestion
+from tui_fs.widgets.ordered_input import OrderedInput
+from tui_fs.widgets.path_input import PathInput
 
 _IMPORTED = "This was imported from a file: nothing here can be marked or deleted."
 _NO_ANSWER = "The directory has not answered yet. Press the key again in a moment."

@@ -22,7 +22,7 @@ from tui_fs.screens.base import Failed, Settings, age, shown_below
 from tui_fs.screens.browser.side_screens import Browser, SideScreen
 from tui_fs.screens.selection import Size
 from tui_fs.survey.process import SearchProcess, SearchUpdate
-from widgets.bar_table import BarRow, BarTable, Column, LazyRows
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 COLUMNS = (
     Column("allocated", 11, right=True, meaning="the disk space of the entry itself"),

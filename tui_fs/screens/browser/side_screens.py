@@ -24,7 +24,7 @@ from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
 from tui_fs.survey.tally import BIG_FILE_BYTES
-from widgets.bar_table import BarRow, BarTable, Column, LazyRows
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 
 class Browser(Protocol):

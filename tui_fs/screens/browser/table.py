@@ -13,7 +13,7 @@ from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.screens.selection import Size
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.listing import first_children
-from widgets.bar_table import BarRow, BarTable, Column, LazyRows
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 MAX_ROWS = 20_000
 """More rows would not be read; sorting 100,000 takes a third of a second."""

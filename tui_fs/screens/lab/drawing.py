@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tui_fs.lab.exhibits import Bars, CallsOf, Flames
 from tui_fs.lab.figures import bars_axis
 from tui_fs.model.calls import REMOVING_CALLS
-from widgets.cell_drawing import eighth_blocks, fit_cells
-from widgets.figure_layout import Line, layout_bars, layout_pair
+from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
+from tui_fs.widgets.figure_layout import Line, layout_bars, layout_pair
 
 _SHORT_CALL_COLUMNS = ("call", "calls", "err.", "time", "publ.", "err.")
 """Calls, errors, share of the time, published calls and errors."""

@@ -30,7 +30,7 @@ from tui_fs.model.units import counted
 from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, age
 from tui_fs.screens.lab.result import LabResultScreen, ending_words, verdict_words
 from tui_fs.screens.lab.run import LabRunScreen
-from widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 
 EXPERIMENT_COLUMNS = (
     Column("experiment", 20, meaning="its name, for tui-fs lab run"),

@@ -55,8 +55,8 @@ from tui_fs.screens.lab.drawing import (
     pair_lines,
     pair_remarks,
 )
-from widgets.figure_layout import Line, layout_table
-from widgets.fitted_lines import FittedLines
+from tui_fs.widgets.figure_layout import Line, layout_table
+from tui_fs.widgets.fitted_lines import FittedLines
 
 VERDICT_SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "○"}
 VERDICT_CLASSES = {

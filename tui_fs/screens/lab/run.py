@@ -30,10 +30,10 @@ from tui_fs.model.paths import harmless
 from tui_fs.model.units import clock, count
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.lab.result import LabResultScreen
-from widgets.bar_table import BarRow, BarTable, Column
-from widgets.confirm_dialog import ConfirmDialog
-from widgets.progress_line import ProgressLine
-from widgets.stats_line import Figure, StatsLine
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.progress_line import ProgressLine
+from tui_fs.widgets.stats_line import Figure, StatsLine
 
 STEP_COLUMNS = (
     Column("step", 0, meaning="a timed command"),
