@@ -9,10 +9,11 @@ import argparse
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
+
+from tui_fs.linux.interpreter import module_command
 
 _CLOSING_S = 2.0
 
@@ -27,7 +28,7 @@ def seconds_of(tree: Path, place: Path, *arguments: str) -> float:
         "PYTHONPYCACHEPREFIX": str(place / "compiled"),
         "XDG_STATE_HOME": str(place / "state"),
     }
-    command = [sys.executable, "-P", "-m", "tui_fs.cli", *arguments]
+    command = module_command("tui_fs.cli", *arguments)
     began = time.perf_counter()
     subprocess.run(command, cwd="/", env=environment, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began

@@ -5,7 +5,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from tests.conftest import Cli, Finished, entries_in, processes_with, removed_since, wait_until
 from tests.filesystems import CROWDED_FILES, mount_bind
 from tests.trees import many_directories
+from tui_fs.linux.interpreter import module_command
 
 pytestmark = pytest.mark.slow
 
@@ -182,7 +182,7 @@ def test_a_supervisor_without_its_starters_word_deletes_nothing(cli: Cli, ext4: 
     (again / "plan.json").write_text(json.dumps(plan | {"job_id": "aaaaaa"}))
     (again / "end").touch()
 
-    command = [sys.executable, "-P", "-m", "tui_fs.job.supervisor", str(again)]
+    command = module_command("tui_fs.job.supervisor", str(again))
     subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
 
     cli.wait_for_state("aaaaaa", "refused")

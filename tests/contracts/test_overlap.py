@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from tests.trees import flat, many_directories
 from tui_fs.job.lock import is_occupied
 from tui_fs.job.process import GO, READY
 from tui_fs.job.store import JobFolder, create
+from tui_fs.linux.interpreter import module_command
 from tui_fs.model.strategy import StrategyName
 
 SLOWLY = ("xargs", "--batch-size", "1", "--rate", "100")
@@ -174,7 +174,7 @@ def test_of_jobs_started_at_the_same_moment_at_most_one_runs(cli: Cli, tree: Pat
 
 def _start_supervisor(folder: JobFolder) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "tui_fs.job.supervisor", folder.path],
+        module_command("tui_fs.job.supervisor", folder.path),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -7,7 +7,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -38,6 +37,7 @@ from tui_fs.job.store import all_jobs, load_plan
 from tui_fs.job.view import JobView
 from tui_fs.linux.external_uses import ExternalUses
 from tui_fs.linux.host import current_caller
+from tui_fs.linux.interpreter import module_command
 from tui_fs.linux.mounts import has_lower_layers, mount_of, read_mounts
 from tui_fs.linux.pins import pin_of
 from tui_fs.maintenance import exchange
@@ -422,7 +422,7 @@ def run_maintenance(*arguments: str) -> str:
         TuiFsError: the command was refused or failed; the sentence is its own.
     """
     command, *further = arguments
-    started = [sys.executable, "-P", "-m", "tui_fs.cli", command, "--yes", "--json", *further]
+    started = module_command("tui_fs.cli", command, "--yes", "--json", *further)
     try:
         ended = subprocess.run(
             started,

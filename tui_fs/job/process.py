@@ -8,7 +8,8 @@ deletes nothing.
 import contextlib
 import os
 import subprocess
-import sys
+
+from tui_fs.linux.interpreter import module_command
 
 READY = b"r"
 GO = b"g"
@@ -31,7 +32,7 @@ class SupervisorProcess:
     def __init__(self, folder: str = "", log: int = subprocess.DEVNULL) -> None:
         arguments = [folder] if folder else []
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tui_fs.job.supervisor", *arguments],
+            module_command("tui_fs.job.supervisor", *arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -29,6 +29,7 @@ from tui_fs.lab.results import (
 )
 from tui_fs.lab.runner import ExperimentRunner
 from tui_fs.lab.runs import LOG, Recorder, new_folder
+from tui_fs.linux.interpreter import module_command
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable, from_base64, to_base64
@@ -81,7 +82,7 @@ class LabRun:
         request = json.dumps(self._request | {"folder": to_base64(self.folder)})
         with open(os.path.join(self.folder, LOG), "wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tui_fs.lab.process", request],
+                module_command("tui_fs.lab.process", request),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

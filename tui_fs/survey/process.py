@@ -6,13 +6,13 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from tui_fs.linux.interpreter import module_command
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, to_base64
@@ -88,7 +88,7 @@ class WorkerProcess:
 
     def __init__(self, module: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module],
+            module_command(module),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

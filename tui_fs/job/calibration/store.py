@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +17,7 @@ from tui_fs.estimate.time import typical
 from tui_fs.job.store import is_private, read_json, require_private, state_directory, write_json
 from tui_fs.job.time_comment import processor_wait_s
 from tui_fs.linux.filesystem import FileSystem, file_system_of
+from tui_fs.linux.interpreter import module_command
 from tui_fs.linux.mounts import is_served
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.calls import TraceSource
@@ -259,7 +259,7 @@ def calibrate(
         TuiFsError: the measurement failed; the sentence says why.
     """
     filesystem = file_system_of(target)
-    command = [sys.executable, "-P", "-m", "tui_fs.job.calibration.child", target]
+    command = module_command("tui_fs.job.calibration.child", target)
     command += ["--cold"] if is_cold else []
     try:
         process = subprocess.Popen(
