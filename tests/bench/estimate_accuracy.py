@@ -32,7 +32,7 @@ from tests.bench.accuracy_trees import SHAPES
 from tests.bench.scratch_mount import mounted
 from tests.bench.stolen import MOST_STOLEN, STARTS, Stolen, seconds_of_starts_when_quiet
 from tui_fs.job.calibration.store import calibrate
-from tui_fs.model.calls import TELLING_CALLS
+from tui_fs.model.calls import EXPLAINED_CALLS
 
 PROGRAM = os.path.join(sysconfig.get_path("scripts"), "tui-fs")
 FILESYSTEMS = ("ext4", "xfs", "tmpfs")
@@ -233,7 +233,9 @@ def _case(
     predicted, expected = report["predicted"], report["expected"]
     counted = {name: count["calls"] for name, count in report["syscalls"].items()}
     foretold = predicted["syscalls"]
-    calls = {name: counted.get(name, 0) for name in {*foretold, *(TELLING_CALLS & counted.keys())}}
+    calls = {
+        name: counted.get(name, 0) for name in {*foretold, *(EXPLAINED_CALLS & counted.keys())}
+    }
     if report["strategy"] == "parallel":  # what it opens besides directories is not predicted
         calls = {name: number for name, number in calls.items() if name in foretold}
     off = {
@@ -241,7 +243,7 @@ def _case(
         for name, number in calls.items()
         if abs(number - foretold.get(name, 0)) > max(20, 0.03 * number)
     }
-    other = sum(number for name, number in counted.items() if name not in TELLING_CALLS)
+    other = sum(number for name, number in counted.items() if name not in EXPLAINED_CALLS)
     worst = max(off, key=lambda name: abs(off[name]), default="")
     return Case(
         filesystem,

@@ -17,7 +17,7 @@ from tui_fs.estimate.estimator import (
     is_measured,
 )
 from tui_fs.linux.tools import find_engine
-from tui_fs.model.calls import REMOVING_CALLS, TELLING_CALLS
+from tui_fs.model.calls import EXPLAINED_CALLS, REMOVING_CALLS
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.prediction import RMDIR_CALLS, Work, apply
 from tui_fs.strategies.registry import STRATEGIES
@@ -110,7 +110,7 @@ def predicted(
 
 def differing(prediction: dict[str, int], counted: dict[str, int]) -> dict[str, tuple[int, int]]:
     """Return the calls that are further off than promised: what was predicted, and counted."""
-    names = {*prediction, *(TELLING_CALLS & counted.keys())}
+    names = {*prediction, *(EXPLAINED_CALLS & counted.keys())}
     pairs = {name: (prediction.get(name, 0), counted.get(name, 0)) for name in names}
     return {
         name: (expected, actual)
@@ -134,7 +134,7 @@ def test_calls_and_processes_are_as_predicted(filesystem: Path, strategy: str) -
             target.rmdir()
         prediction, other, processes = predicted(deleted, name, options, kind, is_inside=is_inside)
         assert of_the_tools(name, differing(prediction, deleted.calls)) == {}, (shape, options)
-        rest = sum(n for call, n in deleted.calls.items() if call not in TELLING_CALLS)
+        rest = sum(n for call, n in deleted.calls.items() if call not in EXPLAINED_CALLS)
         assert other / ABOUT <= rest <= other * ABOUT, (shape, options)
         assert processes == deleted.processes, (shape, options)
 

@@ -26,7 +26,7 @@ from tui_fs.job.calibration.store import (
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.eta import SHORTEST_TELLING_S
+from tui_fs.model.eta import MIN_CONCLUSIVE_S
 from tui_fs.model.events import JobFinished, MachineUse, Throttled
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
@@ -287,7 +287,7 @@ def test_a_plan_without_prices_is_not_learnt_from(
         replace(ENDED, pace=Pace(rate_per_s=100)),
         replace(ENDED, pace=Pace(nice=19)),
         replace(ENDED, finished=replace(TEN_SECONDS, machine=MachineUse(1, 12.1, 0.0))),
-        replace(ENDED, finished=replace(TEN_SECONDS, strategy_wall_s=SHORTEST_TELLING_S * 0.99)),
+        replace(ENDED, finished=replace(TEN_SECONDS, strategy_wall_s=MIN_CONCLUSIVE_S * 0.99)),
         *(
             replace(ENDED, finished=replace(TEN_SECONDS, outcome=outcome))
             for outcome in Outcome
@@ -307,8 +307,8 @@ def test_a_job_that_hardly_waited_for_processors_is_learnt_from(target: Path) ->
 
 
 def test_the_shortest_conclusive_job_is_learnt_from(target: Path) -> None:
-    just = replace(TEN_SECONDS, strategy_wall_s=SHORTEST_TELLING_S)
-    learn(planned(target, SHORTEST_TELLING_S), replace(ENDED, finished=just))
+    just = replace(TEN_SECONDS, strategy_wall_s=MIN_CONCLUSIVE_S)
+    learn(planned(target, MIN_CONCLUSIVE_S), replace(ENDED, finished=just))
     assert experience_of(target) == {"rm": LearnedFactor(1, 1.0)}
 
 

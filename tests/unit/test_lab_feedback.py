@@ -16,7 +16,7 @@ from tui_fs.lab.feedback import predictions, refine_estimates
 from tui_fs.lab.results import Results
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.eta import SHORTEST_TELLING_S
+from tui_fs.model.eta import MIN_CONCLUSIVE_S
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
 
@@ -88,7 +88,7 @@ def test_each_strategy_is_learnt_by_itself(directory: str) -> None:
 
 
 def test_too_short_a_race_teaches_nothing(directory: str) -> None:
-    short_s = SHORTEST_TELLING_S * 0.99
+    short_s = MIN_CONCLUSIVE_S * 0.99
     notes = refine_estimates(
         directory, expected(rm=0.4, find=0.4), raced(rm=(short_s,), find=(short_s,))
     )

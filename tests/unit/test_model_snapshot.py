@@ -367,8 +367,8 @@ def test_pauses_do_not_count_as_work() -> None:
     assert snapshot.paused_s == 60.0
     assert folded(*before, Paused(63.0, 63.0, True), Resumed(65.0)).paused_s == 62.0
     assert snapshot.rate_per_s == 100.0
-    by_rate = 8.0 / RATE_SPREAD**0.8, 8.0 * RATE_SPREAD**0.8
-    expected = 0.8 * by_rate[0] + 0.2 * 0.8, 0.8 * by_rate[1] + 0.2 * 2.4
+    from_rate = 8.0 / RATE_SPREAD**0.8, 8.0 * RATE_SPREAD**0.8
+    expected = 0.8 * from_rate[0] + 0.2 * 0.8, 0.8 * from_rate[1] + 0.2 * 2.4
     assert snapshot.eta_s == pytest.approx(expected)
 
 

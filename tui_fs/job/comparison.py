@@ -8,7 +8,7 @@ from msgspec import Struct
 from tui_fs.job.report import cpu_times
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
-from tui_fs.model.calls import OTHER_CALLS_LABEL, TELLING_CALLS, CallGroup, guide_of
+from tui_fs.model.calls import EXPLAINED_CALLS, OTHER_CALLS_LABEL, CallGroup, guide_of
 from tui_fs.model.codec import Json
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import Event, Sampled
@@ -69,7 +69,7 @@ class JobFigures(Struct, frozen=True):
         """Return the calls of a group by name; calls without an own row have one together."""
         calls: dict[str, int] = {}
         for name, number in self.syscalls.items():
-            label = name if name in TELLING_CALLS else OTHER_CALLS_LABEL
+            label = name if name in EXPLAINED_CALLS else OTHER_CALLS_LABEL
             if guide_of(label).group is group:
                 calls[label] = calls.get(label, 0) + number
         return calls

@@ -39,7 +39,7 @@ from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed, Missing, Refused, TuiFsError
-from tui_fs.model.eta import SHORTEST_TELLING_S
+from tui_fs.model.eta import MIN_CONCLUSIVE_S
 from tui_fs.model.events import (
     CancelRequested,
     Event,
@@ -528,7 +528,7 @@ def run_job(folder: JobFolder, plan: Plan, record: JobRecord, forbidden: TuiFsEr
 def _learn(plan: Plan, snapshot: Snapshot) -> None:
     """Refine the calibration by the time the job took."""
     finished = snapshot.finished
-    is_short = finished is None or finished.strategy_wall_s < SHORTEST_TELLING_S
+    is_short = finished is None or finished.strategy_wall_s < MIN_CONCLUSIVE_S
     if is_short or is_file(plan.targets):
         return  # importing the module would take longer than such a job
     try:

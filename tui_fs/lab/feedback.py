@@ -9,7 +9,7 @@ from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.eta import SHORTEST_TELLING_S
+from tui_fs.model.eta import MIN_CONCLUSIVE_S
 from tui_fs.model.strategy import Options
 from tui_fs.survey.runner import SurveyRunner
 
@@ -77,8 +77,8 @@ def _refine(filesystem: FileSystem, results: Results, key: str, estimate: Estima
         return "the runs differ too much"
     if not estimate.measured_at:
         return _NEVER_MEASURED
-    if results.median(key) < SHORTEST_TELLING_S:
-        return f"under {SHORTEST_TELLING_S:g} s, too short to learn from (start-up dominates)"
+    if results.median(key) < MIN_CONCLUSIVE_S:
+        return f"under {MIN_CONCLUSIVE_S:g} s, too short to learn from (start-up dominates)"
     try:
         return refine(filesystem, estimate, results.median(key))
     except TuiFsError as error:

@@ -135,7 +135,7 @@ CALL_GUIDES = {
 }
 """The calls with their own row in a table."""
 
-TELLING_CALLS = frozenset(CALL_GUIDES)
+EXPLAINED_CALLS = frozenset(CALL_GUIDES)
 REMOVING_CALLS = frozenset(
     name for name, guide in CALL_GUIDES.items() if guide.group is CallGroup.REMOVE
 )
@@ -273,7 +273,7 @@ def call_lines(
     predicted_other: int | None,
     failures: Failures,
 ) -> list[CallLine]:
-    """Return one line for each call in `TELLING_CALLS`, and one for all others, by group.
+    """Return one line for each call in `EXPLAINED_CALLS`, and one for all others, by group.
 
     Args:
         predicted: calls by name.
@@ -281,13 +281,13 @@ def call_lines(
         failures: the known failures of the job.
     """
     lines = []
-    for name in {*counted, *predicted} & TELLING_CALLS:
+    for name in {*counted, *predicted} & EXPLAINED_CALLS:
         calls, number = counted.get(name, CallCount(0)), predicted.get(name, 0)
         if counted:
             note = failures.note_on(guide_of(name), calls.errors)
             lines.append(CallLine(name, calls, number, count(number) if number else "", *note))
     lines.sort(key=line_order)
-    other_calls = [calls for name, calls in counted.items() if name not in TELLING_CALLS]
+    other_calls = [calls for name, calls in counted.items() if name not in EXPLAINED_CALLS]
     if other_calls:
         seconds = [calls.seconds for calls in other_calls if calls.seconds is not None]
         total = CallCount(

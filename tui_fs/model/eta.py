@@ -3,7 +3,7 @@
 TRUST_RATE_AFTER_S = 10.0
 """Only the measured rate counts after this time, or after a quarter of the entries."""
 
-SHORTEST_TELLING_S = 0.5
+MIN_CONCLUSIVE_S = 0.5
 """The duration of shorter jobs depends more on their start than on their entries."""
 
 RATE_SPREAD = 2**0.5
@@ -12,7 +12,7 @@ RATE_SPREAD = 2**0.5
 Range = tuple[float, float]
 
 
-def by_rate(left: int, rate_per_s: float, mean_per_s: float, fraction: float) -> Range:
+def from_rate(left: int, rate_per_s: float, mean_per_s: float, fraction: float) -> Range:
     """Return low and high seconds for `left` entries, by two rates.
 
     Args:
@@ -23,7 +23,7 @@ def by_rate(left: int, rate_per_s: float, mean_per_s: float, fraction: float) ->
     return low / spread, high * spread
 
 
-def by_model(predicted_s: tuple[float, float, float], fraction: float, working_s: float) -> Range:
+def from_model(predicted_s: tuple[float, float, float], fraction: float, working_s: float) -> Range:
     """Return low and high remaining seconds by the prediction and the elapsed time.
 
     Args:
@@ -35,7 +35,7 @@ def by_model(predicted_s: tuple[float, float, float], fraction: float, working_s
     return max(0.0, min(low * left, high - working_s)), high * left
 
 
-def together(
+def blend(
     rate: Range | None, model: Range | None, fraction: float, working_s: float
 ) -> Range | None:
     """Blend both ranges; the weight moves from the model to the rate over time."""

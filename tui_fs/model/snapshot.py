@@ -6,7 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tui_fs.model.calls import CallCount, Removed
-from tui_fs.model.eta import by_model, by_rate, together
+from tui_fs.model.eta import blend, from_model, from_rate
 from tui_fs.model.events import (
     Audited,
     CancelRequested,
@@ -310,15 +310,15 @@ def _eta(
         left = max(0, snapshot.expected_entries - removed)
         # A limit is the ground for its rate.
         known = 1.0 if snapshot.pace.rate_per_s else fraction
-        measured = by_rate(left, rate, removed / working_s, known)
+        measured = from_rate(left, rate, removed / working_s, known)
     predicted = snapshot.started.predicted_seconds if snapshot.started else None
     is_free = not (snapshot.held or snapshot.held_s or snapshot.pace.rate_per_s)
     model = None
     if (
         predicted and is_free and working_s < predicted[2]
     ):  # after its high end, the prediction was wrong
-        model = by_model(predicted, fraction, working_s)
-    return together(measured, model, fraction, working_s)
+        model = from_model(predicted, fraction, working_s)
+    return blend(measured, model, fraction, working_s)
 
 
 def _fold_failure(

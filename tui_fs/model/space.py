@@ -7,7 +7,7 @@ from msgspec import Struct
 from tui_fs.model.units import bytes_iec
 
 LOWER_LAYER_WORDS = "files in a lower layer free no space"
-_WORTH_TELLING_BYTES = 1 << 20
+_MIN_REPORTED_BYTES = 1 << 20
 
 _METADATA_BYTES_PER_ENTRY = {"xfs": 1_024, "btrfs": 2_048, "zfs": 2_048, "bcachefs": 2_048}
 """The file system frees metadata by chunks and tree blocks, once nothing in them is used. Measured:
@@ -97,7 +97,7 @@ def freed_in_words(
         is_on_overlay: lower layers explain the whole range.
     """
     words, reasons = bytes_iec(most_bytes), []
-    worth_telling = max(_WORTH_TELLING_BYTES, most_bytes // 20)
+    worth_reporting = max(_MIN_REPORTED_BYTES, most_bytes // 20)
     is_range = least_bytes < most_bytes
     if shared_bytes:
         reasons.append(f"{bytes_iec(shared_bytes)} shared with copies or snapshots")
@@ -105,7 +105,7 @@ def freed_in_words(
         reasons.append(LOWER_LAYER_WORDS)
     elif is_range and most_bytes - least_bytes > shared_bytes:
         reasons.append("links outside, or open files")
-    if metadata_bytes_max > worth_telling:
+    if metadata_bytes_max > worth_reporting:
         is_range = True
         words = bytes_iec(most_bytes + metadata_bytes_max)
         reasons.append("metadata is freed in chunks")

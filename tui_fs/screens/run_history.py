@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from tui_fs.model.calls import OTHER_CALLS_LABEL, TELLING_CALLS
+from tui_fs.model.calls import EXPLAINED_CALLS, OTHER_CALLS_LABEL
 from tui_fs.model.events import (
     EntryFailed,
     Event,
@@ -71,7 +71,7 @@ class RunHistory:
             self.removals.add(now_s, snapshot.rate_per_s)
         calls: dict[str, int] = {}
         for name, counted in snapshot.calls.items():
-            key = name if name in TELLING_CALLS else OTHER_CALLS_LABEL
+            key = name if name in EXPLAINED_CALLS else OTHER_CALLS_LABEL
             calls[key] = calls.get(key, 0) + counted.calls
         # The rates of a snapshot are means of some seconds, too blurred for a few calls.
         passed_s = now_s - self._last_s

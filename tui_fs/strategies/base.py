@@ -55,7 +55,7 @@ class Remark(Struct, frozen=True):
     text: str
 
 
-Told = Progress | Totals | Failure | Remark
+Report = Progress | Totals | Failure | Remark
 
 
 class Strategy(ABC):
@@ -128,7 +128,7 @@ class Strategy(ABC):
         return None
 
     @abstractmethod
-    def parse_output(self, line: bytes) -> Told | None:
+    def parse_output(self, line: bytes) -> Report | None:
         """Return the report in a line of standard output, None if it has none."""
 
     @abstractmethod

@@ -21,8 +21,8 @@ from tui_fs.model.target import Pin
 from tui_fs.strategies.base import (
     Failure,
     Remark,
+    Report,
     Strategy,
-    Told,
     Totals,
     gnu_failure,
     unquote_c,
@@ -132,7 +132,7 @@ class Parallel(Strategy):
         flags = ("--own-mounts",) if on_own_mounts else ()
         return with_pins(steps, [pin_argument(pin) for pin in pins], flags)
 
-    def parse_output(self, line: bytes) -> Told | None:
+    def parse_output(self, line: bytes) -> Report | None:
         """See `Strategy.parse_output`; a line outside the protocol is a remark."""
         try:
             message = json.loads(line)

@@ -24,7 +24,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.eta import SHORTEST_TELLING_S
+from tui_fs.model.eta import MIN_CONCLUSIVE_S
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
@@ -182,7 +182,7 @@ def _is_informative(plan: Plan, ended: Snapshot) -> bool:
     is_one_device = len({target.pin.device for target in plan.targets}) == 1
     was_free = not (ended.paused_s or ended.held_s or ended.held or ended.pace != Pace())
     was_alone = processor_wait_s(ended) <= MOST_WAIT_SHARE * finished.strategy_wall_s
-    is_long = finished.strategy_wall_s >= SHORTEST_TELLING_S
+    is_long = finished.strategy_wall_s >= MIN_CONCLUSIVE_S
     free = (None, TraceSource.PERF, TraceSource.ENGINE, TraceSource.OFF)
     is_counted = plan.trace in free
     expected = plan.expected.totals.entries
