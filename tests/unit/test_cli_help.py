@@ -8,6 +8,7 @@ _COMMANDS = (
     *("", "survey", "estimate", "delete", "recreate", "aside", "jobs", "attach", "pause", "resume"),
     *("cancel", "gentle", "rate", "nice", "ionice", "threads", "doctor"),
     *("lab", "lab list", "lab run", "lab runs", "lab show", "lab compare"),
+    *("fleet", "fleet survey", "fleet estimate", "fleet delete", "fleet jobs", "fleet doctor"),
 )
 _MAX_LINES, _MAX_COLUMNS = 46, 80
 

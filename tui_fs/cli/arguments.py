@@ -254,6 +254,31 @@ def add_strategy_options(group: Group) -> None:
     )  # fmt: skip
 
 
+def add_pace_options(group: Group) -> None:
+    """Add the options that say how fast a job may work."""
+    group.add_argument(
+        "--gentle",
+        action="store_true",
+        help="suspend the tools while others wait for disk or CPU",
+    )
+    group.add_argument(
+        "--rate", type=positive, default=0, metavar="N",
+        help="delete at most N entries per second (default: no limit)",
+    )  # fmt: skip
+    group.add_argument(
+        "--nice", type=nice, default=0, metavar="N",
+        help="niceness of the tools, 0 to 19 (default: 0)",
+    )  # fmt: skip
+    group.add_argument(
+        "--ionice", type=io_priority, default=IoPriority.NORMAL, metavar="PRIORITY",
+        help="I/O priority of the tools: normal (default), low, idle",
+    )  # fmt: skip
+    group.add_argument(
+        "--threads", type=threads, default=0, metavar="N",
+        help="threads for 'parallel', 1 to 256 (default: 0, automatic)",
+    )  # fmt: skip
+
+
 def add_output_options(parser: argparse.ArgumentParser, *, has_json: bool = True) -> Group:
     """Add the group of the options that every command has, and return it."""
     group = parser.add_argument_group("output")

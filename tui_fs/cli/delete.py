@@ -13,16 +13,13 @@ from tui_fs.cli.arguments import (
     add_detach_option,
     add_filter_options,
     add_output_options,
+    add_pace_options,
     add_strategy_options,
     directory_id,
-    io_priority,
-    nice,
     options_of,
-    positive,
     require_terminal,
     share,
     strategy,
-    threads,
     trace_of,
     trace_source,
 )
@@ -58,7 +55,7 @@ from tui_fs.model.errors import BadInput, JobFailed, Missing, Refused
 from tui_fs.model.filter_text import in_words as filter_words
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.strategy import IoPriority, Options, StrategyName, confined_words
+from tui_fs.model.strategy import Options, StrategyName, confined_words
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, in_words, is_file, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
@@ -90,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         help="parallel: only the K-th of N shares, for N machines",
     )  # fmt: skip
     group.add_argument(
-        "--directory-id", type=directory_id, metavar="ID",
+        "--directory-id", type=directory_id, action="append", metavar="ID",
         help="refuse unless PATH has this id, which --shard prints",
     )  # fmt: skip
     group = parser.add_argument_group("strategy")
@@ -99,28 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         help=f"{', '.join(STRATEGIES)} (default: recommended)",
     )  # fmt: skip
     add_strategy_options(group)
-    group = parser.add_argument_group("pace (can be changed while the job runs)")
-    group.add_argument(
-        "--gentle",
-        action="store_true",
-        help="suspend the tools while others wait for disk or CPU",
-    )
-    group.add_argument(
-        "--rate", type=positive, default=0, metavar="N",
-        help="delete at most N entries per second (default: no limit)",
-    )  # fmt: skip
-    group.add_argument(
-        "--nice", type=nice, default=0, metavar="N",
-        help="niceness of the tools, 0 to 19 (default: 0)",
-    )  # fmt: skip
-    group.add_argument(
-        "--ionice", type=io_priority, default=IoPriority.NORMAL, metavar="PRIORITY",
-        help="I/O priority of the tools: normal (default), low, idle",
-    )  # fmt: skip
-    group.add_argument(
-        "--threads", type=threads, default=0, metavar="N",
-        help="threads for 'parallel', 1 to 256 (default: 0, automatic)",
-    )  # fmt: skip
+    add_pace_options(parser.add_argument_group("pace (can be changed while the job runs)"))
     group = parser.add_argument_group("safety")
     group.add_argument("--dry-run", action="store_true", help="show what would run; delete nothing")
     add_confirmation_options(group)
@@ -146,7 +122,7 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     """Survey, ask and start; None after a dry run."""
     asks = _asks(parsed)
     options, trace = options_of(parsed), trace_of(parsed)
-    _check_directory_id(targets, parsed.directory_id)
+    _check_directory_ids(targets, parsed.directory_id)
     if asks:
         check_conflicts(targets)  # not only after the answer
     if parsed.strategy is not None:
@@ -204,20 +180,21 @@ def _recommended(
     return predicted.recommended
 
 
-def _check_directory_id(targets: Sequence[Target], expected: str | None) -> None:
-    """Raise Refused unless the only target has the id that the user gave, if any."""
+def _check_directory_ids(targets: Sequence[Target], expected: Sequence[str] | None) -> None:
+    """Raise Refused unless the targets have the ids that the user gave, if any."""
     if expected is None:
         return
-    if len(targets) > 1:
-        raise BadInput("--directory-id works only with one directory.")
-    path, pin = targets[0].path, targets[0].pin
-    if (actual := id_of_directory(path, pin)) != expected:
-        raise Refused(
-            f"{displayable(path)} is another directory on this machine: its id is {actual}, not "
-            f"{expected}.",
-            "Check with 'findmnt --target' that the shared file system is mounted here.",
-            rule="changed",
-        )
+    if len(expected) != len(targets):
+        raise BadInput("--directory-id needs one id for each PATH, in the same order.")
+    for target, wanted in zip(targets, expected, strict=True):
+        path, pin = target.path, target.pin
+        if (actual := id_of_directory(path, pin)) != wanted:
+            raise Refused(
+                f"{displayable(path)} is another directory on this machine: its id is {actual}, "
+                f"not {wanted}.",
+                "Check with 'findmnt --target' that the shared file system is mounted here.",
+                rule="changed",
+            )
 
 
 def resume_dead_job(died: Plan, parsed: argparse.Namespace) -> int:

@@ -25,6 +25,7 @@ COMMAND_MODULES = {
     **dict.fromkeys(COMMANDS, "jobs"),
     "lab": "lab",
     "doctor": "doctor",
+    "fleet": "fleet",
 }
 """The module of each command."""
 
@@ -46,14 +47,14 @@ _EPILOG = """commands:
   threads JOB N|auto   change the number of threads of a job
   lab ACTION           repeat published experiments on deletion
   doctor               report which tools and features work on this machine
+  fleet ACTION HOSTS   survey and delete on many hosts over ssh
 
 exit codes: 0 done, 1 some entries failed or the job's record is incomplete, \
 2 usage error, 3 refused by a safety rule, 4 a tool or privilege is missing, \
 5 the job died, 130 or 143 cancelled, 141 standard output was closed
 
-'tui-fs COMMAND --help' describes a command. Write ./NAME for a directory named \
-like a command. Options cannot be abbreviated. Put a path that begins with '-' \
-after '--', or write it as ./-NAME.
+'tui-fs COMMAND --help' describes a command. Write ./NAME for a path named like a \
+command or an option.
 
 example:
   tui-fs delete /var/cache/app --strategy rm --dry-run"""

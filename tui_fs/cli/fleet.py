@@ -1,0 +1,729 @@
+"""``tui-fs fleet``: the same commands on many hosts."""
+
+import argparse
+import contextlib
+import getpass
+import os
+import select
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tui_fs.cli.arguments import (
+    Group,
+    add_filter_options,
+    add_output_options,
+    add_pace_options,
+    add_strategy_options,
+    positive,
+    require_terminal,
+    strategy,
+)
+from tui_fs.cli.exit_codes import CANCELLED_BY_INT, DONE, MISSING, SOME_FAILED
+from tui_fs.cli.follow import Interrupts
+from tui_fs.cli.output import (
+    SCHEMA,
+    StatusLine,
+    columns,
+    note,
+    print_json,
+    print_json_line,
+    print_text,
+)
+from tui_fs.fleet.access import one_file_build
+from tui_fs.fleet.answers import (
+    HostEstimate,
+    HostPlan,
+    HostSurvey,
+    ListedJob,
+    different_directories,
+    live_jobs,
+    total_seconds,
+    understood,
+)
+from tui_fs.fleet.connections import Ssh
+from tui_fs.fleet.deletion import FleetDeletion, HostJob, Phase
+from tui_fs.fleet.fleet import Answer, Fleet
+from tui_fs.fleet.hosts import folded, hosts_of
+from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.paths import displayable, harmless, is_encodable
+from tui_fs.model.strategy import Argv
+from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span
+from tui_fs.strategies.registry import STRATEGIES
+
+_PASSED_OPTIONS = {
+    "name": "", "min_size": "", "size_below": "", "older_than": "s", "newer_than": "s",
+    "strategy": "", "batch_size": "", "processes": "", "confine": "", "rate": "", "nice": "",
+    "ionice": "", "threads": "", "top": "",
+}  # fmt: skip
+"""Options with a value that the hosts get as they are, and the unit that is added."""
+
+_POLL_S = 0.2
+_PASSED_FLAGS = ("keep_root", "accept_races", "gentle", "cold", "no_measuring")
+
+
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the actions and their arguments."""
+    parser.usage = "tui-fs fleet ACTION HOSTS ..."
+    parser.description = (
+        "Survey and delete on many hosts over your own ssh. HOSTS is a node set (web[1-8],db3), a "
+        "group (@web), an inventory file of Ansible, or - for standard input."
+    )
+    parser.epilog = (
+        "'tui-fs fleet ACTION --help' describes an action.\n\nexample:\n"
+        "  tui-fs fleet survey web[1-8] /var/cache/app"
+    )
+    actions = parser.add_subparsers(
+        title="actions", metavar="ACTION", required=True, prog=parser.prog
+    )
+    parser.add_argument_group("output").add_argument(
+        "-h", "--help", action="help", help="show this help"
+    )
+
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int], words: str, paths: str = ""
+    ) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, help=words, description=f"{words.capitalize()}.")
+        action.usage = f"tui-fs fleet {name} HOSTS {paths}[OPTION...]"
+        action.set_defaults(run=run, action=name)
+        group = action.add_argument_group("where")
+        group.add_argument("hosts", metavar="HOSTS", help="web[1-8],db3, @group, FILE or -")
+        if paths:
+            number = {"PATH ": None, "PATH... ": "+", "[PATH] ": "?"}[paths]
+            group.add_argument(
+                "paths", metavar="PATH", nargs=number, type=_absolute,
+                help="an absolute path on the hosts",
+            )  # fmt: skip
+        _add_host_options(group)
+        return action
+
+    survey = add("survey", run_survey, "count the entries of a directory on each host", "PATH ")
+    survey.epilog = "example:\n  tui-fs fleet survey web[1-8] /var/cache/app"
+    add_output_options(survey)
+
+    estimate = add("estimate", run_estimate, "predict the cost of each strategy", "PATH... ")
+    estimate.epilog = "example:\n  tui-fs fleet estimate @web /var/cache/app"
+    add_filter_options(estimate.add_argument_group("what is estimated"))
+    add_strategy_options(estimate.add_argument_group("strategy"))
+    add_output_options(estimate)
+
+    delete = add("delete", run_delete, "delete directories on each host", "PATH... ")
+    delete.epilog = (
+        "example:\n  tui-fs fleet delete web[1-8] /var/cache/app --canary --max-failures 1"
+    )
+    group = delete.add_argument_group("what is deleted")
+    group.add_argument(
+        "--shard", action="store_true",
+        help="the hosts share one file system: each deletes a share of one directory",
+    )  # fmt: skip
+    group = delete.add_argument_group("order of the hosts")
+    group.add_argument(
+        "--serial", type=positive, metavar="N",
+        help="hosts on which a job runs at the same time (default: --at-once)",
+    )  # fmt: skip
+    group.add_argument(
+        "--max-failures", type=positive, default=0, metavar="N",
+        help="start no further job after N have failed (default: no limit)",
+    )  # fmt: skip
+    group.add_argument(
+        "--canary", action="store_true",
+        help="delete on the first host, and ask again before the others",
+    )  # fmt: skip
+    group = delete.add_argument_group("safety")
+    group.add_argument("--dry-run", action="store_true", help="show what would run; delete nothing")
+    group.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    add_output_options(delete)
+    delete.description = (
+        "Delete directories on each host. It accepts the filters, and the options of strategy and "
+        "pace, of tui-fs delete."
+    )
+    group = delete.add_argument_group("options of tui-fs delete")
+    group.add_argument("--strategy", type=strategy)
+    add_filter_options(group)
+    add_strategy_options(group)
+    add_pace_options(group)
+    for option in group._group_actions:
+        option.help = argparse.SUPPRESS  # tui-fs delete --help describes them
+
+    for name, run, words in (
+        ("jobs", run_jobs, "list the jobs of each host"),
+        ("attach", run_attach, "follow the running jobs to their ends"),
+        ("pause", run_control, "pause the running jobs"),
+        ("resume", run_control, "continue the paused jobs"),
+        ("cancel", run_control, "cancel the running jobs"),
+        ("doctor", run_doctor, "report what works on each host"),
+    ):
+        action = add(name, run, words, "" if name == "doctor" else "[PATH] ")
+        action.epilog = f"example:\n  tui-fs fleet {name} web[1-8]"
+        add_output_options(action)
+
+
+def _add_host_options(group: Group) -> None:
+    group.add_argument(
+        "--inventory", metavar="FILE",
+        help="an inventory file of Ansible, whose groups @NAME means",
+    )  # fmt: skip
+    group.add_argument(
+        "--ssh", default="ssh", metavar="COMMAND",
+        help="how to reach a host, for example 'ssh -J gateway' (default: ssh)",
+    )  # fmt: skip
+    group.add_argument(
+        "--connect-timeout", type=positive, default=10, metavar="SECONDS",
+        help="how long a host may take to answer (default: 10)",
+    )  # fmt: skip
+    group.add_argument(
+        "--at-once", type=positive, default=64, metavar="N",
+        help="hosts at the same time (default: 64)",
+    )  # fmt: skip
+    group.add_argument(
+        "--bring", metavar="FILE",
+        help="the one-file build, brought into the memory of hosts without this version and "
+        "removed at the end",
+    )  # fmt: skip
+    group.add_argument("--become", action="store_true", help="run as root, through sudo")
+
+
+def _absolute(path: str) -> str:
+    if not os.path.isabs(path) or "\0" in path or not is_encodable(path):
+        raise argparse.ArgumentTypeError(
+            f"{displayable(path)} is not an absolute path; it is meant on the hosts"
+        )
+    return path
+
+
+@contextlib.contextmanager
+def reached(parsed: argparse.Namespace) -> Iterator[Fleet]:
+    """Yield the fleet with its reached hosts; report the others."""
+    hosts = hosts_of(parsed.hosts, parsed.inventory)
+    ssh = Ssh(parsed.ssh, parsed.connect_timeout, parsed.at_once)
+    one_file = one_file_build(parsed.bring)
+    fleet = Fleet(
+        hosts, ssh, one_file, becomes_root=parsed.become, ask_password=_ask_password
+    )  # fmt: skip
+    line = StatusLine()
+    try:
+        line.show(f"reaching {counted(len(hosts), 'host', 'hosts')}")
+        try:
+            fleet.reach()
+        finally:
+            line.clear()
+        for host, problem in fleet.problems.items():
+            note(f"tui-fs: {host}: {problem}")
+        if fleet.brought_to:
+            note(f"tui-fs: brought into memory of {folded(fleet.brought_to)}, removed at the end.")
+        yield fleet
+    finally:
+        fleet.close()
+
+
+def _ask_password() -> str | None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    return getpass.getpass("Password for sudo on the hosts: ", sys.stderr)
+
+
+def _ask(fleet: Fleet, arguments: Mapping[str, Argv]) -> dict[str, Answer]:
+    """Run a command on the reached hosts, and show which ones have not answered yet."""
+    line, waiting = StatusLine(), set(arguments)
+
+    def show(answer: Answer | None) -> None:
+        if answer is not None:
+            waiting.discard(answer.host)
+        names = folded(sorted(waiting)) if waiting else ""
+        line.show(f"{len(arguments) - len(waiting)} of {len(arguments)} answered; {names}")
+
+    try:
+        show(None)
+        return fleet.ask(arguments, show)
+    finally:
+        line.clear()
+
+
+def _options_of(parsed: argparse.Namespace) -> Argv:
+    """Return the options that the hosts get."""
+    words: list[str] = []
+    for name, unit in _PASSED_OPTIONS.items():
+        value = getattr(parsed, name, None)
+        if value:
+            words.append(f"--{name.replace('_', '-')}={value}{unit}")
+    words += [f"--{name.replace('_', '-')}" for name in _PASSED_FLAGS if getattr(parsed, name, 0)]
+    return tuple(words)
+
+
+def _paths_of(parsed: argparse.Namespace) -> list[str]:
+    paths = getattr(parsed, "paths", None)
+    return [] if paths is None else [paths] if isinstance(paths, str) else paths
+
+
+def _answers(parsed: argparse.Namespace, *arguments: str) -> list[Answer]:
+    """Return the answer of each host, those that were not reached included."""
+    with reached(parsed) as fleet:
+        argv = (*arguments, "--json", *_options_of(parsed), "--", *_paths_of(parsed))
+        if not _paths_of(parsed):
+            argv = argv[: argv.index("--")]
+        answers = _ask(fleet, dict.fromkeys(fleet.programs, argv))
+        missed = {h: Answer(h, None, problem=p) for h, p in fleet.problems.items()}
+        return [(answers | missed)[host] for host in fleet.hosts]
+
+
+def _exit_code(codes: Iterable[int | None]) -> int:
+    """Return the code that all hosts have in common; 1 if they differ."""
+    common = set(codes)
+    if len(common) > 1:
+        return SOME_FAILED
+    code = common.pop()
+    return MISSING if code is None or code > 141 else code
+
+
+def _print_answers(name: str, answers: Sequence[Answer], total: dict[str, Any]) -> None:
+    print_json(
+        {
+            "schema": SCHEMA,
+            "hosts": [
+                {
+                    "host": answer.host,
+                    "exit_code": answer.exit_code,
+                    "problem": answer.problem,
+                    name: answer.value,
+                }
+                for answer in answers
+            ],
+            "total": {
+                "hosts": len(answers),
+                "answered": sum(answer.value is not None for answer in answers),
+                **total,
+            },
+        }
+    )
+
+
+def _table(rows: list[tuple[str, ...]], right: set[int]) -> str:
+    return columns([tuple(harmless(cell) for cell in row) for row in rows], frozenset(right))
+
+
+def _print_table(rows: list[tuple[str, ...]], right: set[int]) -> None:
+    print_text(_table(rows, right))
+
+
+def run_survey(parsed: argparse.Namespace) -> int:
+    """Count a directory on each host."""
+    answers = _answers(parsed, "survey")
+    surveys = {answer.host: understood(HostSurvey, answer) for answer in answers}
+    counted_ones = [survey for survey in surveys.values() if isinstance(survey, HostSurvey)]
+    entries = sum(survey.entries for survey in counted_ones)
+    allocated = sum(survey.allocated_bytes for survey in counted_ones)
+    if parsed.json:
+        total = {"entries": entries, "allocated_bytes": allocated}
+        _print_answers("survey", answers, total)
+    else:
+        rows: list[tuple[str, ...]] = [("host", "entries", "allocated", "worst finding")]
+        for answer in answers:
+            survey = surveys[answer.host]
+            if isinstance(survey, str):
+                rows.append((answer.host, "", "", survey))
+                continue
+            worst = survey.worst
+            finding = "" if worst is None else f"{worst.severity}: {worst.kind} in {worst.path}"
+            row = (count(survey.entries), bytes_iec(survey.allocated_bytes), finding)
+            rows.append((answer.host, *row))
+        rows.append(("total", count(entries), bytes_iec(allocated), ""))
+        _print_table(rows, {1, 2})
+    return _exit_code(answer.exit_code for answer in answers)
+
+
+def run_estimate(parsed: argparse.Namespace) -> int:
+    """Predict the cost of each strategy on all hosts."""
+    answers = _answers(parsed, "estimate")
+    understood_ones = {answer.host: understood(HostEstimate, answer) for answer in answers}
+    estimates = {h: e for h, e in understood_ones.items() if isinstance(e, HostEstimate)}
+    sums = [_sum_of(name, estimates, parsed.at_once) for name in STRATEGIES]
+    entries = sum(estimate.entries for estimate in estimates.values())
+    if parsed.json:
+        _print_answers("estimate", answers, {"entries": entries, "strategies": sums})
+        return _exit_code(answer.exit_code for answer in answers)
+    rows: list[tuple[str, ...]] = [("host", "entries", "frees", "recommended", "")]
+    for host, estimate in understood_ones.items():
+        if isinstance(estimate, str):
+            rows.append((host, "", "", "", estimate))
+            continue
+        frees, refused = bytes_iec(estimate.freed_bytes_max), estimate.refused or ""
+        rows.append((host, count(estimate.entries), frees, estimate.recommended or "", refused))
+    _print_table(rows, {1, 2})
+    rows = [("strategy", "hosts", "time in all", "slowest host", "system calls", "processes")]
+    for each in sums:
+        if not each["hosts"]:
+            continue
+        rows.append(
+            (
+                each["strategy"],
+                count(each["hosts"]),
+                duration_span(each["seconds_low"], each["seconds_high"]),
+                duration(each["slowest_seconds_high"]),
+                count(sum(each["syscalls"].values())),
+                count(each["processes"]),
+            )
+        )
+    print_text("")
+    _print_table(rows, {1, 4, 5})
+    return _exit_code(answer.exit_code for answer in answers)
+
+
+def _sum_of(name: str, estimates: Mapping[str, HostEstimate], at_once: int) -> dict[str, Any]:
+    """Return what a strategy costs on all hosts on which it can run."""
+    chosen = [
+        one
+        for estimate in estimates.values()
+        for one in estimate.strategies
+        if one.strategy == name and one.feasible and not estimate.refused
+    ]
+    calls: Counter[str] = Counter()
+    for one in chosen:
+        calls.update(one.syscalls)
+    lows, highs = [one.seconds_low for one in chosen], [one.seconds_high for one in chosen]
+    return {
+        "strategy": name,
+        "hosts": len(chosen),
+        "seconds_low": total_seconds(lows, at_once),
+        "seconds_high": total_seconds(highs, at_once),
+        "slowest_seconds_high": max(highs, default=0.0),
+        "syscalls": dict(sorted(calls.items())),
+        "processes": sum(one.processes for one in chosen),
+    }
+
+
+def run_doctor(parsed: argparse.Namespace) -> int:
+    """Report what works on each host."""
+    answers = _answers(parsed, "doctor")
+    if parsed.json:
+        _print_answers("doctor", answers, {})
+    else:
+        rows: list[tuple[str, ...]] = [("host", "engine", "counter", "")]
+        for answer in answers:
+            value = answer.value
+            if not isinstance(value, dict):
+                rows.append((answer.host, "", "", answer.problem))
+                continue
+            rows.append((answer.host, _name_of(value, "engine"), _name_of(value, "tracing"), ""))
+        _print_table(rows, set())
+    return _exit_code(answer.exit_code for answer in answers)
+
+
+def run_jobs(parsed: argparse.Namespace) -> int:
+    """List the jobs of each host."""
+    answers = _job_answers(parsed)
+    if parsed.json:
+        _print_answers("jobs", answers, {})
+    else:
+        rows: list[tuple[str, ...]] = [
+            ("host", "job", "state", "strategy", "deleted", "of", "target")
+        ]
+        for answer in answers:
+            jobs = understood(list[ListedJob], answer)
+            if isinstance(jobs, str):
+                rows.append((answer.host, "", jobs, "", "", "", ""))
+                continue
+            for job in _chosen(jobs, parsed):
+                deleted = "?" if job.deleted_entries is None else count(job.deleted_entries)
+                numbers = (deleted, count(job.expected_entries))
+                state = (job.id, str(job.state), job.strategy)
+                rows.append((answer.host, *state, *numbers, ", ".join(job.paths)))
+        _print_table(rows, {4, 5})
+    return _exit_code(answer.exit_code for answer in answers)
+
+
+def _job_answers(parsed: argparse.Namespace) -> list[Answer]:
+    with reached(parsed) as fleet:
+        answers = _ask(fleet, dict.fromkeys(fleet.programs, ("jobs", "--json")))
+        missed = {h: Answer(h, None, problem=p) for h, p in fleet.problems.items()}
+        return [(answers | missed)[host] for host in fleet.hosts]
+
+
+def _chosen(jobs: Sequence[ListedJob], parsed: argparse.Namespace) -> list[ListedJob]:
+    paths = _paths_of(parsed)
+    return [job for job in jobs if not paths or job.paths == paths]
+
+
+def run_control(parsed: argparse.Namespace) -> int:
+    """Send a command to the live jobs of each host."""
+    with reached(parsed) as fleet:
+        jobs = _live_jobs(fleet, parsed)
+        results: list[tuple[str, str, Answer]] = []
+        for host, listed in jobs.items():
+            for job in listed:
+                (answer,) = fleet.ask({host: (parsed.action, job.id)}).values()
+                results.append((host, job.id, answer))
+        codes = [answer.exit_code for _, _, answer in results]
+        codes += [None] * len(fleet.problems)
+    if parsed.json:
+        fields = [
+            {"host": host, "job": job, "exit_code": answer.exit_code, "problem": answer.problem}
+            for host, job, answer in results
+        ]
+        print_json({"schema": SCHEMA, "jobs": fields})
+    for host, job_id, answer in results:
+        done = _DONE_WORDS[parsed.action]
+        note(f"tui-fs: {host}: job {job_id} {answer.problem or done}")
+    if not results:
+        note("tui-fs: no job runs there.")
+    return _exit_code(codes or [DONE])
+
+
+_DONE_WORDS = {"pause": "is paused.", "resume": "continues.", "cancel": "is cancelled."}
+
+
+def _live_jobs(fleet: Fleet, parsed: argparse.Namespace) -> dict[str, list[ListedJob]]:
+    """Return the live jobs of each host that lists them; report the other hosts."""
+    live: dict[str, list[ListedJob]] = {}
+    for host, answer in _ask(fleet, dict.fromkeys(fleet.programs, ("jobs", "--json"))).items():
+        jobs = understood(list[ListedJob], answer)
+        if isinstance(jobs, str):
+            note(f"tui-fs: {host}: {jobs}")
+        else:
+            live[host] = live_jobs(jobs, _paths_of(parsed))
+    return live
+
+
+def run_attach(parsed: argparse.Namespace) -> int:
+    """Follow the live jobs of all hosts to their ends."""
+    interrupts = Interrupts()
+    with reached(parsed) as fleet:
+        jobs = _live_jobs(fleet, parsed)
+        arguments = {
+            host: ("attach", "--json", listed[0].id) for host, listed in jobs.items() if listed
+        }
+        for host, listed in jobs.items():
+            for job in listed[1:]:
+                note(f"tui-fs: {host}: job {job.id} runs, too; this follows {listed[0].id}.")
+        if not arguments:
+            note("tui-fs: no job runs there.")
+            return _exit_code([DONE, *(None for _ in fleet.problems)])
+        targets = {host: listed[0].paths for host, listed in jobs.items() if listed}
+        deletion = FleetDeletion(fleet, arguments, targets, at_once=len(arguments))
+        _watch(deletion, interrupts, as_json=parsed.json, cancels=False, asks=False)
+        code = _end(deletion, as_json=parsed.json)
+        return SOME_FAILED if fleet.problems else code
+
+
+def run_delete(parsed: argparse.Namespace) -> int:
+    """Delete directories on each host."""
+    asks = not (parsed.yes or parsed.dry_run)
+    if asks:
+        require_terminal()
+    if parsed.shard and len(parsed.paths) > 1:
+        raise BadInput("--shard works only with one directory.")
+    with reached(parsed) as fleet:
+        asked = ("delete", "--dry-run", "--json", *_options_of(parsed), "--", *parsed.paths)
+        answers = _ask(fleet, dict.fromkeys(fleet.programs, asked))
+        understood_ones = {host: understood(HostPlan, answer) for host, answer in answers.items()}
+        plans = {host: plan for host, plan in understood_ones.items() if isinstance(plan, HostPlan)}
+        at_once = parsed.serial or parsed.at_once
+        if parsed.dry_run and parsed.json:
+            missed = [Answer(host, None, problem=text) for host, text in fleet.problems.items()]
+            _print_answers("dry_run", [*answers.values(), *missed], {})
+        else:
+            _print_plans(understood_ones, at_once, print_text if parsed.dry_run else note)
+        codes = [
+            *(answer.exit_code for answer in answers.values()),
+            *(None for _ in fleet.problems),
+        ]
+        if parsed.dry_run or not plans:
+            return _exit_code(codes)
+        if parsed.shard and (problem := different_directories(plans)):
+            raise Refused(problem, "Nothing was deleted.", rule="changed")
+        if asks:
+            _confirm(plans, parsed.paths)
+        interrupts = Interrupts()
+        deletion = FleetDeletion(
+            fleet,
+            _arguments(plans, parsed),
+            {host: plan.paths for host, plan in plans.items()},
+            at_once=at_once,
+            max_failures=parsed.max_failures,
+            canary=parsed.canary,
+        )
+        _watch(deletion, interrupts, as_json=parsed.json, cancels=True, asks=asks)
+        code = _end(deletion, as_json=parsed.json)
+        return code if len(deletion.jobs) == len(fleet.hosts) else SOME_FAILED
+
+
+def _print_plans(
+    plans: Mapping[str, HostPlan | str], at_once: int, show: Callable[[str], None]
+) -> None:
+    """Show what each host would delete, and the sum."""
+    rows: list[tuple[str, ...]] = [("host", "entries", "frees", "strategy", "time")]
+    accepted = [plan for plan in plans.values() if isinstance(plan, HostPlan)]
+    for host, plan in plans.items():
+        if isinstance(plan, str):
+            rows.append((host, "", "", "", plan))
+            continue
+        low, high = plan.predicted.seconds_low, plan.predicted.seconds_high
+        entries, frees = plan.expected.totals.entries, plan.expected.freed_bytes_max
+        row = (count(entries), bytes_iec(frees), plan.strategy, duration_span(low, high))
+        rows.append((host, *row))
+    if accepted:
+        low = total_seconds([plan.predicted.seconds_low for plan in accepted], at_once)
+        high = total_seconds([plan.predicted.seconds_high for plan in accepted], at_once)
+        entries = sum(plan.expected.totals.entries for plan in accepted)
+        frees = sum(plan.expected.freed_bytes_max for plan in accepted)
+        row = (count(entries), bytes_iec(frees), "", duration_span(low, high))
+        rows.append((counted(len(accepted), "host", "hosts"), *row))
+    show(_table(rows, {1, 2}))
+
+
+def _confirm(plans: Mapping[str, HostPlan], paths: Sequence[str]) -> None:
+    """Ask for the number of hosts and the name; Refused without them."""
+    for path in paths:
+        note(f"  {displayable(path)}")
+    word = f"{len(plans)} {displayable(os.path.basename(paths[0].rstrip('/')))}"
+    if len(paths) > 1:
+        word = f"{len(plans)} {len(paths)}"
+    meaning = "the name" if len(paths) == 1 else "of directories"
+    print(
+        f"To delete on {counted(len(plans), 'host', 'hosts')}, type the number of hosts and "
+        f"{meaning}, as in '{word}': ",
+        end="", file=sys.stderr, flush=True,
+    )  # fmt: skip
+    if sys.stdin.readline().rstrip("\n") != word:
+        raise Refused("Not confirmed; nothing was deleted.", rule="not-confirmed")
+
+
+def _arguments(plans: Mapping[str, HostPlan], parsed: argparse.Namespace) -> dict[str, Argv]:
+    """Return the arguments of each host, which refuse other directories than the previewed."""
+    arguments: dict[str, Argv] = {}
+    for number, (host, plan) in enumerate(plans.items(), 1):
+        ids = tuple(f"--directory-id={each}" for each in plan.directory_ids)
+        shard = (f"--shard={number}/{len(plans)}",) if parsed.shard else ()
+        chosen = () if parsed.strategy else (f"--strategy={plan.strategy}",)
+        options = (*_options_of(parsed), *chosen, *ids, *shard)
+        arguments[host] = ("delete", "--yes", "--json", *options, "--", *parsed.paths)
+    return arguments
+
+
+def _watch(
+    deletion: FleetDeletion, interrupts: Interrupts, *, as_json: bool, cancels: bool, asks: bool
+) -> None:
+    """Show the jobs until all are over.
+
+    Args:
+        cancels: the first signal cancels the jobs; a second one, or any without this, stops
+            watching them.
+        asks: before the other hosts follow the first one; otherwise they do if it succeeded.
+    """
+    line, shown = StatusLine(), set[str]()
+    while not deletion.is_over:
+        received = deletion.step()
+        if received is not None and received[1] is not None and as_json:
+            print_json_line({"host": received[0].host, **received[1]})
+        for job in deletion.jobs.values():
+            if job.is_over and job.host not in shown:
+                shown.add(job.host)
+                line.clear()
+                note(_end_of(job))
+        line.show(*_status(deletion))
+        if (canary := deletion.canary) is not None:
+            line.clear()
+            if _goes_on(canary, deletion, interrupts, asks=asks):
+                deletion.go_on()
+            else:
+                deletion.skip_waiting("Not started after the first host.")
+        if interrupts.received is not None and not deletion.is_cancelled:
+            if not cancels:
+                break
+            interrupts.came_again = False
+            deletion.cancel()
+        if interrupts.came_again:
+            break
+    line.clear()
+
+
+def _goes_on(
+    canary: HostJob, deletion: FleetDeletion, interrupts: Interrupts, *, asks: bool
+) -> bool:
+    others = counted(len(deletion.jobs) - 1, "other host", "other hosts")
+    if not asks:
+        return canary.exit_code == 0
+    print(f"Go on with the {others}? Type yes: ", end="", file=sys.stderr, flush=True)
+    while not select.select([sys.stdin], [], [], _POLL_S)[0]:
+        if interrupts.received is not None:
+            return False
+    return sys.stdin.readline().rstrip("\n") == "yes"
+
+
+def _status(deletion: FleetDeletion) -> tuple[str, float | None]:
+    """Return the state of all jobs in one line, and the done part."""
+    jobs = list(deletion.jobs.values())
+    over = sum(job.is_over for job in jobs)
+    removed = sum(job.snapshot.removed.entries for job in jobs if job.snapshot.removed)
+    expected = sum(job.snapshot.expected_entries for job in jobs)
+    rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
+    words = [f"{over} of {len(jobs)} hosts over", f"{count(removed)} entries deleted"]
+    if rate:
+        words.append(f"{count(round(rate))} /s")
+    if deletion.failures:
+        words.append(f"{deletion.failures} failed")
+    everywhere = all(job.snapshot.started or job.is_over for job in jobs)
+    return "  ".join(words), removed / expected if expected and everywhere else None
+
+
+def _end_of(job: HostJob) -> str:
+    if job.report is None:
+        return f"tui-fs: {job.host}: {job.problem}"
+    report = job.report
+    deleted = counted(report["deleted_files"] + report["deleted_directories"], "entry", "entries")
+    words = [f"{report['outcome']}, {deleted} deleted in {duration(report['elapsed_s'])}"]
+    if job.problem:
+        words.append(harmless(job.problem))
+    return f"tui-fs: {job.host}: {'. '.join(words)}"
+
+
+def _end(deletion: FleetDeletion, *, as_json: bool) -> int:
+    """Print what became of each host; return the exit code."""
+    jobs = list(deletion.jobs.values())
+    for job in jobs:
+        if not job.is_over:
+            where = f"attach {job.host}" if job.job_id else f"jobs {job.host}"
+            note(f"tui-fs: {job.host}: not over; to follow it: tui-fs fleet {where}")
+    if as_json:
+        print_json_line(
+            {
+                "type": "fleet-report",
+                "hosts": [
+                    {
+                        "host": job.host,
+                        "phase": str(job.phase),
+                        "job": job.job_id,
+                        "exit_code": job.exit_code,
+                        "problem": job.problem,
+                        "report": job.report,
+                    }
+                    for job in jobs
+                ],
+            }
+        )
+    else:
+        _print_ends(jobs)
+    if any(job.phase is not Phase.OVER for job in jobs):
+        return CANCELLED_BY_INT if deletion.is_cancelled else SOME_FAILED
+    return _exit_code(job.exit_code for job in jobs)
+
+
+def _print_ends(jobs: Sequence[HostJob]) -> None:
+    rows: list[tuple[str, ...]] = [("host", "outcome", "deleted", "failed", "freed", "time")]
+    for job in jobs:
+        if (report := job.report) is None:
+            rows.append((job.host, str(job.phase), "", "", "", ""))
+            continue
+        deleted = report["deleted_files"] + report["deleted_directories"]
+        freed = "?" if report["freed_bytes"] is None else bytes_iec(report["freed_bytes"])
+        row = (count(deleted), count(report["failed"]), freed, duration(report["elapsed_s"]))
+        rows.append((job.host, report["outcome"], *row))
+    _print_table(rows, {2, 3, 4})
+
+
+def _name_of(doctor: Mapping[str, Any], part: str) -> str:
+    """Return the headline of one part of what doctor says."""
+    value = doctor.get(part)
+    if not isinstance(value, dict):
+        return "?"
+    return str(value.get("version") or value.get("source") or value.get("path") or "none")

@@ -1,0 +1,1 @@
+"""The same work on many hosts, over the user's own ssh."""

@@ -1,0 +1,173 @@
+"""What hosts answer: the fields of tui-fs's JSON that the fleet needs, and sums of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from tui_fs.fleet.fleet import Answer
+from tui_fs.model.outcome import JobState
+
+T = TypeVar("T")
+
+
+class Totals(Struct, frozen=True):
+    """Numbers of entries."""
+
+    files: int
+    directories: int
+    symlinks: int
+    other: int
+    allocated_bytes: int
+
+    @property
+    def entries(self) -> int:
+        """Everything that is deleted."""
+        return self.files + self.directories + self.symlinks + self.other
+
+
+class Expected(Struct, frozen=True):
+    """What the deletion is expected to do."""
+
+    totals: Totals
+    freed_bytes_min: int
+    freed_bytes_max: int
+
+
+class Predicted(Struct, frozen=True):
+    """The estimate of the chosen strategy."""
+
+    seconds_low: float
+    seconds_high: float
+    syscalls: dict[str, int]
+    processes: int
+
+
+class ListedPath(Struct, frozen=True):
+    """A target of a job on a host."""
+
+    path: str
+
+
+class HostPlan(Struct, frozen=True):
+    """What one host would delete: the fields of its dry run that the fleet needs.
+
+    Attributes:
+        directory_ids: of the targets, in their order; the deletion is refused for others.
+    """
+
+    strategy: str
+    expected: Expected
+    predicted: Predicted
+    directory_ids: list[str]
+    targets: list[ListedPath]
+
+    @property
+    def paths(self) -> list[str]:
+        """The canonical paths on this host."""
+        return [target.path for target in self.targets]
+
+
+class ListedJob(Struct, frozen=True):
+    """A job as ``tui-fs jobs --json`` lists it."""
+
+    id: str
+    state: JobState
+    strategy: str
+    targets: list[ListedPath]
+    deleted_entries: int | None
+    expected_entries: int
+    failed: int
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it runs or is paused."""
+        return self.state.is_live
+
+    @property
+    def paths(self) -> list[str]:
+        """Its targets."""
+        return [target.path for target in self.targets]
+
+
+class Finding(Struct, frozen=True):
+    """A finding of a survey."""
+
+    kind: str
+    severity: str
+    path: str
+
+
+class HostSurvey(Struct, frozen=True):
+    """The survey of a directory."""
+
+    entries: int
+    allocated_bytes: int
+    pathologies: list[Finding]
+
+    @property
+    def worst(self) -> Finding | None:
+        """The finding of the highest severity."""
+        ranks = ("critical", "warning", "info")
+        known = [finding for finding in self.pathologies if finding.severity in ranks]
+        return min(known, key=lambda finding: ranks.index(finding.severity), default=None)
+
+
+class StrategyEstimate(Struct, frozen=True):
+    """The estimate of one strategy."""
+
+    strategy: str
+    seconds_low: float
+    seconds_high: float
+    syscalls: dict[str, int]
+    processes: int
+    feasible: bool
+
+
+class HostEstimate(Struct, frozen=True):
+    """The estimates of all strategies.
+
+    Attributes:
+        refused: why nothing may be deleted there; None if it may.
+    """
+
+    entries: int
+    freed_bytes_min: int
+    freed_bytes_max: int
+    strategies: list[StrategyEstimate]
+    recommended: str | None
+    refused: str | None
+
+
+def understood(kind: type[T], answer: Answer) -> T | str:
+    """Return the value of an answer, or why there is none."""
+    if answer.value is None:
+        return answer.problem or "There was no answer."
+    try:
+        return msgspec.convert(answer.value, kind)
+    except msgspec.ValidationError as error:
+        return f"The answer is not understood: {error}."
+
+
+def live_jobs(listed: Sequence[ListedJob], paths: Sequence[str] = ()) -> list[ListedJob]:
+    """Return the jobs that run or are paused, only those with these targets if any are given."""
+    return [job for job in listed if job.is_live and (not paths or job.paths == list(paths))]
+
+
+def total_seconds(seconds: Sequence[float], at_once: int) -> float:
+    """Return how long jobs take if at most some of them run at the same time, in their order."""
+    lanes = [0.0] * max(1, min(at_once, len(seconds)))
+    for duration in seconds:
+        lanes[lanes.index(min(lanes))] += duration
+    return max(lanes)
+
+
+def different_directories(plans: Mapping[str, HostPlan]) -> str:
+    """Return why the hosts cannot share one deletion; empty if all see the same directory."""
+    ids = {host: tuple(plan.directory_ids) for host, plan in plans.items()}
+    if len(set(ids.values())) <= 1:
+        return ""
+    first, *others = ids
+    other = next(host for host in others if ids[host] != ids[first])
+    return f"{first} and {other} see different directories there."

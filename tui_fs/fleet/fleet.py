@@ -1,0 +1,213 @@
+"""The hosts of a fleet: reach them, run tui-fs there, collect what each one answers."""
+
+import json
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tui_fs.fleet.access import (
+    Account,
+    OneFile,
+    Probed,
+    probe_script,
+    probed,
+    why_not_brought,
+)
+from tui_fs.fleet.connections import Connections, Ended, HostCommand, Line, Ssh
+from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import Argv
+
+_PROBE_TIMEOUT_S = 30.0
+_BRING_TIMEOUT_S = 600.0
+_BRING_AT_ONCE = 8
+"""Each of them has a copy of the program in its buffer."""
+
+_POLL_S = 0.1
+_MAX_ANSWER_BYTES = 64 << 20
+
+
+class Answer(Struct, frozen=True):
+    """What a host has answered.
+
+    Attributes:
+        exit_code: of the command; None if it was not started or did not end in time.
+        value: its JSON; None without any.
+        problem: one sentence; empty if all went well.
+    """
+
+    host: str
+    exit_code: int | None
+    value: Any = None
+    problem: str = ""
+
+
+def ignore(_: object) -> None:
+    """Hear nothing."""
+
+
+class Fleet:
+    """Hosts on which tui-fs runs. All methods are for one thread.
+
+    Attributes:
+        programs: the path of tui-fs on each reached host.
+        brought_to: the hosts that have it in memory until `close`.
+        problems: why the other hosts are not reached, in one sentence each.
+    """
+
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        ssh: Ssh,
+        one_file: OneFile | None = None,
+        *,
+        becomes_root: bool = False,
+        ask_password: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self.hosts = tuple(hosts)
+        self.programs: dict[str, str] = {}
+        self.brought_to: list[str] = []
+        self.problems: dict[str, str] = {}
+        self._one_file = one_file
+        self._becomes_root, self._ask_password = becomes_root, ask_password
+        self._accounts: dict[str, Account] = {}
+        self._connections = Connections(ssh)
+
+    def close(self) -> None:
+        """Close the connections, and with them remove what was brought."""
+        self._connections.close()
+
+    def reach(self, heard: Callable[[Answer], None] = ignore) -> None:
+        """Find tui-fs on all hosts, or bring it.
+
+        Args:
+            heard: called for each host that is not reached, as soon as that is known.
+        """
+
+        def give_up(host: str, problem: str) -> None:
+            self.problems[host] = problem
+            heard(Answer(host, None, problem=problem))
+
+        script = probe_script(becomes_root=self._becomes_root)
+        for host in self.hosts:
+            self._connections.start(HostCommand(host, script, timeout_s=_PROBE_TIMEOUT_S))
+        has: dict[str, Probed] = {}
+        for ended, lines in self._collected(set(self.hosts)):
+            if ended.exit_code == 0:
+                has[ended.command.host] = probed(lines)
+            else:
+                give_up(ended.command.host, ended.sentence)
+        needs_password = [host for host, found in has.items() if found.has_sudo is False]
+        password = self._ask_password() if needs_password else None
+        waiting: list[str] = []
+        for host, found in has.items():
+            self._accounts[host] = Account(
+                self._becomes_root, password if found.has_sudo is False else None
+            )
+            if found.has_sudo is False and password is None:
+                give_up(host, "sudo asks for a password there.")
+            elif found.is_compatible:
+                self.programs[host] = found.program
+            elif problem := why_not_brought(found, self._one_file):
+                give_up(host, problem)
+            else:
+                waiting.append(host)
+        if self._one_file is not None:
+            self._bring(self._one_file, deque(waiting), give_up)
+        self.programs = {h: self.programs[h] for h in self.hosts if h in self.programs}
+
+    def _bring(
+        self, one_file: OneFile, waiting: deque[str], give_up: Callable[[str, str], None]
+    ) -> None:
+        began_s: dict[str, float] = {}
+        while waiting or began_s:
+            while waiting and len(began_s) < _BRING_AT_ONCE:
+                host = waiting.popleft()
+                began_s[host] = time.monotonic()
+                self._connections.start(one_file.command(host))
+            event = self._connections.next_event(_POLL_S)
+            host = event.command.host if event else ""
+            match event:
+                case Line(text=text) if text.startswith(b"program="):
+                    self.programs[host] = text.removeprefix(b"program=").decode()
+                    self.brought_to.append(host)
+                    del began_s[host]
+                case Ended() if began_s.pop(host, None) is not None:
+                    give_up(host, event.sentence)
+            for host in [h for h, s in began_s.items() if time.monotonic() > s + _BRING_TIMEOUT_S]:
+                del began_s[host]
+                self._connections.abandon(host)
+                give_up(host, f"The program was not received within {_BRING_TIMEOUT_S:.0f} s.")
+
+    def start(self, host: str, arguments: Argv, purpose: str = "") -> None:
+        """Run tui-fs on a reached host."""
+        account = self._accounts[host]
+        line = f"exec {account.line((self.programs[host], *arguments))}"
+        self._connections.start(HostCommand(host, line, purpose, account.stdin))
+
+    def next_event(self) -> Line | Ended | None:
+        """Return what has happened next; None if nothing did within a tenth of a second."""
+        event = self._connections.next_event(_POLL_S)
+        if isinstance(event, Ended) and event.command.holds:
+            # The program is gone with the connection that brought it.
+            self.programs.pop(event.command.host, None)
+            return None
+        return event
+
+    def drop_waiting(self) -> tuple[str, ...]:
+        """Forget the commands that have not begun; return their hosts."""
+        return tuple(command.host for command in self._connections.drop_waiting())
+
+    def abandon(self, host: str) -> None:
+        """Stop listening to a host; what runs there goes on."""
+        self._connections.abandon(host)
+
+    def ask(
+        self, arguments: Mapping[str, Argv], heard: Callable[[Answer], None] = ignore
+    ) -> dict[str, Answer]:
+        """Run a command on reached hosts; return what each one answers, in the order of the hosts.
+
+        Args:
+            arguments: of tui-fs, for each host.
+            heard: called for each host as soon as it has answered.
+        """
+        for host, argv in arguments.items():
+            self.start(host, argv)
+        answers: dict[str, Answer] = {}
+        for ended, lines in self._collected(set(arguments)):
+            answer = _answer(ended, lines)
+            answers[answer.host] = answer
+            heard(answer)
+        return {host: answers[host] for host in arguments}
+
+    def _collected(self, hosts: set[str]) -> Iterable[tuple[Ended, list[bytes]]]:
+        lines: dict[str, list[bytes]] = defaultdict(list)
+        sizes: dict[str, int] = defaultdict(int)
+        while hosts:
+            event = self.next_event()
+            if event is None:
+                continue
+            host = event.command.host
+            if isinstance(event, Ended):
+                hosts.discard(host)
+                yield event, lines.pop(host, [])
+                continue
+            sizes[host] += len(event.text)
+            if sizes[host] <= _MAX_ANSWER_BYTES:
+                lines[host].append(event.text)
+            else:
+                self.abandon(host)
+
+
+def _answer(ended: Ended, lines: list[bytes]) -> Answer:
+    host, text = ended.command.host, b"\n".join(lines)
+    if not text.strip():
+        return Answer(host, ended.exit_code, problem=ended.sentence)
+    try:
+        return Answer(host, ended.exit_code, json.loads(text), ended.sentence)
+    except ValueError:
+        start = displayable(text[:60].decode(errors="surrogateescape"))
+        problem = ended.sentence or f"The answer is not JSON: {start}"
+        return Answer(host, ended.exit_code, problem=problem)
