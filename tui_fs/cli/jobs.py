@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
         parser.add_argument_group("what is compared").add_argument(
             "--compare",
             nargs=2,
-            metavar="ID",
+            metavar="JOB",
             help="print two jobs side by side, running or ended: entries, time, rate, costs and "
             "system calls, and the second divided by the first",
         )

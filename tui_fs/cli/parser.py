@@ -26,28 +26,37 @@ COMMAND_MODULES = {
     "lab": "lab",
     "doctor": "doctor",
     "fleet": "fleet",
+    "completions": "completions",
 }
 """The module of each command."""
 
-_EPILOG = """commands:
-  survey PATH          count the entries of a directory and report problems
-  estimate PATH...     predict the cost of each strategy
-  delete PATH...       delete directories in one job (asks for confirmation)
-  recreate PATH        replace an emptied directory with a new, small one
-  aside PATH           rename a directory at once, to delete it later
-  jobs                 list running and ended jobs
-  attach JOB           follow a job to its end
-  pause JOB            pause a job
-  resume JOB           continue a paused job, or delete what a dead job left
-  cancel JOB           cancel a job
-  gentle JOB on|off    let a job yield to other processes
-  rate JOB N|off       limit a job to N entries per second
-  nice JOB N           change the niceness of a job
-  ionice JOB PRIORITY  change the I/O priority of a job
-  threads JOB N|auto   change the number of threads of a job
-  lab ACTION           repeat published experiments on deletion
-  doctor               report which tools and features work on this machine
-  fleet ACTION HOSTS   survey and delete on many hosts over ssh
+COMMAND_HELP = {
+    "survey PATH": "count the entries of a directory and report problems",
+    "estimate PATH...": "predict the cost of each strategy",
+    "delete PATH...": "delete directories in one job (asks for confirmation)",
+    "recreate PATH": "replace an emptied directory with a new, small one",
+    "aside PATH": "rename a directory at once, to delete it later",
+    "jobs": "list running and ended jobs",
+    "attach JOB": "follow a job to its end",
+    "pause JOB": "pause a job",
+    "resume JOB": "continue a paused job, or delete what a dead job left",
+    "cancel JOB": "cancel a job",
+    "gentle JOB on|off": "let a job yield to other processes",
+    "rate JOB N|off": "limit a job to N entries per second",
+    "nice JOB N": "change the niceness of a job",
+    "ionice JOB PRIORITY": "change the I/O priority of a job",
+    "threads JOB N|auto": "change the number of threads of a job",
+    "lab ACTION": "repeat published experiments on deletion",
+    "doctor": "report which tools and features work on this machine",
+    "fleet ACTION HOSTS": "survey and delete on many hosts over ssh",
+    "completions SHELL": "print the completions for bash, zsh or fish",
+}
+"""Each command with its arguments, and what it does."""
+
+_LISTED = "\n".join(f"  {usage:<20} {words}" for usage, words in COMMAND_HELP.items())
+
+_EPILOG = f"""commands:
+{_LISTED}
 
 exit codes: 0 done, 1 some entries failed or the job's record is incomplete, \
 2 usage error, 3 refused by a safety rule, 4 a tool or privilege is missing, \
@@ -137,9 +146,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def command_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser of one of `COMMAND_MODULES`."""
     parser = _Parser(prog=f"tui-fs {command}")
+    add_command_arguments(parser, command)
+    return parser
+
+
+def add_command_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the arguments of a command to its parser."""
     parser.set_defaults(needs_proc=True)
     _load(COMMAND_MODULES[command]).add_arguments(parser, command)
-    return parser
 
 
 def _load(name: str) -> ModuleType:

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--read-only", action="store_true", help="do not allow any change")
     group.add_argument(
         "--slow-link", action="store_true",
-        help="redraw once per second instead of up to 4 times, for slow connections",
+        help="redraw at most once per second, for slow connections",
     )  # fmt: skip
     group.add_argument(
         "--theme", metavar="NAME",
