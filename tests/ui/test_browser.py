@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -69,11 +70,11 @@ def previewed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         paths: tuple[str, ...],
         settings: Settings,
         *,
-        filters: Filters | None = None,
         allows_file: bool = False,
+        **changes: Any,
     ) -> PreviewScreen:
         targets.append((*paths, "file") if allows_file else paths)
-        return PreviewScreen(paths, settings, filters=filters, allows_file=allows_file)
+        return PreviewScreen(paths, settings, allows_file=allows_file, **changes)
 
     monkeypatch.setattr("tui_fs.screens.browser.screen.PreviewScreen", preview)
     return targets

@@ -9,7 +9,7 @@ from tests.ui.lab_screens import a_quiet_lab
 from tests.ui.recorded import MAILDROP, PAUSED, SPOOL, Host, maildrop_survey, record, wait_for
 from tests.ui.recorded_lab import DONE, EXPERIMENT, store
 from tests.ui.recorded_tree import TreeSurvey, found_survey
-from tests.ui.test_screens import REPORTS, SMALL, a_quiet_machine, counted
+from tests.ui.test_screens import REPORTS, SMALL, a_quiet_machine, post_forecast
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters, Options, Pace
@@ -75,9 +75,9 @@ async def test_the_preview_has_the_command_with_all_options() -> None:
         options = Options(keep_root=True, pace=Pace(True, 500), filters=Filters("*.log"))
         screen._choices = Choices(options)
         survey = maildrop_survey()
-        await counted(replace(survey, matched=survey.totals))(pilot)
+        survey = replace(survey, matched=survey.totals)
+        post_forecast(screen, survey, screen._forecast_of(survey))
         await wait_for(pilot, "rmtree")
-        screen._predicted(screen._forecast_of(survey), screen._choices)
         await pilot.press("y")
         await wait_for(pilot, COPIED)
     words = app.clipboard.split(" ")

@@ -1,4 +1,4 @@
-"""A real deletion with a filter, by keys: nothing that does not match goes."""
+"""Real surveys and deletions with a filter, by keys: nothing that does not match goes."""
 
 import os
 import time
@@ -11,9 +11,11 @@ from textual.widgets import Button
 from tests.trees import Manifest, Sentinel, manifest
 from tests.ui.recorded import Host, screen_text, until, wait_for
 from tests.ui.test_filters import DAY_S, type_filter
+from tests.unit.import_files import tree_file
 from tui_fs.job.view import JobList
-from tui_fs.screens.base import Settings
+from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen
+from tui_fs.screens.preview import PreviewScreen
 from tui_fs.widgets.bar_table import BarTable
 
 
@@ -43,9 +45,10 @@ def aged_tree(place: Path) -> set[bytes]:
     return matching
 
 
+@pytest.mark.parametrize("is_in_preview", [False, True], ids=["in browser", "in preview"])
 @pytest.mark.slow
 async def test_only_what_matches_is_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_in_preview: bool
 ) -> None:
     monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
     place = tmp_path / "place"
@@ -55,12 +58,19 @@ async def test_only_what_matches_is_deleted(
     sentinel.plant(place / "app")
     before = without_sizes_of_directories(manifest(place))
     whole = {name: fact for name, fact in before.items() if name not in matching}
-    browser = BrowserScreen(str(place), Settings(interval_s=0.05))
-    async with Host(browser).run_test(size=(80, 24)) as pilot:
-        await wait_for(pilot, "complete")
-        await type_filter(pilot, "*.log <1M >30d")
-        await wait_for(pilot, f"matches {len(matching)} files")
-        await pilot.press("D")
+    settings = Settings(interval_s=0.05)
+    screen: BaseScreen = BrowserScreen(str(place), settings)
+    if is_in_preview:
+        screen = PreviewScreen((str(place),), settings)
+    async with Host(screen).run_test(size=(80, 24)) as pilot:
+        if is_in_preview:
+            await wait_for(pilot, "counted")
+            await pilot.press("f", *"*.log <1M >30d", "enter")
+        else:
+            await wait_for(pilot, "complete")
+            await type_filter(pilot, "*.log <1M >30d")
+            await wait_for(pilot, f"matches {len(matching)} files")
+            await pilot.press("D")
         await wait_for(pilot, f"{len(matching)} files match *.log, smaller than 1 MiB, not")
         await wait_for(pilot, "counted")
         rows = pilot.app.screen.query_one(BarTable)
@@ -79,6 +89,10 @@ async def test_only_what_matches_is_deleted(
         (job,), _ = JobList().read()
         assert job.place == f"matches in {place}"
         assert f"{len(matching)} of {len(matching)} deleted" in shown
+        assert without_sizes_of_directories(manifest(place)) == whole
+        sentinel.assert_whole()
+        if is_in_preview:
+            return
         await pilot.press("escape")
         await wait_for(pilot, "matches 0 files")
         await pilot.press("D")
@@ -87,5 +101,14 @@ async def test_only_what_matches_is_deleted(
         await pilot.press("enter")
         await until(pilot, lambda: pilot.app.screen.query_one("#message").display)
         assert "Delete permanently?" not in screen_text(pilot.app)
-    assert without_sizes_of_directories(manifest(place)) == whole
-    sentinel.assert_whole()
+
+
+@pytest.mark.slow
+async def test_an_import_without_times_says_so_and_shows_everything_again(tmp_path: Path) -> None:
+    path = tree_file(tmp_path, {"name": "a.log", "asize": 9, "dsize": 512})
+    async with Host(BrowserScreen("", Settings(interval_s=0), path)).run_test() as pilot:
+        await wait_for(pilot, "a.log")
+        await type_filter(pilot, ">30d")
+        await wait_for(pilot, "has no modification times: it cannot be filtered by age.")
+        await pilot.press("escape")
+        await wait_for(pilot, "a.log")

@@ -19,16 +19,18 @@ from tests.ui.recorded import (
 )
 from tests.ui.recorded_tree import CACHES, SilentSurvey, TreeSurvey
 from tests.ui.test_browser import answering, browsing, previewed
-from tests.ui.test_screens import a_quiet_machine, post_forecast
+from tests.ui.test_screens import a_quiet_machine, alive, counted, post_forecast
 from tui_fs.job.planning import Remainder, forecast
 from tui_fs.model.filter_text import SYNTAX
 from tui_fs.model.strategy import Filters, Options
 from tui_fs.model.survey import Totals
 from tui_fs.screens.base import Settings
-from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.options import Choices
+from tui_fs.screens.preview import ForecastUpdated, PreviewScreen
 from tui_fs.screens.survey_client import SurveyClient
+from tui_fs.survey.process import Update
 
-__all__ = ["a_quiet_machine", "answering", "previewed"]
+__all__ = ["a_quiet_machine", "alive", "answering", "previewed"]
 
 DAY_S = 86_400
 
@@ -129,12 +131,44 @@ async def test_the_preview_takes_the_filter_for_the_shown_directory(
 
 
 @pytest.mark.usefixtures("answering")
-async def test_an_import_has_no_filter() -> None:
+async def test_an_import_is_filtered_but_not_deleted() -> None:
     async with browsing("/srv/export.json") as browser:
-        await browser.press("f")
-        assert "An import cannot be filtered." in screen_text(browser.pilot.app)
+        await type_filter(browser.pilot, "*.log")
+        assert browser.survey.filters == Filters(name_glob="*.log")
+        assert browser.survey.imported == "/srv/export.json"
+        shown = screen_text(browser.pilot.app)
+        assert "matches 1,279,040 files" in shown and "D delete here" not in shown
         await browser.press("D")
         assert browser.screen.marks.refusal in screen_text(browser.pilot.app)
+
+
+@pytest.mark.usefixtures("alive")
+async def test_the_counts_of_the_former_filter_are_not_shown_in_the_preview() -> None:
+    screen = PreviewScreen((MAILDROP,), Settings())
+    async with Host(screen).run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        everything = maildrop_survey()
+        await counted(everything)(pilot)
+        await wait_for(pilot, "1,204,112 files")
+        late = ForecastUpdated(Update(everything), screen._forecast_of(everything), Choices())
+        late.survey_number = screen._client.number
+        await pilot.press("f", *"*.log >15m", "enter")
+        await wait_for(pilot, "'>15m' can mean minutes or MiB; write >15min or >15M.")
+        await pilot.press(*["backspace"] * 5, "enter")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert screen._filters == Filters(name_glob="*.log")
+        screen.post_message(late)
+        screen._predicted(everything, late.forecast, screen._choices)
+        await settle(pilot)
+        shown = screen_text(pilot.app)
+        assert "counting…" in shown and "1,204,112" not in shown
+        await pilot.press("enter")
+        assert pilot.app.screen is screen  # there is nothing to confirm yet
+        matched = replace(everything, matched=Totals(files=3, allocated_bytes=4096))
+        post_forecast(screen, matched, screen._forecast_of(matched))
+        await wait_for(pilot, "3 files match *.log")
+        await pilot.press("o")
+        assert pilot.app.screen.query_one("#filter", Input).value == "*.log"
 
 
 async def test_a_dead_job_with_filters_is_previewed_with_them(
@@ -158,7 +192,10 @@ async def test_a_dead_job_with_filters_is_previewed_with_them(
         await wait_for(pilot, "3 files match *.log")
         assert "Delete matches in" in screen_text(pilot.app)
         await pilot.press("o")
-        await wait_for(pilot, "only *.log; all directories stay (f in the browser)")
+        await wait_for(pilot, "keep the directory itself")
+        assert not pilot.app.screen.query("#filter")
         await pilot.press("enter")
         await settle(pilot)
+        await pilot.press("f")
+        await wait_for(pilot, "The rest of a job has its filter.")
         assert screen._filters == filters

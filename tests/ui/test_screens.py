@@ -73,7 +73,6 @@ from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
 from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.jobs import JobsScreen
-from tui_fs.screens.options import Choices
 from tui_fs.screens.preview import ForecastUpdated, PreviewScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
@@ -141,17 +140,25 @@ async def look(screen: BaseScreen, act: Act | None = None, size: tuple[int, int]
         return screen_text(app)
 
 
+PIN = Pin(1, 2, 3)
+
+
 def counted(survey: Survey) -> Act:
     async def act(pilot: Pilot[None]) -> None:
-        prediction = forecast((survey.path,), survey, Options(), pins=[Pin(1, 2, 3)])
-        post_forecast(pilot.app.screen, survey, prediction)
+        screen = pilot.app.screen
+        assert isinstance(screen, PreviewScreen)
+        options = screen._choices.options
+        post_forecast(screen, survey, forecast((survey.path,), survey, options, pins=[PIN]))
 
     return act
 
 
 def post_forecast(preview: MessagePump, survey: Survey, prediction: Forecast) -> None:
     """Let a preview show counts and a forecast, as if a survey had reported them."""
-    preview.post_message(ForecastUpdated(Update(survey), prediction, Choices()))
+    assert isinstance(preview, PreviewScreen)
+    message = ForecastUpdated(Update(survey), prediction, preview._choices)
+    message.survey_number = preview._client.number
+    preview.post_message(message)
 
 
 def then(*acts: Act) -> Act:

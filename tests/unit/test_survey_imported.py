@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from tests.unit.import_files import last, listing, tree_file, written
 from tests.unit.survey_trees import TREES, Tree, grown
+from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import EntryKind, Order, Totals
+from tui_fs.model.strategy import Filters
+from tui_fs.model.survey import DEFAULT_ORDER, EntryKind, Order, Totals
 from tui_fs.survey import imported
 from tui_fs.survey.imported import ImportedSurvey, root_of
 from tui_fs.survey.listing import OTHERS_LISTED
@@ -79,6 +81,53 @@ def test_hard_links_count_once(tmp_path: Path) -> None:
     assert result.inodes == result.totals.entries - 1
     assert result.totals.allocated_bytes == result.freed_bytes_max == 4 * 8_192
     assert result.freed_bytes_min == 8_192
+
+
+DAY_S = 86_400
+LOGS = (
+    {"name": "a.log", "asize": 2_000, "dsize": 4_096, "mtime": 10 * DAY_S},
+    {"name": "b.log", "asize": 10, "dsize": 512, "mtime": 20 * DAY_S},
+    {"name": "c.txt", "asize": 2_000, "dsize": 4_096, "mtime": 10 * DAY_S},
+    {"name": "left out.log", "excluded": "pattern"},
+)
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        (Filters(name_glob="*.log"), {"a.log", "b.log", "left out.log"}),
+        (Filters(min_size_bytes=1_000), {"a.log", "c.txt"}),
+        (Filters(name_glob="*.log", size_below_bytes=1_000), {"b.log"}),
+        (Filters(modified_before_s=10 * DAY_S), {"a.log", "c.txt"}),
+        (Filters(modified_after_s=10 * DAY_S), {"b.log"}),
+    ],
+)
+def test_a_filter_selects_by_what_the_file_states(
+    tmp_path: Path, filters: Filters, names: set[str]
+) -> None:
+    path = tree_file(tmp_path, *LOGS, [{"name": "below"}, *LOGS], [{"name": "empty"}])
+    survey = ImportedSurvey(path, filters=filters)
+    result = last(survey)
+    assert result.matched is not None and result.totals.non_directories == 2 * len(LOGS)
+    assert result.matched.entries == 2 * len(names)
+    bytes_of = {str(item["name"]): int(str(item.get("dsize", 0))) for item in LOGS}
+    assert result.matched.allocated_bytes == 2 * sum(bytes_of[name] for name in names)
+    matches = survey.collector.table.matches
+    assert matches is not None
+    for place, number in (("/top", 2), ("/top/below", 1), ("/top/empty", 0)):
+        row = survey.collector.table.find(place)
+        assert matches.subtree(row).totals.non_directories == number * len(names)
+    listed = survey.matching_names("/top/below", DEFAULT_ORDER, "", lambda _: True)
+    assert {child.name for child in listed.others} == names
+
+
+def test_without_times_a_file_is_not_filtered_by_age(tmp_path: Path) -> None:
+    path = tree_file(tmp_path, {"name": "a.log", "asize": 9, "dsize": 512})
+    survey = ImportedSurvey(path, filters=Filters(name_glob="*.log", modified_before_s=1))
+    with pytest.raises(BadInput, match="no modification times: it cannot be filtered by age"):
+        last(survey)
+    by_name = last(ImportedSurvey(path, filters=Filters(name_glob="*.log")))
+    assert by_name.matched == Totals(files=1, apparent_bytes=9, allocated_bytes=512)
 
 
 def test_what_was_not_read_is_told(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.validation import Integer
 from textual.widgets import Checkbox, Input, Label, Select, Static
@@ -15,7 +15,7 @@ from textual.widgets import Checkbox, Input, Label, Select, Static
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_PER_S, MOST_THREADS
 from tui_fs.model.errors import Missing
-from tui_fs.model.filter_text import in_words
+from tui_fs.model.filter_text import SYNTAX, parse_filters
 from tui_fs.model.strategy import Confine, Options
 from tui_fs.tracing.select_source import open_source
 from tui_fs.widgets.ordered_input import OrderedInput
@@ -36,10 +36,15 @@ _CONFINE: tuple[tuple[str, str], ...] = (
 
 
 class Choices(Struct, frozen=True):
-    """Options and the source of counts; None for the best source."""
+    """Options and the source of counts; None for the best source.
+
+    Attributes:
+        filter_text: the filters of the options as the user has typed them.
+    """
 
     options: Options = field(default_factory=Options)
     trace: TraceSource | None = None
+    filter_text: str = ""
 
 
 class _Box(Checkbox, inherit_bindings=False):
@@ -66,53 +71,84 @@ class _Box(Checkbox, inherit_bindings=False):
 
 
 class OptionsDialog(ModalScreen[Choices | None]):
-    """A form; escape discards the changes."""
+    """A form; escape discards the changes.
+
+    Args:
+        can_filter: the filters can be changed.
+        at_filter: only the filters are shown.
+    """
+
+    AUTO_FOCUS = "Checkbox"
 
     BINDINGS = [
         Binding("escape", "dismiss(None)", "back"),
         Binding("ctrl+s", "accept", "accept"),
     ]
 
-    def __init__(self, choices: Choices) -> None:
+    def __init__(
+        self, choices: Choices, *, can_filter: bool = True, at_filter: bool = False
+    ) -> None:
         super().__init__()
         self._choices = choices
+        self._can_filter, self._at_filter = can_filter, at_filter
 
     def compose(self) -> ComposeResult:
         """Lay out the form."""
-        options, trace = self._choices.options, self._choices.trace
         with VerticalScroll(classes="box form", can_focus=False) as box:
-            box.border_title = "options"
+            box.border_title = "filter" if self._at_filter else "options"
             box.border_subtitle = "enter accepts · tab next · esc discards"
-            if options.filters.active:
-                words = in_words(options.filters, time.time())
-                yield Static(Text(f"only {words}; all directories stay (f in the browser)"))
-            else:
-                label = "keep the directory itself; delete only its contents"
-                yield _Box(label, options.keep_root, id="keep")
-            yield _Box(
-                "gentle: pause while others wait for disk or processors",
-                options.pace.gentle,
-                id="gentle",
-            )
-            yield from _number("names per rm (xargs)", "batch", options.batch_size, _MAX_BATCH)
-            yield from _number(
-                "parallel rm processes (xargs)", "processes", options.processes, _MAX_PROCESSES
-            )
-            pace = options.pace
-            yield from _number("niceness, 0 to 19", "nice", pace.nice, 19, minimum=0)
-            label = "entries per second, 0: no limit"
-            yield from _number(label, "rate", pace.rate_per_s, MOST_PER_S, minimum=0)
-            label = "threads (parallel), 0: automatic"
-            yield from _number(label, "threads", pace.threads, MOST_THREADS, minimum=0)
-            yield Label("confinement: the kernel keeps the tools inside the target")
-            yield Select(
-                _CONFINE, value=options.confine.value, allow_blank=False, compact=True, id="confine"
-            )
-            yield Label("system call counter")
-            offered = trace is not None and trace.value in dict(_SOURCES).values()
-            source = trace.value if trace is not None and offered else "auto"
-            yield Select(_SOURCES, value=source, allow_blank=False, compact=True, id="source")
+            if self._can_filter:
+                yield from self._filter_field()
+            with Vertical(id="options") as options:
+                options.display = not self._at_filter
+                yield from self._option_fields()
             yield Static(Text(""), id="problem")
+
+    def _filter_field(self) -> ComposeResult:
+        with Horizontal(classes="form-row"):
+            yield Label("only files that match; empty: all")
+            yield OrderedInput(
+                self._choices.filter_text,
+                id="filter",
+                placeholder="such as *.log >100M >30d",
+                compact=True,
+                select_on_focus=False,
+            )
+        syntax = Text("\n".join(SYNTAX) if self._at_filter else "", "dim")
+        yield Static(syntax, id="filter-syntax")
+
+    def _option_fields(self) -> ComposeResult:
+        options, trace = self._choices.options, self._choices.trace
+        label = "keep the directory itself; delete only its contents"
+        yield _Box(label, options.keep_root, id="keep")
+        yield _Box(
+            "gentle: pause while others wait for disk or processors",
+            options.pace.gentle,
+            id="gentle",
+        )
+        yield from _number("names per rm (xargs)", "batch", options.batch_size, _MAX_BATCH)
+        yield from _number(
+            "parallel rm processes (xargs)", "processes", options.processes, _MAX_PROCESSES
+        )
+        pace = options.pace
+        yield from _number("niceness, 0 to 19", "nice", pace.nice, 19, minimum=0)
+        label = "entries per second, 0: no limit"
+        yield from _number(label, "rate", pace.rate_per_s, MOST_PER_S, minimum=0)
+        label = "threads (parallel), 0: automatic"
+        yield from _number(label, "threads", pace.threads, MOST_THREADS, minimum=0)
+        yield Label("confinement: the kernel keeps the tools inside the target")
+        yield Select(
+            _CONFINE, value=options.confine.value, allow_blank=False, compact=True, id="confine"
+        )
+        yield Label("system call counter")
+        offered = trace is not None and trace.value in dict(_SOURCES).values()
+        source = trace.value if trace is not None and offered else "auto"
+        yield Select(_SOURCES, value=source, allow_blank=False, compact=True, id="source")
+
+    def on_mount(self) -> None:
+        """Focus the field of the filters, if that was asked for."""
+        if self._at_filter:
+            self.query_one("#filter").focus()
 
     def on_input_submitted(self) -> None:
         """Accept the form on Enter in a field."""
@@ -126,6 +162,18 @@ class OptionsDialog(ModalScreen[Choices | None]):
                 self._show_problem(f"{number.name}: {', '.join(result.failure_descriptions)}")
                 number.focus()
                 return
+        filters, filter_text = self._choices.options.filters, self._choices.filter_text
+        for typed in self.query("#filter").results(Input):
+            if typed.value.strip() != filter_text:  # else ages count from the first time
+                filter_text = typed.value.strip()
+                try:
+                    filters = parse_filters(filter_text, time.time())
+                except ValueError as error:
+                    text = Text(f"{error}\n", "bold")
+                    text.append("\n".join(SYNTAX), "dim not bold")
+                    self.query_one("#filter-syntax", Static).update(text)
+                    typed.focus()
+                    return
         chosen = str(self.query_one("#source", Select).value)
         trace = None if chosen == "auto" else TraceSource(chosen)
         try:
@@ -135,7 +183,8 @@ class OptionsDialog(ModalScreen[Choices | None]):
             return
         options = replace(
             self._choices.options,
-            keep_root=any(box.value for box in self.query("#keep").results(Checkbox)),
+            filters=filters,
+            keep_root=self.query_one("#keep", Checkbox).value,
             pace=replace(
                 self._choices.options.pace,
                 gentle=self.query_one("#gentle", Checkbox).value,
@@ -147,7 +196,7 @@ class OptionsDialog(ModalScreen[Choices | None]):
             processes=self._value("processes"),
             confine=Confine(str(self.query_one("#confine", Select).value)),
         )
-        self.dismiss(Choices(options, trace))
+        self.dismiss(Choices(options, trace, filter_text))
 
     def _show_problem(self, problem: str) -> None:
         self.query_one("#problem", Static).update(Text(problem, style="bold"))

@@ -460,15 +460,17 @@ class PreviewScreen(BaseScreen):
         ("enter", "confirm…"),
         ("↑↓", "strategy"),
         ("o", "options"),
+        ("f", "filter"),
         ("m", "calls"),
         ("esc", "back"),
         ("y", "copy"),
     )
     EXPLANATION = (
         "The content of the directories, and the cost of deleting it with each strategy. Enter "
-        "asks for confirmation; nothing is deleted before that. y copies the tui-fs command with "
-        "the same targets, strategy, options and filters; it asks for confirmation as well. The "
-        "ages of its filters count from its start."
+        "asks for confirmation; nothing is deleted before that. f sets or changes a filter, for "
+        "example *.log >100M >30d: then only the files that match are counted and deleted. y "
+        "copies the tui-fs command with the same targets, strategy, options and filters; it asks "
+        "for confirmation as well. The ages of its filters count from its start."
     )
 
     OPENS = "Ask for confirmation of the highlighted strategy"
@@ -480,6 +482,7 @@ class PreviewScreen(BaseScreen):
             "options",
             tooltip=("Options: keep directory, pace, batch size, processes, counter"),
         ),
+        Binding("f", "filter", tooltip="Filter by name, size or age, and count again"),
         Binding("m", "more", tooltip="Predicted system calls in detail"),
         # Before the table, which is too short for pages
         Binding("pagedown,ctrl+f", "scroll(5)", priority=True, tooltip="Scroll the text down"),
@@ -496,6 +499,7 @@ class PreviewScreen(BaseScreen):
         *,
         is_gentle: bool = False,
         filters: Filters | None = None,
+        filter_text: str = "",
         allows_file: bool = False,
     ) -> None:
         """Preview directories, a single file, or the rest of a dead job.
@@ -504,6 +508,7 @@ class PreviewScreen(BaseScreen):
             allows_file: the only path may be that of a file or a symbolic link.
             is_gentle: start with the gentle pace selected.
             filters: what is deleted in the directories; None for everything, and themselves.
+            filter_text: these filters as the user has typed them.
         """
         super().__init__(settings)
         self._paths = paths
@@ -517,7 +522,7 @@ class PreviewScreen(BaseScreen):
         self._quick_estimate: QuickEstimate | None = None
         self._forecast: Forecast | None = None
         options = Options(pace=Pace(gentle=is_gentle), filters=filters or Filters())
-        self._choices = Choices(options)
+        self._choices = Choices(options, filter_text=filter_text)
         if died is not None:
             self._choices = Choices(died.options, died.trace)
         self._recommended: StrategyName | None = None  # the one that the user has seen
@@ -588,7 +593,11 @@ class PreviewScreen(BaseScreen):
             about.update(listed(self._paths))
         if is_file(self._targets):
             self._examine_file()
-            return
+        else:
+            self._count()
+
+    def _count(self) -> None:
+        """Count the targets with the present filters."""
         self._client.start(self._paths, filters=self._filters)
         if not self._filters.active:  # a sample does not say how many entries match
             self._estimate_quickly(self._paths)
@@ -639,7 +648,9 @@ class PreviewScreen(BaseScreen):
         return ForecastUpdated(update, self._forecast_of(update.survey), choices)
 
     def on_forecast_updated(self, message: ForecastUpdated) -> None:
-        """Show the counts so far and the forecast."""
+        """Show the counts so far and the forecast; ignore those of the filters before."""
+        if message.survey_number != self._client.number:
+            return
         self._survey = survey = message.update.survey
         if message.choices == self._choices:
             self._forecast = message.forecast
@@ -667,10 +678,10 @@ class PreviewScreen(BaseScreen):
         """Predict with the present options in a thread, and show the result."""
         choices = self._choices
         prediction = self._forecast_of(survey)
-        self.app.call_from_thread(self._predicted, prediction, choices)
+        self.app.call_from_thread(self._predicted, survey, prediction, choices)
 
-    def _predicted(self, prediction: Forecast, choices: Choices) -> None:
-        if self.is_attached and choices == self._choices:
+    def _predicted(self, survey: Survey, prediction: Forecast, choices: Choices) -> None:
+        if self.is_attached and choices == self._choices and survey is self._survey:
             self._forecast = prediction
             self._show()
 
@@ -680,7 +691,7 @@ class PreviewScreen(BaseScreen):
 
     def _current_estimate(self, survey: Survey) -> QuickEstimate | None:
         """Return the quick estimate while it exceeds the counts."""
-        if survey.finished or self._quick_estimate is None:
+        if survey.finished or self._quick_estimate is None or self._filters.active:
             return None
         estimate = self._quick_estimate.with_counted(survey.totals.entries)
         return estimate if estimate.entries.expected > survey.totals.entries else None
@@ -905,18 +916,48 @@ class PreviewScreen(BaseScreen):
 
     def action_options(self) -> None:
         """Change the options."""
+        self._ask_for_options(at_filter=False)
+
+    def action_filter(self) -> None:
+        """Change the filters."""
+        if self._died is None:
+            self._ask_for_options(at_filter=True)
+        else:
+            sentence = "The rest of a job has its filter. Preview the directory again for another."
+            self.notify(sentence, markup=False)
+
+    def _ask_for_options(self, *, at_filter: bool) -> None:
         if self._targets and is_file(self._targets):
             self.notify("These options apply to directories, not to a single file.", markup=False)
             return
-        self.app.push_screen(OptionsDialog(self._choices), self._options_chosen)
+        can_filter = self._died is None
+        dialog = OptionsDialog(self._choices, can_filter=can_filter, at_filter=at_filter)
+        self.app.push_screen(dialog, self._options_chosen)
 
     def _options_chosen(self, choices: Choices | None) -> None:
         if choices is None:
             return
+        is_same_count = choices.options.filters == self._filters
         self._choices = replace(choices)
         self._forecast = None  # the old prediction belongs to other options
-        if self._survey is not None:
+        if not is_same_count:
+            self._count_again()
+        elif self._survey is not None:
             self._predict_again(self._survey)
+
+    def _count_again(self) -> None:
+        """Discard the counts of the former filters, and count with the present ones."""
+        self._survey = self._quick_estimate = self._recommended = None
+        for group in ("measure", "predict", "quick estimate"):
+            self.workers.cancel_group(self, group)
+        if not self._targets:
+            return  # the check of the targets has not ended; it begins to count
+        self._show_targets("counting ~")
+        self.query_one(BarTable).set_rows(())
+        for name, words in (("about", "counting…"), ("command", ""), ("options", "")):
+            self.query_one(f"#{name}", Static).update(Text(words))
+        self.query_one("#largest", Static).update(Text(""))
+        self._count()
 
     def action_recommended(self) -> None:
         """Move the cursor to the recommended strategy."""

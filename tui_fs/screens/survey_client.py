@@ -121,6 +121,11 @@ class SurveyClient:
         return self._process is not None and (survey is None or not survey.finished)
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether no survey runs or answers, for example after it has failed."""
+        return self._process is None
+
+    @property
     def is_paused(self) -> bool:
         """Whether the user has paused the survey."""
         return self._is_paused

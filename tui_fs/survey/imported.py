@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
+from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Order, Survey, Totals
 from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
@@ -44,7 +45,7 @@ from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.table import NO_ROW
-from tui_fs.survey.tally import DirectoryTally
+from tui_fs.survey.tally import DirectoryTally, Predicate, predicate_of
 
 BACKEND = "ncdu-import"
 
@@ -98,6 +99,7 @@ class ImportedSurvey:
     Args:
         path: of the file.
         interval_s: time between the intermediate results of `run`.
+        filters: entries to count separately, also in each directory.
 
     Raises:
         BadInput: the file cannot be read, or has another format.
@@ -108,8 +110,12 @@ class ImportedSurvey:
         path: str,
         interval_s: float = 0.25,
         clock: Callable[[], float] = time.monotonic,
+        filters: Filters | None = None,
     ) -> None:
-        self.collector = Aggregator(filtered=False)
+        filters = filters or Filters()
+        self.collector = Aggregator(filters.active, matches_by_directory=True)
+        self._matches = _predicate(filters) if filters.active else None
+        self._needs_times = (filters.modified_before_s, filters.modified_after_s) != (None, None)
         self.header = ExportHeader(None)
         self._file = NcduFile(path)
         self._timer = ProgressTimer(interval_s, clock)
@@ -150,6 +156,7 @@ class ImportedSurvey:
         order: Order = DEFAULT_ORDER,
         required: str = "",
         publish: Publish = lambda _: True,
+        matches: Predicate | None = None,
     ) -> Names:
         """Return the first entries of a directory other than directories; see `read_names`."""
         table = self.collector.table
@@ -175,6 +182,10 @@ class ImportedSurvey:
                     if kind == "end_map":
                         child = child_of(item)
                         examined += 1
+                        if matches is not None and not matches(
+                            os.fsencode(child.name), status_of(mode_of(item), item, 0, 0)
+                        ):
+                            continue
                         is_last = is_dated and child.newest_s is None
                         # Those without a date come last, in both directions.
                         first.add((is_last is not order.is_reversed, *key(child)), child)
@@ -200,6 +211,10 @@ class ImportedSurvey:
                 examined,
             )
         return Names((), others(), order=order)
+
+    def matching_names(self, path: str, order: Order, required: str, publish: Publish) -> Names:
+        """Return the first entries that the filters select; see `names`."""
+        return self.names(path, order, required, publish, self._matches)
 
     def _read(
         self, reader: "NcduReader", questions: tuple[int, Callable[[], None]] | None
@@ -297,6 +312,12 @@ class ImportedSurvey:
             self._note_excluded(item, NO_ROW)
         if "mtime" not in item:
             self.collector.histograms.has_ages = False
+            if self._needs_times and _is_known(item):
+                raise BadInput(
+                    f"{self._file.shown} has no modification times: it cannot be filtered by age.",
+                    "Filter by name and size, or export it with times: tui-fs survey --export, "
+                    "ncdu -e.",
+                )
         self._unreported[directory.number] = directory
         self._unreported_entries += 1
 
@@ -330,11 +351,13 @@ class ImportedSurvey:
             directory.number, directory.owner, self.collector.classes, self._labels
         )
         if directory.names:
-            tally.add(directory.names, directory.statuses, None)
+            tally.add(directory.names, directory.statuses, self._matches)
             directory.names, directory.statuses = [], []
         self._links += map(tuple, tally.links)
         self._big_files += map(tuple, tally.big_files)
         self._cells += tally.numbered_cells()
+        if any(tally.matched):
+            self._matched.append((directory.number, *tally.matched))
         record = tally.take_record(pending=directory.pending, flags=directory.flags)
         self._pieces.append(tuple(record))
         directory.pending = 0
@@ -349,7 +372,7 @@ class ImportedSurvey:
                 self._pieces,
                 self._links,
                 self._big_files,
-                [],
+                self._matched,
                 columns_of(self._cells),
                 0,
                 self._labels.take_new(),
@@ -362,6 +385,7 @@ class ImportedSurvey:
         self._pieces: list[tuple[object, ...]] = []
         self._links: list[tuple[object, ...]] = []
         self._big_files: list[tuple[object, ...]] = []
+        self._matched: list[tuple[int, ...]] = []
         self._cells: list[tuple[int, int, int, int]] = []
 
     def _result(self, finished: bool) -> Survey:
@@ -443,18 +467,30 @@ def _size_of(item: Item, field: str) -> int:
     )
 
 
+def _predicate(filters: Filters) -> Predicate:
+    """Return the predicate of the filters; by age they select no entry without a time."""
+    selects = predicate_of(filters)
+    if filters.modified_before_s is None and filters.modified_after_s is None:
+        return selects
+    return lambda name, status: status.st_mtime_ns >= 0 and selects(name, status)
+
+
+def _is_known(item: Item) -> bool:
+    """Return whether the export has examined an entry."""
+    return not item.get("excluded") and item.get("read_error") is not True
+
+
 def mode_of(item: Item) -> int:
     """Return the file type bits of an entry other than a directory, as the file states them."""
     kind = number_of(item.get("mode")) & _TYPE_BITS
     if kind in _KINDS:
         return kind
-    is_known = not item.get("excluded") and item.get("read_error") is not True
     is_plain = kind == 0 and item.get("notreg") is not True
-    return stat.S_IFREG if is_known and is_plain else stat.S_IFIFO
+    return stat.S_IFREG if _is_known(item) and is_plain else stat.S_IFIFO
 
 
 def status_of(mode: int, item: Item, device: int, owner: int) -> os.stat_result:
-    """Return the stat result that the machine of the export had."""
+    """Return the stat result that the machine of the export had; st_mtime_ns is -1 if unknown."""
     links, inode = 1, number_of(item.get("ino"))
     if inode and mode != stat.S_IFDIR:
         links = max(1, number_of(item.get("nlink")))
@@ -463,7 +499,10 @@ def status_of(mode: int, item: Item, device: int, owner: int) -> os.stat_result:
     modified_s = number_of(item.get("mtime"))
     return os.stat_result(
         (mode, inode, device, links, owner, 0, apparent_of(item), 0, modified_s, 0),
-        {"st_blocks": blocks_of(item)},
+        {
+            "st_blocks": blocks_of(item),
+            "st_mtime_ns": modified_s * 1_000_000_000 if "mtime" in item else -1,
+        },
     )
 
 

@@ -1,7 +1,6 @@
 """Survey directories in one pass, by the native engine or in Python; never follow symlinks."""
 
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
@@ -34,7 +33,7 @@ from tui_fs.survey.listing import Names, Publish, read_names
 from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.shared_extents import SharedSpace, can_share, shared_space
-from tui_fs.survey.tally import Predicate
+from tui_fs.survey.tally import predicate_of
 from tui_fs.survey.walker import OpenRoot, Walker
 
 Backend = Literal["engine", "scandir"]
@@ -105,7 +104,7 @@ class SurveyRunner:
 
     def matching_names(self, path: str, order: Order, required: str, publish: Publish) -> Names:
         """Return the directories, and the other entries that the filters select."""
-        matches = _predicate(self._filters)
+        matches = predicate_of(self._filters)
         return read_names(path, order, required, publish, matches=matches)
 
     def flush_progress(self) -> None:
@@ -157,7 +156,7 @@ class SurveyRunner:
                 self._engine, self._roots, self._filters, self._threads, self._classes
             )
         mounts = [os.fsencode(mount) for mount in self._mounts]
-        matches = _predicate(self._filters) if self._filters.active else None
+        matches = predicate_of(self._filters) if self._filters.active else None
         return Walker(roots, mounts, matches, share=self._filters.share, classes=self._classes)
 
     def _open(self, path: str) -> OpenRoot:
@@ -223,27 +222,3 @@ def _without_shared(survey: Survey, space: SharedSpace) -> Survey:
         shared_bytes=shared_bytes,
         freed_bytes_min=max(0, survey.freed_bytes_min - shared_bytes),
     )
-
-
-def _predicate(filters: Filters) -> Predicate:
-    """Return a predicate that selects what the find tests of the strategies select."""
-    has_name = None if filters.name_glob is None else name_matcher(filters.name_glob)
-    least, limit = filters.min_size_bytes, filters.size_below_bytes
-    before, after = filters.modified_before_s, filters.modified_after_s
-    selects_by_size = least is not None or limit is not None
-
-    def matches(name: bytes, status: os.stat_result) -> bool:
-        if has_name is not None and not has_name(name):
-            return False
-        if selects_by_size and not (
-            stat.S_ISREG(status.st_mode)
-            and (least is None or status.st_size >= least)
-            and (limit is None or status.st_size < limit)
-        ):
-            return False
-        modified_ns = status.st_mtime_ns
-        return (before is None or modified_ns <= before * 1_000_000_000) and (
-            after is None or modified_ns > after * 1_000_000_000
-        )
-
-    return matches

@@ -14,6 +14,8 @@ from functools import partial
 from itertools import compress
 from operator import attrgetter, itemgetter, not_
 
+from tui_fs.linux.fnmatch import name_matcher
+from tui_fs.model.strategy import Filters
 from tui_fs.survey.histogram import FIRST_SIZE_CLASS, Classes, Labels
 from tui_fs.survey.records import NO_PARENT, BigFile, DirectoryFlag, DirRecord, Link
 
@@ -32,6 +34,30 @@ _owner: Callable[[os.stat_result], int] = attrgetter("st_uid")
 _modified_s: Callable[[os.stat_result], int] = itemgetter(stat.ST_MTIME)
 
 Predicate = Callable[[bytes, os.stat_result], bool]
+
+
+def predicate_of(filters: Filters) -> Predicate:
+    """Return a predicate that selects what the find tests of the strategies select."""
+    has_name = None if filters.name_glob is None else name_matcher(filters.name_glob)
+    least, limit = filters.min_size_bytes, filters.size_below_bytes
+    before, after = filters.modified_before_s, filters.modified_after_s
+    selects_by_size = least is not None or limit is not None
+
+    def matches(name: bytes, status: os.stat_result) -> bool:
+        if has_name is not None and not has_name(name):
+            return False
+        if selects_by_size and not (
+            stat.S_ISREG(status.st_mode)
+            and (least is None or status.st_size >= least)
+            and (limit is None or status.st_size < limit)
+        ):
+            return False
+        modified_ns = status.st_mtime_ns
+        return (before is None or modified_ns <= before * 1_000_000_000) and (
+            after is None or modified_ns > after * 1_000_000_000
+        )
+
+    return matches
 
 
 class DirectoryTally:

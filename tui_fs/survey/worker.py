@@ -138,7 +138,7 @@ class Server:
                 self._reading.abandon()
             order = Order(Sorting(request["sorting"]), request["is_reversed"])
             read_names: _ReadNames = self._survey.names
-            if self._is_filtered and isinstance(self._survey, SurveyRunner):
+            if self._is_filtered:
                 read_names = self._survey.matching_names
             self._reading = Reading(
                 read_names, from_base64(request["show"]), order, from_base64(request["required"])
@@ -250,18 +250,18 @@ def main() -> None:
     request = json.loads(_read_line())
     paths = [from_base64(path) for path in request["paths"]]
     try:
+        filters = decode(Filters, request["filters"])
         if request.get("imported") is None:
-            filters = decode(Filters, request["filters"])
-            runner = SurveyRunner(
+            runner: SurveyRunner | ImportedSurvey = SurveyRunner(
                 paths,
                 filters,
                 family=os.getppid(),
                 matches_by_directory=True,
                 has_histograms=True,
             )
-            Server(runner, is_filtered=filters.active).run()
         else:
-            Server(ImportedSurvey(from_base64(request["imported"]))).run()
+            runner = ImportedSurvey(from_base64(request["imported"]), filters=filters)
+        Server(runner, is_filtered=filters.active).run()
     except BrokenPipeError:
         os._exit(0)  # the parent has closed the pipe
     except TuiFsError as error:

@@ -310,6 +310,7 @@ class BrowserScreen(BaseScreen):
     def on_failed(self, message: Failed) -> None:
         """Show the error."""
         self._page_file = None
+        self.client.stop()
         self._show_nothing(str(message.error))
 
     # Drawing the directory
@@ -428,11 +429,12 @@ class BrowserScreen(BaseScreen):
             return
         survey = self.client.survey
         number = len(survey.findings) if survey is not None else 0
-        actions: tuple[tuple[str, str], ...] = ()
-        if self.imported is None:
-            actions = ("space", "mark"), ("d", "delete…"), ("f", "filter")
+        is_here = self.imported is None
+        actions: tuple[tuple[str, str], ...] = (("f", "filter"),)
+        if is_here:
+            actions = ("space", "mark"), ("d", "delete…"), *actions
         if self.filters.active:
-            actions += ("D", "delete here…"), ("esc", "no filter")
+            actions += *((("D", "delete here…"),) * is_here), ("esc", "no filter")
         footer.keys = (
             *actions,
             ("/", "search"),
@@ -619,10 +621,7 @@ class BrowserScreen(BaseScreen):
 
     def ask_for_filter(self, text: str) -> None:
         """Open the filter field with a text."""
-        if self.imported is not None:
-            self.notify("An import cannot be filtered.", markup=False)
-        else:
-            self.query_one(Prompts).ask_for_filters(text)
+        self.query_one(Prompts).ask_for_filters(text)
 
     def on_prompts_filtered(self, message: "Prompts.Filtered") -> None:
         """Count the tree again with the typed filters."""
@@ -639,7 +638,10 @@ class BrowserScreen(BaseScreen):
         if not self.filters.active:
             return
         self.filters, self._filter_text = Filters(), ""
-        self.client.count_everything()
+        if self.client.is_stopped:
+            self._survey(self.root)
+        else:
+            self.client.count_everything()
         self.marks.forget_sizes()
         child = self._table.highlighted
         self.open_directory(self.path, child.name if child is not None else None)
@@ -839,7 +841,10 @@ class BrowserScreen(BaseScreen):
 
     def preview(self, paths: Sequence[PathStr]) -> None:
         """Preview the deletion of some directories; counting pauses meanwhile."""
-        self._preview(PreviewScreen(tuple(paths), self.settings, filters=self.filters))
+        screen = PreviewScreen(
+            tuple(paths), self.settings, filters=self.filters, filter_text=self._filter_text
+        )
+        self._preview(screen)
 
     def preview_file(self, path: PathStr) -> None:
         """Preview the deletion of a single file; a filter has no part in that."""
