@@ -1,0 +1,1 @@
+"""The files of a release, each in a root of its own."""
