@@ -8,8 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trees import HOSTILE_NAMES
-from tui_fs.survey.records import BigFile, DirectoryFlag, Link
-from tui_fs.survey.tally import BIG_FILE_BYTES, LONG_NAME_BYTES, DirectoryTally
+from tui_fs.survey.records import Batch, BigFile, DirectoryFlag, DirRecord, Link
+from tui_fs.survey.tally import (
+    BIG_FILE_BYTES,
+    LONG_NAME_BYTES,
+    BatchBuilder,
+    DirectoryTally,
+    Predicate,
+)
 
 OWNER = 1000
 NAME_FLAGS = (
@@ -57,49 +63,45 @@ ENTRIES = st.lists(
 )
 
 
-def tallied(*groups: list[Entry]) -> DirectoryTally:
-    """Add entries in several goes."""
-    tally = DirectoryTally(5, OWNER)
-    for group in groups:
-        tally.add([name for name, _ in group], [status for _, status in group], None)
-    return tally
+def tallied(entries: list[Entry], matches: Predicate | None = None) -> tuple[DirRecord, Batch]:
+    """Return the record of a directory with these entries, and the batch with it."""
+    records = BatchBuilder()
+    tally = DirectoryTally(5, OWNER, records)
+    for name, status in entries:
+        tally.add(name, status, matches)
+    tally.report()
+    batch = records.take()
+    (record,) = batch.pieces
+    return DirRecord._make(record), batch
 
 
-@given(st.lists(ENTRIES, min_size=1, max_size=3))
+@given(ENTRIES)
 @settings(max_examples=200)
 @pytest.mark.slow
-def test_the_sums_are_those_of_a_loop(groups: list[list[Entry]]) -> None:
-    tally = DirectoryTally(5, OWNER)
-    sums = [
-        directory
-        for group in groups
-        for directory in tally.add(
-            [name for name, _ in group], [member for _, member in group], None
-        )
-    ]
-    everything = [entry for group in groups for entry in group]
-    directories = [(n, s) for n, s in everything if stat.S_ISDIR(s.st_mode)]
-    others = [(n, s) for n, s in everything if not stat.S_ISDIR(s.st_mode)]
+def test_the_sums_are_those_of_the_entries(entries: list[Entry]) -> None:
+    record, batch = tallied(entries)
+    others = [(n, s) for n, s in entries if not stat.S_ISDIR(s.st_mode)]
     files = [(n, s) for n, s in others if stat.S_ISREG(s.st_mode)]
     symlinks = [s for _, s in others if stat.S_ISLNK(s.st_mode)]
     single = [s for _, s in others if s.st_nlink <= 1]
-    several = [(n, s) for n, s in others if s.st_nlink > 1]
-    assert sums == directories
-    assert tally.subdirectories == len(directories)
-    assert (tally.files, tally.symlinks) == (len(files), len(symlinks))
-    assert tally.other == len(others) - len(files) - len(symlinks)
-    assert tally.apparent == sum(s.st_size for s in single)
-    assert tally.allocated == sum(s.st_blocks * 512 for s in single)
-    assert tally.name_bytes == sum(len(n) for n, _ in others)
-    assert tally.longest == max(len(n) for n, _ in everything)
-    assert tally.record_bytes == sum((19 + len(n) + 1 + 7) // 8 * 8 for n, _ in everything)
-    assert tally.oldest == min((int(s.st_mtime) for _, s in others), default=0)
-    assert tally.newest == max((int(s.st_mtime) for _, s in others), default=0)
-    assert bool(tally.flags & DirectoryFlag.FOREIGN_OWNERS) == any(
-        s.st_uid != OWNER for _, s in everything
+    several = [s for _, s in others if s.st_nlink > 1]
+    assert record.subdirectories == len(entries) - len(others)
+    assert (record.files, record.symlinks) == (len(files), len(symlinks))
+    assert record.other == len(others) - len(files) - len(symlinks)
+    assert record.apparent_bytes == sum(s.st_size for s in single)
+    assert record.allocated_bytes == sum(s.st_blocks * 512 for s in single)
+    assert record.name_bytes == sum(len(n) for n, _ in others)
+    assert record.longest_name == max(len(n) for n, _ in entries)
+    assert record.record_bytes == sum((19 + len(n) + 1 + 7) // 8 * 8 for n, _ in entries)
+    assert record.oldest_s == min((int(s.st_mtime) for _, s in others), default=0)
+    assert record.newest_s == max((int(s.st_mtime) for _, s in others), default=0)
+    assert bool(record.flags & DirectoryFlag.FOREIGN_OWNERS) == any(
+        s.st_uid != OWNER for _, s in entries
     )
-    assert [link.allocated_bytes for link in tally.links] == [s.st_blocks * 512 for _, s in several]
-    assert [(file.name, file.device, file.inode) for file in tally.big_files] == [
+    links = [Link._make(link) for link in batch.links]
+    assert [link.allocated_bytes for link in links] == [s.st_blocks * 512 for s in several]
+    big_files = [BigFile._make(file) for file in batch.big_files]
+    assert [(file.name, file.device, file.inode) for file in big_files] == [
         (n, *((s.st_dev, s.st_ino) if s.st_nlink > 1 else (0, 0)))
         for n, s in files
         if s.st_size >= BIG_FILE_BYTES
@@ -109,33 +111,42 @@ def test_the_sums_are_those_of_a_loop(groups: list[list[Entry]]) -> None:
 def test_names_of_one_inode_and_large_files_are_reported_one_by_one() -> None:
     large = status_of(size=BIG_FILE_BYTES, blocks=16, links=2, modified_s=9, inode=3)
     fifo = status_of(kind=stat.S_IFIFO, links=2, inode=4)
-    tally = tallied([(b"a", large), (b"b", fifo)])
-    assert tally.links == [
+    record, batch = tallied([(b"a", large), (b"b", fifo)])
+    assert batch.links == [
         Link(5, 7, 3, 2, BIG_FILE_BYTES, 8192, 0, False, 9),
         Link(5, 7, 4, 2, 0, 0, 2, False, 1000),
     ]
-    assert tally.big_files == [BigFile(5, b"a", BIG_FILE_BYTES, 8192, 9, 7, 3)]
-    assert (tally.apparent, tally.allocated, tally.files, tally.other) == (0, 0, 1, 1)
+    assert batch.big_files == [BigFile(5, b"a", BIG_FILE_BYTES, 8192, 9, 7, 3)]
+    assert (record.apparent_bytes, record.allocated_bytes) == (0, 0)
+    assert (record.files, record.other) == (1, 1)
 
 
 def test_only_files_are_large() -> None:
-    tally = tallied(
+    _, batch = tallied(
         [
             (b"d", status_of(kind=stat.S_IFDIR, size=BIG_FILE_BYTES)),
             (b"c", status_of(kind=stat.S_IFCHR, size=BIG_FILE_BYTES)),
         ]
     )
-    assert tally.big_files == []
+    assert batch.big_files == []
 
 
-def test_what_was_reported_is_forgotten_but_for_flags_and_matches() -> None:
-    tally = tallied([(b"-x", status_of(size=5, blocks=8, links=2)), (b"y" * 30, status_of(size=7))])
-    tally.take_record()
-    tally.add([b"z"], [status_of(size=1, modified_s=5)], None)
-    assert (tally.files, tally.apparent, tally.allocated, tally.links) == (1, 1, 0, [])
-    assert (tally.oldest, tally.newest, tally.name_bytes) == (5, 5, 1)
-    assert tally.flags == DirectoryFlag.DASH_NAMES
-    assert tally.longest == 30
+def test_what_was_reported_is_forgotten_but_for_flags() -> None:
+    records = BatchBuilder()
+    tally = DirectoryTally(5, OWNER, records)
+    tally.add(b"-x", status_of(size=5, blocks=8, links=2))
+    tally.add(b"y" * 30, status_of(size=7))
+    tally.report()
+    records.take()
+    tally.add(b"z", status_of(size=1, modified_s=5))
+    tally.report()
+    batch = records.take()
+    (record,) = (DirRecord._make(piece) for piece in batch.pieces)
+    assert (record.files, record.apparent_bytes, record.allocated_bytes) == (1, 1, 0)
+    assert batch.links == []
+    assert (record.oldest_s, record.newest_s, record.name_bytes) == (5, 5, 1)
+    assert record.flags == DirectoryFlag.DASH_NAMES
+    assert record.longest_name == 30
 
 
 def test_matches_are_counted_by_kind_and_links_only_marked() -> None:
@@ -144,15 +155,15 @@ def test_matches_are_counted_by_kind_and_links_only_marked() -> None:
         (b"b", status_of(size=100)),
         (b"cx", status_of(kind=stat.S_IFLNK, size=1000)),
         (b"dx", status_of(kind=stat.S_IFIFO)),
-        (b"ex", status_of(size=10_000, links=2)),
+        (b"ex", status_of(size=10_000, links=2, modified_s=9)),
         (b"f", status_of(links=2)),
         (b"gx", status_of(kind=stat.S_IFDIR)),
         (b"hx", status_of(size=100_000, links=0)),
     ]
-    tally = DirectoryTally(5, OWNER)
-    tally.add([n for n, _ in entries], [s for _, s in entries], lambda n, _: n.endswith(b"x"))
-    assert tally.matched[:5] == [2, 1, 1, 101_010, 512]
-    assert [(link.apparent_bytes, link.is_matched) for link in tally.links] == [
+    _, batch = tallied(entries, lambda name, _: name.endswith(b"x"))
+    assert batch.matched == [(5, 2, 1, 1, 101_010, 512, 9, 1000)]
+    links = [Link._make(link) for link in batch.links]
+    assert [(link.apparent_bytes, link.is_matched) for link in links] == [
         (10_000, True),
         (0, False),
     ]
@@ -189,16 +200,17 @@ def test_matches_are_counted_by_kind_and_links_only_marked() -> None:
 @pytest.mark.parametrize("kind", [stat.S_IFREG, stat.S_IFDIR])
 def test_a_name_is_flagged(name: bytes, flags: int, kind: int) -> None:
     entries = [(b"a", status_of()), (name, status_of(kind=kind)), (b"b", status_of())]
-    assert tallied(entries).flags & NAME_FLAGS == flags
+    assert tallied(entries)[0].flags & NAME_FLAGS == flags
 
 
 def test_hostile_names_have_every_flag() -> None:
-    assert tallied([(name, status_of()) for name in HOSTILE_NAMES]).flags == NAME_FLAGS
+    record, _ = tallied([(name, status_of()) for name in HOSTILE_NAMES])
+    assert record.flags == NAME_FLAGS
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK])
 def test_an_entry_of_another_user_is_flagged(kind: int) -> None:
     mine = (b"f", status_of())
-    assert tallied([mine]).flags == 0
-    flags = tallied([mine, (b"d", status_of(kind=kind, owner=0))]).flags
-    assert flags == DirectoryFlag.FOREIGN_OWNERS
+    assert tallied([mine])[0].flags == 0
+    record, _ = tallied([mine, (b"d", status_of(kind=kind, owner=0))])
+    assert record.flags == DirectoryFlag.FOREIGN_OWNERS

@@ -21,7 +21,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tui_fs.linux.timeouts import is_readable
@@ -31,7 +31,7 @@ from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Order, Survey, Totals
 from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
-from tui_fs.survey.histogram import Classes, Labels, columns_of
+from tui_fs.survey.histogram import Classes, Labels
 from tui_fs.survey.listing import (
     OTHERS_LISTED,
     PUBLISH_INTERVAL_S,
@@ -42,10 +42,10 @@ from tui_fs.survey.listing import (
 )
 from tui_fs.survey.ncdu_export import HEADER_FIELDS, ExportHeader
 from tui_fs.survey.progress_timer import ProgressTimer
-from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
+from tui_fs.survey.records import NO_PARENT, DirectoryFlag, DirRecord
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.table import NO_ROW
-from tui_fs.survey.tally import DirectoryTally, Predicate, predicate_of
+from tui_fs.survey.tally import BatchBuilder, DirectoryTally, Predicate, predicate_of
 
 BACKEND = "ncdu-import"
 
@@ -84,8 +84,7 @@ class _Directory(Struct):
     number: int
     device: int
     owner: int
-    names: list[bytes] = field(default_factory=list)
-    statuses: list[os.stat_result] = field(default_factory=list)
+    tally: DirectoryTally
     pending: int = 0
     flags: int = 0
 
@@ -123,8 +122,7 @@ class ImportedSurvey:
         self._stack: list[_Directory] = []
         self._unreported: dict[int, _Directory] = {}
         self._unreported_entries = 0
-        self._labels = Labels(0)
-        self._clear_batch()
+        self._records = BatchBuilder()
         self._directories = self._excluded = 0
         self._apparent = self._allocated = 0
         self._mounts: list[int] = []
@@ -221,7 +219,7 @@ class ImportedSurvey:
     ) -> Iterator[Survey]:
         """Read the file to its end; yield the intermediate results."""
         self.header = reader.read_header()
-        self.collector.classes = Classes.at(self.header.counted_at_s or 0)
+        self.collector.classes = self._records.classes = Classes.at(self.header.counted_at_s or 0)
         self.collector.histograms.has_ages = self.header.counted_at_s is not None
         opening: int | None = reader.offset - 1
         for kind, item in reader.values():
@@ -258,10 +256,11 @@ class ImportedSurvey:
         device = number_of(item.get("dev"), above.device if above else 0)
         owner = number_of(item.get("uid"), above.owner if above else 0)
         if above is None:
-            self._labels = Labels(owner)
+            self._records.labels = Labels(owner)
             self.collector.histograms.has_owners = "uid" in item
             self.collector.histograms.has_accounts = False
-        directory = _Directory(self._directories, device, owner)
+        tally = DirectoryTally(self._directories, owner, self._records)
+        directory = _Directory(self._directories, device, owner, tally)
         self._directories += 1
         if directory.number < ROWS_LIMIT:
             self._starts.append(offset)
@@ -275,36 +274,32 @@ class ImportedSurvey:
             self._note_excluded(item, directory.number)
         self._count_bytes(size, allocated)
         if above is not None:
-            above.names.append(name)
-            above.statuses.append(status_of(stat.S_IFDIR, item, device, owner))
+            above.tally.add(name, status_of(stat.S_IFDIR, item, device, owner))
             above.pending += not flags & DirectoryFlag.ELSEWHERE
             self._unreported[above.number] = above
-        self._pieces.append(
-            tuple(
-                DirRecord(
-                    directory.number,
-                    above.number if above else NO_PARENT,
-                    name,
-                    own_bytes=size,
-                    own_allocated_bytes=allocated,
-                    pending=1,
-                    flags=flags,
-                )
+        self._records.add(
+            DirRecord(
+                directory.number,
+                above.number if above else NO_PARENT,
+                name,
+                own_bytes=size,
+                own_allocated_bytes=allocated,
+                pending=1,
+                flags=flags,
             )
         )
         self._unreported_entries += 1
         self._stack.append(directory)
 
     def _add(self, item: Item) -> None:
-        directory = self._stack[-1]
-        directory.names.append(name_of(item))
+        directory, name = self._stack[-1], name_of(item)
         status = status_of(
             mode_of(item),
             item,
             number_of(item.get("dev"), directory.device),
             number_of(item.get("uid"), directory.owner),
         )
-        directory.statuses.append(status)
+        directory.tally.add(name, status, self._matches)
         self._count_bytes(status.st_size, status.st_blocks * BLOCK_BYTES)
         if item.get("read_error") is True:
             directory.flags |= DirectoryFlag.UNREADABLE
@@ -347,19 +342,7 @@ class ImportedSurvey:
 
     def _report_directory(self, directory: _Directory) -> None:
         """Add the new entries of a directory to the next batch."""
-        tally = DirectoryTally(
-            directory.number, directory.owner, self.collector.classes, self._labels
-        )
-        if directory.names:
-            tally.add(directory.names, directory.statuses, self._matches)
-            directory.names, directory.statuses = [], []
-        self._links += map(tuple, tally.links)
-        self._big_files += map(tuple, tally.big_files)
-        self._cells += tally.numbered_cells()
-        if any(tally.matched):
-            self._matched.append((directory.number, *tally.matched))
-        record = tally.take_record(pending=directory.pending, flags=directory.flags)
-        self._pieces.append(tuple(record))
+        directory.tally.report(pending=directory.pending, flags=directory.flags)
         directory.pending = 0
 
     def _report(self) -> None:
@@ -367,26 +350,8 @@ class ImportedSurvey:
         for directory in self._unreported.values():
             self._report_directory(directory)
         self._unreported.clear()
-        self.collector.take(
-            Batch(
-                self._pieces,
-                self._links,
-                self._big_files,
-                self._matched,
-                columns_of(self._cells),
-                0,
-                self._labels.take_new(),
-            )
-        )
+        self.collector.take(self._records.take())
         self._unreported_entries = 0
-        self._clear_batch()
-
-    def _clear_batch(self) -> None:
-        self._pieces: list[tuple[object, ...]] = []
-        self._links: list[tuple[object, ...]] = []
-        self._big_files: list[tuple[object, ...]] = []
-        self._matched: list[tuple[int, ...]] = []
-        self._cells: list[tuple[int, int, int, int]] = []
 
     def _result(self, finished: bool) -> Survey:
         table = self.collector.table

@@ -1,23 +1,23 @@
-"""Add up the entries of one directory, a few thousand names at a time.
+"""Add up the entries of directories in Python: for the walker, and for imported files."""
 
-Nearly all work is done by C loops over whole columns (zip, sum, set): a Python loop over the
-entries takes longer than the kernel takes to stat them.
-"""
-
-import os
 import stat
 import unicodedata
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from itertools import compress
-from operator import attrgetter, itemgetter, not_
+from collections.abc import Callable
+from os import stat_result
 
 from tui_fs.linux.fnmatch import name_matcher
 from tui_fs.model.strategy import Filters
-from tui_fs.survey.histogram import FIRST_SIZE_CLASS, Classes, Labels
-from tui_fs.survey.records import NO_PARENT, BigFile, DirectoryFlag, DirRecord, Link
+from tui_fs.survey.histogram import Classes, Labels, columns_of
+from tui_fs.survey.records import (
+    NO_PARENT,
+    Batch,
+    BigFile,
+    DirectoryFlag,
+    DirRecord,
+    Link,
+    Matched,
+)
 
 BIG_FILE_BYTES = 64 << 20
 """Files of at least this size are reported individually."""
@@ -28,12 +28,9 @@ LONG_NAME_BYTES = 250
 _DIRENT_HEADER_BYTES = 19 + 1
 """struct linux_dirent64 without the name, plus the terminating NUL; padded to 8."""
 
-_blocks: Callable[[os.stat_result], int] = attrgetter("st_blocks")
-_size: Callable[[os.stat_result], int] = attrgetter("st_size")
-_owner: Callable[[os.stat_result], int] = attrgetter("st_uid")
-_modified_s: Callable[[os.stat_result], int] = itemgetter(stat.ST_MTIME)
+_KINDS = ("files", "symlinks", "other")
 
-Predicate = Callable[[bytes, os.stat_result], bool]
+Predicate = Callable[[bytes, stat_result], bool]
 
 
 def predicate_of(filters: Filters) -> Predicate:
@@ -43,7 +40,7 @@ def predicate_of(filters: Filters) -> Predicate:
     before, after = filters.modified_before_s, filters.modified_after_s
     selects_by_size = least is not None or limit is not None
 
-    def matches(name: bytes, status: os.stat_result) -> bool:
+    def matches(name: bytes, status: stat_result) -> bool:
         if has_name is not None and not has_name(name):
             return False
         if selects_by_size and not (
@@ -64,265 +61,171 @@ class DirectoryTally:
     """The sums of one directory since its last record.
 
     Args:
-        classes, labels: of its histogram; None for no histogram.
-
-    Attributes:
-        cells: entries and allocated bytes of each class that occurs. With filters, only what they
-            select; entries with several names add no bytes.
+        records: takes the links, large files, matches and histograms of the directory.
     """
 
-    __slots__ = (
-        "allocated",
-        "apparent",
-        "big_files",
-        "cells",
-        "classes",
-        "files",
-        "flags",
-        "labels",
-        "links",
-        "longest",
-        "matched",
-        "name_bytes",
-        "newest",
-        "number",
-        "oldest",
-        "other",
-        "owner",
-        "record_bytes",
-        "subdirectories",
-        "symlinks",
-    )
-
-    def __init__(
-        self,
-        number: int,
-        owner: int,
-        classes: Classes | None = None,
-        labels: Labels | None = None,
-    ) -> None:
+    def __init__(self, number: int, owner: int, records: "BatchBuilder") -> None:
         self.number = number
-        self.owner = owner
-        self.classes, self.labels = classes, labels
-        self.flags = self.longest = 0
+        self._owner = owner
+        self._records = records
+        self._flags = self._longest_name = 0
         self._clear()
 
-    def take_record(
+    def _clear(self) -> None:
+        self._sums: Counter[str] = Counter()
+        self._matched: Counter[str] = Counter()
+        self._times: tuple[int, int] | None = None
+        self._matched_times: tuple[int, int] | None = None
+        self._cells: dict[int, tuple[int, int]] = {}
+
+    def add(self, name: bytes, status: stat_result, matches: Predicate | None = None) -> None:
+        """Add an entry; a directory counts in `subdirectories` only."""
+        sums, modified_s = self._sums, int(status[stat.ST_MTIME])
+        self._longest_name = max(self._longest_name, len(name))
+        sums["record_bytes"] += _DIRENT_HEADER_BYTES + len(name) + 7 & ~7
+        self._flags |= _flags_of_name(name)
+        if status.st_uid != self._owner:
+            self._flags |= DirectoryFlag.FOREIGN_OWNERS
+        if stat.S_ISDIR(status.st_mode):
+            sums["subdirectories"] += 1
+            return
+        kind = 0 if stat.S_ISREG(status.st_mode) else 1 if stat.S_ISLNK(status.st_mode) else 2
+        size, allocated, links = status.st_size, status.st_blocks * 512, status.st_nlink
+        sums[_KINDS[kind]] += 1
+        sums["name_bytes"] += len(name)
+        self._times = _with_time(self._times, modified_s)
+        if links <= 1:
+            sums["apparent_bytes"] += size
+            sums["allocated_bytes"] += allocated
+        records, device, inode = self._records, status.st_dev, status.st_ino
+        if size >= BIG_FILE_BYTES and kind == 0:
+            known = (device, inode) if links > 1 else (0, 0)
+            records.big_files.append(
+                BigFile(self.number, name, size, allocated, modified_s, *known)
+            )
+        is_selected = matches is None or matches(name, status)
+        if is_selected and matches is not None:
+            self._matched_times = _with_time(self._matched_times, modified_s)
+            if links <= 1:
+                self._matched[_KINDS[kind]] += 1
+                self._matched["apparent_bytes"] += size
+                self._matched["allocated_bytes"] += allocated
+        suffix = owner = 0
+        if (labels := records.labels) is not None and (is_selected or links > 1):
+            suffix, owner = labels.of_suffix(name), labels.of_owner(status.st_uid)
+        if is_selected and (classes := records.classes) is not None:
+            cells = [classes.of_time(modified_s), classes.of_size(size)]
+            for class_ in (*cells, *filter(None, (suffix, owner))):
+                entries, known_bytes = self._cells.get(class_, (0, 0))
+                self._cells[class_] = entries + 1, known_bytes + (allocated if links <= 1 else 0)
+        if links > 1:
+            is_matched = matches is not None and is_selected
+            link = Link(self.number, device, inode, links, size, allocated, kind, is_matched)
+            link = link._replace(modified_s=modified_s, suffix=suffix, owner=owner)
+            records.links.append(link)
+
+    def report(
         self,
         parent: int = NO_PARENT,
         name: bytes = b"",
         own: tuple[int, int] = (0, 0),
         pending: int = 0,
         flags: int = 0,
-    ) -> DirRecord:
-        """Return the sums as a record, and reset them.
+    ) -> None:
+        """Pass the sums on as a record, and reset them.
 
         Args:
             own: apparent and allocated bytes of the directory itself.
             flags: in addition to those of the names and owners that were added.
         """
-        own_bytes, own_allocated_bytes = own
-        record = DirRecord(
-            number=self.number,
-            parent=parent,
-            name=name,
-            subdirectories=self.subdirectories,
-            files=self.files,
-            symlinks=self.symlinks,
-            other=self.other,
-            apparent_bytes=self.apparent,
-            allocated_bytes=self.allocated,
-            own_bytes=own_bytes,
-            own_allocated_bytes=own_allocated_bytes,
-            oldest_s=self.oldest,
-            newest_s=self.newest,
-            name_bytes=self.name_bytes,
-            record_bytes=self.record_bytes,
-            longest_name=self.longest,
-            pending=pending,
-            flags=flags | self.flags,
+        records, sums = self._records, self._sums
+        oldest_s, newest_s = self._times or (0, 0)
+        records.add(
+            DirRecord(
+                self.number,
+                parent,
+                name,
+                subdirectories=sums["subdirectories"],
+                files=sums["files"],
+                symlinks=sums["symlinks"],
+                other=sums["other"],
+                apparent_bytes=sums["apparent_bytes"],
+                allocated_bytes=sums["allocated_bytes"],
+                own_bytes=own[0],
+                own_allocated_bytes=own[1],
+                oldest_s=oldest_s,
+                newest_s=newest_s,
+                name_bytes=sums["name_bytes"],
+                record_bytes=sums["record_bytes"],
+                longest_name=self._longest_name,
+                pending=pending,
+                flags=flags | self._flags,
+            )
         )
+        if self._matched_times is not None:
+            matched = (self._matched[field] for field in Matched._fields[1:6])
+            records.matched.append((self.number, *matched, *self._matched_times))
+        records.cells += [(self.number, class_, *cell) for class_, cell in self._cells.items()]
         self._clear()
-        return record
 
-    def numbered_cells(self) -> list[tuple[int, int, int, int]]:
-        """Return the cells of the histograms, with the number of the directory."""
-        return [(self.number, class_, *cell) for class_, cell in self.cells.items()]
+
+class BatchBuilder:
+    """Collect records for the aggregator.
+
+    Args:
+        classes, labels: of the histograms; None for no histograms.
+    """
+
+    def __init__(self, classes: Classes | None = None, labels: Labels | None = None) -> None:
+        self.classes, self.labels = classes, labels
+        self._clear()
+
+    def __len__(self) -> int:
+        return len(self._pieces)
 
     def _clear(self) -> None:
-        self.files = self.symlinks = self.other = self.subdirectories = 0
-        self.apparent = self.allocated = self.name_bytes = self.record_bytes = 0
-        self.oldest = self.newest = 0
-        self.matched = [0] * 7  # the fields of `Matched` but the directory
-        self.cells: dict[int, tuple[int, int]] = {}
-        self.links: list[Link] = []
-        self.big_files: list[BigFile] = []
+        self._pieces: list[tuple[object, ...]] = []
+        self.links: list[tuple[object, ...]] = []
+        self.big_files: list[tuple[object, ...]] = []
+        self.matched: list[tuple[int, ...]] = []
+        self.cells: list[tuple[int, int, int, int]] = []
 
-    def add(
-        self,
-        names: Sequence[bytes],
-        statuses: Sequence[os.stat_result],
-        matches: Predicate | None,
-    ) -> list[tuple[bytes, os.stat_result]]:
-        """Add entries.
+    def add(self, record: DirRecord) -> None:
+        """Add a part of a directory."""
+        self._pieces.append(record)
 
-        Returns:
-            The directories among the entries, which are counted in `subdirectories` only.
-        """
-        lengths = list(map(len, names))
-        self.longest = max(self.longest, max(lengths))
-        self.record_bytes += sum(
-            (_DIRENT_HEADER_BYTES + length + 7 & ~7) * number
-            for length, number in _numbers(lengths)
+    def take(self, vanished: int = 0) -> Batch:
+        """Return the records since the last batch."""
+        labels = self.labels.take_new() if self.labels else ()
+        cells = columns_of(self.cells)
+        batch = Batch(
+            self._pieces, self.links, self.big_files, self.matched, cells, vanished, labels
         )
-        self._check_names(names)
-        modes, _, _, link_counts, owners, _, sizes, _, modified, _ = zip(*statuses, strict=True)
-        if set(owners) != {self.owner}:
-            self.flags |= DirectoryFlag.FOREIGN_OWNERS
-        kinds = {stat.S_IFREG: 0, stat.S_IFLNK: 0, stat.S_IFDIR: 0}
-        for mode, number in _numbers(modes):
-            kind = stat.S_IFMT(mode)
-            kinds[kind] = kinds.get(kind, 0) + number
-        directories: list[tuple[bytes, os.stat_result]] = []
-        if kinds[stat.S_IFDIR]:
-            is_directory = list(map(stat.S_ISDIR, modes))
-            directories = list(
-                zip(compress(names, is_directory), compress(statuses, is_directory), strict=True)
-            )
-            self.subdirectories += len(directories)
-            is_other = list(map(not_, is_directory))
-            names, statuses = list(compress(names, is_other)), list(compress(statuses, is_other))
-            if not names:
-                return directories
-            lengths = list(map(len, names))
-            _, _, _, link_counts, _, _, sizes, _, modified, _ = zip(*statuses, strict=True)
-        files, symlinks = kinds[stat.S_IFREG], kinds[stat.S_IFLNK]
-        self.files += files
-        self.symlinks += symlinks
-        self.other += len(names) - files - symlinks
-        self.name_bytes += sum(lengths)
-        oldest = max(1, min(modified))  # 0 means no entry
-        self.newest = max(self.newest, oldest, max(modified))
-        self.oldest = min(self.oldest, oldest) if self.oldest else oldest
-        if max(sizes) >= BIG_FILE_BYTES:
-            self._note_big_files(names, statuses)
-        if matches is not None:
-            self._add_matches(names, statuses, matches)
-        if self.classes is not None and self.labels is not None:
-            self._add_cells(self.classes, self.labels, names, statuses, matches)
-        if max(link_counts) > 1:
-            self._note_links(names, statuses, matches)
-            statuses = [status for status in statuses if status.st_nlink <= 1]
-            sizes = tuple(status.st_size for status in statuses)
-        self.apparent += sum(sizes)
-        self.allocated += 512 * sum(map(_blocks, statuses))
-        return directories
+        self._clear()
+        return batch
 
-    def _add_cells(
-        self,
-        classes: Classes,
-        labels: Labels,
-        names: Sequence[bytes],
-        statuses: Sequence[os.stat_result],
-        matches: Predicate | None,
-    ) -> None:
-        if matches is not None:
-            is_matched = list(map(matches, names, statuses))
-            names = list(compress(names, is_matched))
-            statuses = list(compress(statuses, is_matched))
-        blocks = [status.st_blocks if status.st_nlink <= 1 else 0 for status in statuses]
-        kinds_of_classes = (
-            map(partial(bisect_left, classes.modified_s), map(_modified_s, statuses)),
-            map(
-                FIRST_SIZE_CLASS.__add__,
-                map(partial(bisect_left, classes.size_bytes), map(_size, statuses)),
-            ),
-            map(labels.of_suffix, names),
-            map(labels.of_owner, map(_owner, statuses)),
-        )
-        sums: dict[int, list[int]] = {}
-        for kind, class_of_each in enumerate(kinds_of_classes):
-            for class_, size in zip(class_of_each, blocks, strict=True):
-                if class_ or kind < 2:
-                    sums.setdefault(class_, [0, 0])
-                    sums[class_][0] += 1
-                    sums[class_][1] += size
-        for class_, (entries, size) in sums.items():
-            known = self.cells.get(class_, (0, 0))
-            self.cells[class_] = known[0] + entries, known[1] + 512 * size
 
-    def _note_big_files(self, names: Sequence[bytes], statuses: Sequence[os.stat_result]) -> None:
-        for name, status in zip(names, statuses, strict=True):
-            if status.st_size >= BIG_FILE_BYTES and stat.S_ISREG(status.st_mode):
-                self.big_files.append(
-                    BigFile(
-                        self.number,
-                        name,
-                        status.st_size,
-                        status.st_blocks * 512,
-                        int(status.st_mtime),
-                        *((status.st_dev, status.st_ino) if status.st_nlink > 1 else (0, 0)),
-                    )
-                )
+def _with_time(times: tuple[int, int] | None, modified_s: int) -> tuple[int, int]:
+    modified_s = max(1, modified_s)  # 0 means no entry
+    return (min(times[0], modified_s), max(times[1], modified_s)) if times else (modified_s,) * 2
 
-    def _note_links(
-        self,
-        names: Sequence[bytes],
-        statuses: Sequence[os.stat_result],
-        matches: Predicate | None,
-    ) -> None:
-        for name, status in zip(names, statuses, strict=True):
-            if status.st_nlink > 1:
-                self.links.append(
-                    Link(
-                        self.number,
-                        status.st_dev,
-                        status.st_ino,
-                        status.st_nlink,
-                        status.st_size,
-                        status.st_blocks * 512,
-                        _kind(status.st_mode),
-                        matches is not None and matches(name, status),
-                        int(status[stat.ST_MTIME]),
-                        self.labels.of_suffix(name) if self.labels else 0,
-                        self.labels.of_owner(status.st_uid) if self.labels else 0,
-                    )
-                )
 
-    def _add_matches(
-        self, names: Sequence[bytes], statuses: Sequence[os.stat_result], matches: Predicate
-    ) -> None:
-        matched = self.matched
-        for name, status in zip(names, statuses, strict=True):
-            if not matches(name, status):
-                continue
-            modified_s = max(1, int(status.st_mtime))  # 0 means no entry
-            matched[5] = min(matched[5] or modified_s, modified_s)
-            matched[6] = max(matched[6], modified_s)
-            if status.st_nlink <= 1:
-                matched[_kind(status.st_mode)] += 1
-                matched[3] += status.st_size
-                matched[4] += status.st_blocks * 512
-
-    def _check_names(self, names: Sequence[bytes]) -> None:
-        joined = b"/" + b"/".join(names) + b"/"
-        if not joined.isascii() or not joined.decode("ascii").isprintable():
-            self._check_characters(joined)
-        if b"/-" in joined:
-            self.flags |= DirectoryFlag.DASH_NAMES
-        if b" /" in joined or b"/ " in joined:
-            self.flags |= DirectoryFlag.SPACE_NAMES
-        if self.longest >= LONG_NAME_BYTES:
-            self.flags |= DirectoryFlag.LONG_NAMES
-
-    def _check_characters(self, joined: bytes) -> None:
-        try:
-            text = joined.decode("utf-8")
-        except UnicodeDecodeError:
-            self.flags |= DirectoryFlag.UNDECODABLE_NAMES
-            text = joined.decode("utf-8", "ignore")
-        if not text.isprintable() and any(map(_is_not_shown, text)):
-            self.flags |= DirectoryFlag.CONTROL_NAMES
+def _flags_of_name(name: bytes) -> int:
+    flags = 0
+    if name.startswith(b"-"):
+        flags |= DirectoryFlag.DASH_NAMES
+    if name.startswith(b" ") or name.endswith(b" "):
+        flags |= DirectoryFlag.SPACE_NAMES
+    if len(name) >= LONG_NAME_BYTES:
+        flags |= DirectoryFlag.LONG_NAMES
+    try:
+        text = name.decode("utf-8")
+    except UnicodeDecodeError:
+        flags |= DirectoryFlag.UNDECODABLE_NAMES
+        text = name.decode("utf-8", "ignore")
+    if not text.isprintable() and any(map(_is_not_shown, text)):
+        flags |= DirectoryFlag.CONTROL_NAMES
+    return flags
 
 
 def _is_not_shown(letter: str) -> bool:
@@ -332,17 +235,3 @@ def _is_not_shown(letter: str) -> bool:
     """
     category = unicodedata.category(letter)
     return letter != " " and category[0] in "CZ" and category != "Cn"
-
-
-def _kind(mode: int) -> int:
-    """Return the index of a kind of entry: files, symbolic links, other."""
-    if stat.S_ISREG(mode):
-        return 0
-    return 1 if stat.S_ISLNK(mode) else 2
-
-
-def _numbers(values: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """Return each value with its number of occurrences; fast if all are equal."""
-    if len(set(values)) == 1:
-        return ((values[0], len(values)),)
-    return Counter(values).items()

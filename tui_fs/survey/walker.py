@@ -7,7 +7,7 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tui_fs.linux.directories import (
     MAX_OPEN_DIRECTORIES,
@@ -20,9 +20,9 @@ from tui_fs.linux.limits import descriptor_limits, is_limit
 from tui_fs.linux.permissions import may, others_may_write
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.model.strategy import Share
-from tui_fs.survey.histogram import Classes, Labels, columns_of
+from tui_fs.survey.histogram import Classes, Labels
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
-from tui_fs.survey.tally import DirectoryTally, Predicate
+from tui_fs.survey.tally import BatchBuilder, DirectoryTally, Predicate
 
 _FURTHER_DESCRIPTORS = 16
 """Standard streams, pipes, the directory being read, and those opened while reopening one."""
@@ -78,7 +78,6 @@ class Walker:
         classes: Classes | None = None,
     ) -> None:
         self._share = share
-        self._classes = classes
         self._roots = [root._replace(descriptor=os.dup(root.descriptor)) for root in roots]
         self._root = self._roots[0]
         self._mounts = frozenset(mounts)
@@ -95,12 +94,8 @@ class Walker:
         self._max_open = max(2, min(MAX_OPEN_DIRECTORIES, spare))
         self._numbers = 0
         self._stack = DirectoryStack[_Directory](self._root.descriptor)
-        self._pieces: list[tuple[Any, ...]] = []
-        self._links: list[tuple[Any, ...]] = []
-        self._big_files: list[tuple[Any, ...]] = []
-        self._matched: list[tuple[int, ...]] = []
-        self._cells: list[tuple[int, int, int, int]] = []
-        self._labels = Labels(os.fstat(self._root.descriptor).st_uid) if classes else None
+        owner = os.fstat(self._root.descriptor).st_uid
+        self._records = BatchBuilder(classes, Labels(owner) if classes else None)
         self._vanished = 0
         self._not_entered: list[tuple[bytes, int]] = []
 
@@ -118,7 +113,7 @@ class Walker:
         for root in self._roots:
             self._root = root
             for _ in self._walk():
-                if len(self._pieces) >= BATCH_PIECES or self._is_over(BATCH_INTERVAL_S):
+                if len(self._records) >= BATCH_PIECES or self._is_over(BATCH_INTERVAL_S):
                     yield self._take_batch()
                 self._answer()
                 if timeout_s() <= 0:
@@ -193,7 +188,7 @@ class Walker:
     def _read(self, directory: _Directory, parent: int) -> Iterator[None]:
         """Count the entries of an open directory; yield after each part of a large one."""
         status, number = directory.status, directory.number
-        tally = DirectoryTally(number, status.st_uid, self._classes, self._labels)
+        tally = DirectoryTally(number, status.st_uid, self._records)
         flags = entries_read = pending_before = 0
         name, own = directory.name, (status.st_size, status.st_blocks * 512)
         try:
@@ -208,7 +203,7 @@ class Walker:
                     flags |= self._add(directory, tally, part)
                     if self._is_over(BATCH_INTERVAL_S):
                         pending = len(directory.pending) - pending_before + bool(name)
-                        self._add_piece(tally, parent, name, own, pending, flags)
+                        tally.report(parent, name, own, pending, flags)
                         pending_before, name, own = len(directory.pending), b"", (0, 0)
                         yield
         except OSError as error:
@@ -221,46 +216,26 @@ class Walker:
                 flags |= DirectoryFlag.CHANGED
         # With several records, the first one adds a pending part, and the last one subtracts it.
         pending = len(directory.pending) - pending_before - (not name)
-        self._add_piece(tally, parent, name, own, pending, flags)
+        tally.report(parent, name, own, pending, flags)
         for other_name, other_flags in self._not_entered:
-            closed = DirRecord(self._number(), number, other_name, flags=other_flags)
-            self._pieces.append(tuple(closed))
+            self._records.add(DirRecord(self._number(), number, other_name, flags=other_flags))
         self._not_entered.clear()
-
-    def _add_piece(
-        self,
-        tally: DirectoryTally,
-        parent: int,
-        name: bytes,
-        own: tuple[int, int],
-        pending: int,
-        flags: int,
-    ) -> None:
-        self._links += map(tuple, tally.links)
-        self._big_files += map(tuple, tally.big_files)
-        if any(tally.matched):
-            self._matched.append((tally.number, *tally.matched))
-        self._cells += tally.numbered_cells()
-        self._pieces.append(tuple(tally.take_record(parent, name, own, pending, flags)))
 
     def _add(self, directory: _Directory, tally: DirectoryTally, names: list[bytes]) -> int:
         """Stat entries of a directory and add them; return their flags."""
         flags = 0
-        examined: list[bytes] = []
-        statuses: list[os.stat_result] = []
-        descriptor = directory.descriptor
         for name in names:
             try:
-                statuses.append(os.stat(name, dir_fd=descriptor, follow_symlinks=False))
+                status = os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
             except FileNotFoundError:
                 self._vanished += 1
+                continue
             except OSError:
                 flags |= DirectoryFlag.UNREADABLE
-            else:
-                examined.append(name)
-        if not examined:
-            return flags
-        for name, status in tally.add(examined, statuses, self._matches):
+                continue
+            tally.add(name, status, self._matches)
+            if not stat.S_ISDIR(status.st_mode):
+                continue
             is_mounted = self._is_mounted(name)
             if status.st_dev == self._root.device and not is_mounted:
                 directory.pending.append(name)
@@ -306,15 +281,16 @@ class Walker:
                 pass  # report it without its size
             else:
                 own_bytes, own_allocated_bytes = status.st_size, status.st_blocks * 512
-        piece = DirRecord(
-            self._number(),
-            above.number,
-            name,
-            own_bytes=own_bytes,
-            own_allocated_bytes=own_allocated_bytes,
-            flags=flag,
+        self._records.add(
+            DirRecord(
+                self._number(),
+                above.number,
+                name,
+                own_bytes=own_bytes,
+                own_allocated_bytes=own_allocated_bytes,
+                flags=flag,
+            )
         )
-        self._pieces.append(tuple(piece))
 
     def _number(self) -> int:
         self._numbers += 1
@@ -322,16 +298,7 @@ class Walker:
 
     def _take_batch(self) -> Batch:
         """Return the records since the last batch."""
-        batch = Batch(
-            self._pieces,
-            self._links,
-            self._big_files,
-            self._matched,
-            columns_of(self._cells),
-            self._vanished,
-            self._labels.take_new() if self._labels else (),
-        )
-        self._pieces, self._links, self._big_files = [], [], []
-        self._matched, self._cells, self._vanished = [], [], 0
+        batch = self._records.take(self._vanished)
+        self._vanished = 0
         self._sent_s = self._clock()
         return batch
