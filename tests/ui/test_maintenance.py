@@ -35,7 +35,7 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
         await wait_for(pilot, "rename it now")
         await pilot.press("j", "j", "enter")
         await _answer(pilot, yes=True)
-        await wait_for(pilot, "The directory is set aside as")
+        await wait_for(pilot, "To put it back:")
         await wait_for(pilot, "put back")
         assert list(spool.iterdir()) == []
         (aside,) = [path for path in spool.parent.iterdir() if "tui-fs-aside" in path.name]

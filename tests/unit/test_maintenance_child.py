@@ -1,7 +1,6 @@
 """The process that does what a screen was asked for."""
 
 import fcntl
-import json
 import os
 import re
 import subprocess
@@ -35,7 +34,7 @@ def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
         assert os.getsid(int(waiting[1])) != os.getsid(0)
     thread.join()
     assert messages
-    assert messages[0].startswith("The directory is set aside as")
+    assert messages[0].startswith(f"{spool} is now ")
 
 
 def test_its_own_sentence_is_reported_when_it_refuses(tmp_path: Path) -> None:
@@ -47,22 +46,16 @@ def test_its_own_sentence_is_reported_when_it_refuses(tmp_path: Path) -> None:
 
 
 def test_all_of_its_result_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = {
-        "type": "recreate", "path": "/a", "index_bytes_before": 8192, "index_bytes_after": 4096,
-        "moved_entries": 1, "kept": [{"name": "n\x1b", "kept_as": "m"}],
-    }  # fmt: skip
+    stdout = b"/a is recreated: its index took 8.0 KiB, now 4.0 KiB.\nOne more line.\n"
     stderr = b"tui-fs: 2 processes could not be inspected and may use the directory.\n"
 
     def run(*_: object, **__: object) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.CompletedProcess([], 0, json.dumps(answer).encode(), stderr)
+        return subprocess.CompletedProcess([], 0, stdout, stderr)
 
     monkeypatch.setattr(subprocess, "run", run)
 
-    lines = run_maintenance("recreate", "--", "/a").splitlines()
-
-    assert "is recreated" in lines[0]
-    assert lines[1:] == [
-        "Created meanwhile and moved into the directory: 1 entry.",
-        "n\\e existed in both directories; one of the two entries is now m.",
+    assert run_maintenance("recreate", "--", "/a").splitlines() == [
+        "/a is recreated: its index took 8.0 KiB, now 4.0 KiB.",
+        "One more line.",
         "2 processes could not be inspected and may use the directory.",
     ]

@@ -21,7 +21,6 @@ from tui_fs.job.aside_store import (
 from tui_fs.job.maintenance import (
     Prospect,
     look,
-    moved_sentences,
     put_aside,
     recreate_directory,
     refuse_occupied,
@@ -291,9 +290,15 @@ def _note_warning(warning: str) -> None:
 
 
 def _print_moved(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> None:
-    shown = ((displayable(name), displayable(new_name)) for name, new_name in kept)
-    for sentence in moved_sentences(moved, shown):
-        print_text(sentence)
+    """Print what happened to the entries that others created during an exchange."""
+    if moved:
+        entries = counted(moved, "entry", "entries")
+        print_text(f"Created meanwhile and moved into the directory: {entries}.")
+    for name, new_name in kept:
+        print_text(
+            f"{displayable(name)} existed in both directories; one of the two entries is now "
+            f"{displayable(new_name)}."
+        )
 
 
 def _moved_fields(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> dict[str, object]:

@@ -2,13 +2,11 @@
 
 import contextlib
 import errno
-import json
 import os
 import signal
 import stat
 import subprocess
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,12 +52,10 @@ from tui_fs.maintenance.exchange import (
     remove_if_empty,
 )
 from tui_fs.maintenance.open_users import OpenUsers, find_open_users
-from tui_fs.model.codec import shown_path
 from tui_fs.model.errors import BadInput, JobFailed, Refused, TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted
 from tui_fs.model.target import Pin, Target
-from tui_fs.model.units import bytes_iec, counted
 
 _MAX_PATH_BYTES = 250
 
@@ -416,13 +412,13 @@ def run_maintenance(*arguments: str) -> str:
     """Run a confirmed command of tui-fs; return its results and warnings as lines of text.
 
     Args:
-        arguments: as for the command line, without --yes and --json; a path comes last.
+        arguments: as for the command line, without --yes; a path comes last.
 
     Raises:
         TuiFsError: the command was refused or failed; the sentence is its own.
     """
     command, *further = arguments
-    started = module_command("tui_fs.cli", command, "--yes", "--json", *further)
+    started = module_command("tui_fs.cli", command, "--yes", *further)
     try:
         ended = subprocess.run(
             started,
@@ -440,53 +436,8 @@ def run_maintenance(*arguments: str) -> str:
         raise TuiFsError(
             messages[-1] if messages else (f"The command ended with exit code {ended.returncode}.")
         )
-    try:
-        result = json.loads(ended.stdout)
-    except ValueError as error:
-        raise BadInput(
-            "The result of the command cannot be read.",
-            "To see whether anything was changed: tui-fs aside --list",
-        ) from error
-    return "\n".join([_sentence(result), *_moved(result), *messages])
-
-
-def _sentence(result: dict[str, Any]) -> str:
-    match result["type"]:
-        case "recreate":
-            before, after = result["index_bytes_before"], result["index_bytes_after"]
-            return (
-                f"The directory is recreated: its index took {bytes_iec(before)}, now "
-                f"{bytes_iec(after)}."
-            )
-        case "aside":
-            return f"The directory is set aside as {shown_path(result, 'aside')}."
-        case _:
-            state = "back" if result["was"] == "aside" else "repaired"
-            return f"{shown_path(result, 'path')} is {state}."
-
-
-def _moved(result: dict[str, Any]) -> list[str]:
-    """Return sentences about the entries that others created meanwhile."""
-    kept = (
-        (shown_path(pair, "name"), shown_path(pair, "kept_as")) for pair in result.get("kept", ())
-    )
-    return moved_sentences(result.get("moved_entries", 0), kept)
-
-
-def moved_sentences(moved: int, kept: Iterable[tuple[str, str]]) -> list[str]:
-    """Return sentences about the entries that others created during an exchange.
-
-    Args:
-        moved: number of entries moved into the directory.
-        kept: displayable names that both directories had, each with the new name of one entry.
-    """
-    lines = [
-        f"Created meanwhile and moved into the directory: {counted(moved, 'entry', 'entries')}."
-    ]
-    return (lines if moved else []) + [
-        f"{name} existed in both directories; one of the two entries is now {new_name}."
-        for name, new_name in kept
-    ]
+    results = ended.stdout.decode(errors="backslashreplace").splitlines()
+    return "\n".join([*results, *messages])
 
 
 class Undone(Struct, frozen=True):
