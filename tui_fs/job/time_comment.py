@@ -1,7 +1,6 @@
 """Why a deletion took another time than predicted, from what its journal has measured."""
 
 import os
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -152,8 +151,7 @@ def _other_cause(snapshot: Snapshot, started: JobStarted, above_s: float | None)
     if not measured_at:
         return "the prediction did not rest on a measurement of this file system"
     if started.started_at - measured_at > _OLD_S:
-        day = time.strftime("%Y-%m-%d", time.localtime(measured_at))
-        return f"the measurement of this file system is old ({day})"
+        return "the measurement of this file system is more than a month old"
     own_s = snapshot.finished_user_s + snapshot.finished_system_s
     if above_s is not None and own_s >= _COMPUTING * above_s:
         return f"no cause is recorded, but it was not waits: the tools ran for {duration(own_s)}"
