@@ -28,7 +28,7 @@ def test_a_field_of_another_type_is_refused_by_its_name(wrong: object) -> None:
 
 
 def test_a_missing_field_is_refused_by_its_name() -> None:
-    with pytest.raises(BadInput, match="lacks the field at_s"):
+    with pytest.raises(BadInput, match="missing required field `at_s`"):
         event_from_json({"type": "Paused"})
 
 
@@ -45,7 +45,7 @@ def test_half_a_character_is_refused_as_a_path() -> None:
 
 
 def test_a_word_that_is_not_one_of_the_choices_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"Pace\.io_priority is not one of"):
+    with pytest.raises(BadInput, match=r"Invalid enum value 'best' - at `Pace\.io_priority`"):
         decode(Pace, {"io_priority": "best"})
 
 
@@ -61,7 +61,7 @@ def test_a_pair_is_no_triple() -> None:
     class Three(Struct, frozen=True):
         numbers: tuple[int, int, int]
 
-    with pytest.raises(BadInput, match="2 items, expected 3"):
+    with pytest.raises(BadInput, match="length 3, got 2"):
         decode(Three, {"numbers": [1, 2]})
 
 

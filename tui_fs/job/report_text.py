@@ -14,7 +14,7 @@ from tui_fs.model.calls import (
     Failures,
     call_lines,
 )
-from tui_fs.model.codec import shown_failure, shown_path
+from tui_fs.model.codec import decode, shown_failure, shown_path
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import harmless
@@ -125,7 +125,7 @@ def remarks(report: dict[str, Any]) -> list[Line]:
     comment = report.get("time_comment")
     lines = [*([Line(comment)] if comment else []), *_left(report)]
     lines += [
-        Line(MissingFigure(**missing).sentence, Weight.WEAK)
+        Line(decode(MissingFigure, missing).sentence, Weight.WEAK)
         for missing in report.get("missing_figures", [])
     ]
     for cause in report["space_causes"]:

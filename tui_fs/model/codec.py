@@ -1,25 +1,20 @@
-"""Convert frozen structs to JSON values and back, with validation of the input.
+"""Convert structs to JSON values and back, with validation of the input.
 
-A path (`PathStr`) becomes a readable string. If its bytes are not UTF-8, a second field
-``NAME_b64`` contains the exact bytes.
+A text becomes a readable string. If its bytes are not UTF-8, a second field ``NAME_b64`` contains
+the exact bytes.
 """
 
-import enum
 import json
-import types
-import typing
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from msgspec import Struct
-from msgspec.structs import FieldInfo, fields
+from msgspec import ValidationError, convert, to_builtins
 
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import (
-    PathStr,
     displayable,
     from_base64,
+    harmless,
     is_encodable,
     is_utf8,
     to_base64,
@@ -29,21 +24,19 @@ T = TypeVar("T")
 LARGEST_NUMBER = 1 << 100
 """More than any sum of 64-bit counts; a larger or non-finite number means damaged input."""
 Argvs = tuple[tuple[str, ...], ...]
-_PATHS = tuple[PathStr, ...]
 Json = Any  # JSON has no closed type in Python; values are checked by `decode`
+_EXACT = "_b64"
 
 
 def path_fields(name: str, path: str) -> dict[str, Json]:
     """Return the one or two JSON fields that carry `path` under `name`."""
-    if is_utf8(path):
-        return {name: path}
-    return {name: displayable(path), f"{name}_b64": to_base64(path)}
+    return _text_fields(name, path)
 
 
 def shown_path(record: Mapping[str, Json], name: str) -> str:
     """Return the displayable path under `name`; with a _b64 field it is already escaped."""
     text = str(record[name])
-    return text if f"{name}_b64" in record else displayable(text)
+    return text if f"{name}{_EXACT}" in record else displayable(text)
 
 
 def shown_failure(record: Mapping[str, Json]) -> str:
@@ -52,63 +45,61 @@ def shown_failure(record: Mapping[str, Json]) -> str:
     return f"{shown_path(record, 'path')}: {cause}" if cause else shown_path(record, "path")
 
 
-def argv_fields(name: str, argvs: tuple[tuple[str, ...], ...]) -> dict[str, Json]:
+def argv_fields(name: str, argvs: Argvs) -> dict[str, Json]:
     """Return the JSON fields for argv lists; ``NAME_b64`` if an argument is not UTF-8."""
-    fields: dict[str, Json] = {
-        name: [[arg if is_utf8(arg) else displayable(arg) for arg in argv] for argv in argvs]
-    }
-    if not all(is_utf8(arg) for argv in argvs for arg in argv):
-        fields[f"{name}_b64"] = [[to_base64(arg) for arg in argv] for argv in argvs]
-    return fields
+    return _text_fields(name, [list(argv) for argv in argvs])
 
 
 def argvs_of(record: Mapping[str, Json], name: str) -> Argvs:
     """Return the exact argv lists from the fields of `argv_fields`."""
-    exact = record.get(f"{name}_b64")
-    if exact is None:
-        return tuple(tuple(argv) for argv in record.get(name, ()))
-    return tuple(tuple(from_base64(argument) for argument in argv) for argv in exact)
-
-
-def paths_fields(name: str, paths: tuple[PathStr, ...]) -> dict[str, Json]:
-    """Return the JSON fields for a list of paths; ``NAME_b64`` if a path is not UTF-8."""
-    if all(is_utf8(path) for path in paths):
-        return {name: list(paths)}
-    return {
-        name: [displayable(path) for path in paths],
-        f"{name}_b64": [to_base64(path) for path in paths],
-    }
+    exact = _exact_texts(record, name)
+    return tuple(map(tuple, record.get(name, ()) if exact is None else exact))
 
 
 def encode(value: Any) -> Json:
     """Return the JSON value of a struct, enum, mapping, sequence or scalar."""
-    if isinstance(value, Struct):
-        encoded: dict[str, Json] = {}
-        for field in _fields(type(value)):
-            item = getattr(value, field.name)
-            if field.type is PathStr:
-                encoded.update(path_fields(field.name, item))
-            elif field.type == _PATHS:
-                encoded.update(paths_fields(field.name, item))
-            elif field.type == Argvs:
-                encoded.update(argv_fields(field.name, item))
-            else:
-                encoded[field.name] = encode(item)
-        return encoded
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [encode(item) for item in value]
-    return value
+    return _shown(to_builtins(value, str_keys=True))
+
+
+def _shown(value: Json) -> Json:
+    if isinstance(value, dict):
+        shown: dict[str, Json] = {}
+        for name, item in value.items():
+            shown |= _text_fields(name, _shown(item))
+        return shown
+    return [_shown(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def decode(kind: type[T], value: Json) -> T:
     """Return `value` as a `kind`; BadInput names the invalid field."""
-    decoded = _decode(kind, value, kind.__name__)
-    assert isinstance(decoded, kind)
-    return decoded
+    name = kind.__name__
+    try:
+        return convert(_exact(value, name), kind)
+    except (ValidationError, UnicodeEncodeError) as error:  # a choice that is not UTF-8
+        problem = harmless(str(error).replace("`$", f"`{name}"))
+        raise BadInput(f"{name} is invalid: {problem}.") from error
+    except RecursionError as error:
+        raise BadInput(f"{name} is nested too deeply.") from error
+
+
+def _exact(value: Json, where: str) -> Json:
+    """Return a JSON value with the exact texts in place of the readable ones."""
+    if isinstance(value, dict):
+        result: dict[str, Json] = {}
+        for name, item in value.items():
+            if not (name.endswith(_EXACT) and name.removesuffix(_EXACT) in value):
+                place, exact = f"{where}.{displayable(name)}", _exact_texts(value, name)
+                result[_exact(name, f"a key of {where}")] = (
+                    _exact(item, place) if exact is None else exact
+                )
+        return result
+    if isinstance(value, list):
+        return [_exact(item, where) for item in value]
+    if isinstance(value, str) and not is_encodable(value):
+        raise BadInput(f"{where} contains an unpaired surrogate.")
+    if isinstance(value, int | float) and not -LARGEST_NUMBER < value < LARGEST_NUMBER:  # or NaN
+        raise BadInput(f"{where} is not a valid number.")
+    return value
 
 
 def why_no_json(error: Exception) -> str:
@@ -124,93 +115,43 @@ def why_no_json(error: Exception) -> str:
     return str(error)
 
 
-@lru_cache(maxsize=128)
-def _fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
-    return fields(kind)
+def _text_fields(name: str, value: Json) -> dict[str, Json]:
+    """Return a field, and ``NAME_b64`` if a text, or one in a list of texts, is not UTF-8."""
+    if all(map(is_utf8, _texts(value))):
+        return {name: value}
+    is_argvs = isinstance(value, list) and isinstance(value[0], list)
+    return {
+        name: _map(_shown_argument if is_argvs else displayable, value),
+        f"{name}{_EXACT}": _map(to_base64, value),
+    }
 
 
-def _decode(hint: Any, value: Json, where: str) -> Any:
-    if isinstance(hint, type) and issubclass(hint, Struct):
-        return _decode_struct(hint, value, where)
-    origin = typing.get_origin(hint)
-    if origin in (types.UnionType, typing.Union):
-        options = typing.get_args(hint)
-        if value is None and type(None) in options:
-            return None
-        (inner,) = [option for option in options if option is not type(None)]
-        return _decode(inner, value, where)
-    if origin is tuple:
-        item_hint, *rest = typing.get_args(hint)
-        items = _expect(list, value, where)
-        if rest != [...] and len(items) != 1 + len(rest):
-            raise BadInput(f"{where} has {len(items)} items, expected {1 + len(rest)}.")
-        hints = [item_hint] * len(items) if rest == [...] else [item_hint, *rest]
-        return tuple(_decode(each, item, where) for each, item in zip(hints, items, strict=True))
-    if origin is dict:
-        _, item_hint = typing.get_args(hint)
-        mapping = _expect(dict, value, where)
-        return {
-            _text(key, f"a key of {where}"): _decode(item_hint, item, f"{where}.{displayable(key)}")
-            for key, item in mapping.items()
-        }
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        for member in hint:
-            if isinstance(value, str) and member.value == value:
-                return member
-        raise BadInput(f"{where} is not one of {[member.value for member in hint]}.")
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(_number(value, where))
-    if hint is str or getattr(hint, "__supertype__", None) is str:
-        return _text(_expect(str, value, where), where)
-    expected = _expect(hint, value, where)
-    return expected if hint is bool else _number(expected, where)
+def _shown_argument(argument: str) -> str:
+    return argument if is_utf8(argument) else displayable(argument)
 
 
-def _decode_struct(kind: type[Struct], value: Json, where: str) -> Any:
-    mapping = _expect(dict, value, where)
-    arguments: dict[str, Any] = {}
-    for field in _fields(kind):
-        name, hint = field.name, field.type
-        if name not in mapping:
-            if not field.required:
-                continue
-            raise BadInput(f"{where} lacks the field {name}.")
-        if hint is PathStr and f"{name}_b64" in mapping:
-            arguments[name] = _exact(mapping[f"{name}_b64"], f"{where}.{name}_b64")
-        elif hint == _PATHS and f"{name}_b64" in mapping:
-            exact = _expect(list, mapping[f"{name}_b64"], f"{where}.{name}_b64")
-            arguments[name] = tuple(_exact(path, f"{where}.{name}_b64") for path in exact)
-        else:
-            arguments[name] = _decode(hint, mapping[name], f"{where}.{name}")
-            if hint == Argvs and f"{name}_b64" in mapping:
-                exact = _decode(hint, mapping[f"{name}_b64"], f"{where}.{name}_b64")
-                arguments[name] = tuple(
-                    tuple(_exact(argument, where) for argument in argv) for argv in exact
-                )
-    return kind(**arguments)
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
 
 
-def _number(value: float, where: str) -> float:
-    if not -LARGEST_NUMBER < value < LARGEST_NUMBER:  # also rejects NaN
-        raise BadInput(f"{where} is not a valid number.")
-    return value
+def _map(function: Callable[[str], str], value: Json) -> Json:
+    if isinstance(value, list):
+        return [_map(function, item) for item in value]
+    return function(value) if isinstance(value, str) else value
 
 
-def _text(value: str, where: str) -> str:
-    if not is_encodable(value):
-        raise BadInput(f"{where} contains an unpaired surrogate.")
-    return value
-
-
-def _exact(value: Json, where: str) -> PathStr:
+def _exact_texts(record: Mapping[str, Json], name: str) -> Json:
+    """Return the texts under ``NAME_b64``; None if there is no such field."""
+    exact = record.get(f"{name}{_EXACT}")
     try:
-        return from_base64(_expect(str, value, where))
-    except ValueError as error:
-        raise BadInput(f"{where} is not base64.") from error
+        return None if exact is None else _decoded(exact)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{displayable(name)}{_EXACT} is not base64.") from error
 
 
-def _expect(kind: Any, value: Json, where: str) -> Any:
-    wrong_bool = isinstance(value, bool) and kind is not bool
-    if wrong_bool or not isinstance(value, kind):
-        raise BadInput(f"{where} is {type(value).__name__}, expected {kind.__name__}.")
-    return value
+def _decoded(value: Json) -> Json:
+    return [_decoded(item) for item in value] if isinstance(value, list) else from_base64(value)
