@@ -170,7 +170,7 @@ def test_the_time_in_which_gentle_mode_stopped_the_tools_is_named() -> None:
     [
         (replace(MEASURED, source=TraceSource.STRACE), "strace counted its calls, which slows"),
         (replace(MEASURED, predicted_measured_at=0.0), "not rest on a measurement of this file"),
-        (replace(MEASURED, predicted_measured_at=1e9 - 40 * DAY_S), "file system is more than a month old"),
+        (replace(MEASURED, predicted_measured_at=1e9 - 40 * DAY_S), "more than a month old"),
     ],
 )
 def test_what_has_no_known_effect_is_named_if_nothing_else_is(
