@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
@@ -23,6 +23,9 @@ from tui_fs.screens.report import ResumeRequested
 from tui_fs.screens.start import StartScreen
 from tui_fs.widgets.changed_lines_driver import ChangedLinesDriver
 
+if TYPE_CHECKING:
+    from tui_fs.screens.fleet_client import FleetClient
+
 TRUECOLOR_THEME, FEW_COLOURS_THEME = "nord", "ansi-dark"
 """With fewer colours than 16 million, nord's dark blue becomes teal, and its greys the same."""
 
@@ -37,6 +40,7 @@ class TuiFsApp(App[None]):
         path: canonical absolute path of the directory to open, or with `shows_start` of the present
             directory.
         shows_start: begin with the file systems instead of a directory.
+        fleet: hosts whose screen opens first, instead of a directory.
         imported: a file that ncdu has exported, shown read-only instead of `path`.
         slow_link: redraw once a second instead of four times.
         read_only: deleting is switched off.
@@ -66,6 +70,7 @@ class TuiFsApp(App[None]):
         *,
         shows_start: bool = False,
         imported: str | None = None,
+        fleet: "FleetClient | None" = None,
         slow_link: bool = False,
         read_only: bool = False,
         theme: str = TRUECOLOR_THEME,
@@ -76,6 +81,7 @@ class TuiFsApp(App[None]):
         self._path = path
         self._shows_start = shows_start
         self._imported = imported
+        self._fleet = fleet
         self._settings = Settings(read_only=read_only)
         if slow_link:
             self._settings = Settings(_SLOW_LINK_INTERVAL_S, read_only)
@@ -95,6 +101,10 @@ class TuiFsApp(App[None]):
 
     def first_screen(self) -> Screen[None]:
         """Return the first screen."""
+        if self._fleet is not None:
+            from tui_fs.screens.fleet import FleetScreen  # rarely needed
+
+            return FleetScreen(self._fleet, self._path, self._settings)
         if self._shows_start:
             return StartScreen(self._path, self._settings)
         return BrowserScreen(self._path, self._settings, self._imported)

@@ -6,7 +6,6 @@ import getpass
 import os
 import select
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +30,7 @@ from tui_fs.cli.output import (
     print_json_line,
     print_text,
 )
+from tui_fs.cli.start_app import open_app, require_screen
 from tui_fs.fleet.access import one_file_build
 from tui_fs.fleet.answers import (
     HostEstimate,
@@ -39,6 +39,7 @@ from tui_fs.fleet.answers import (
     ListedJob,
     different_directories,
     live_jobs,
+    strategy_sums,
     total_seconds,
     understood,
 )
@@ -46,11 +47,12 @@ from tui_fs.fleet.connections import Ssh
 from tui_fs.fleet.deletion import FleetDeletion, HostJob, Phase
 from tui_fs.fleet.fleet import Answer, Fleet
 from tui_fs.fleet.hosts import folded, hosts_of
+from tui_fs.model.codec import encode
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import displayable, harmless, is_encodable
 from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span
-from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.screens.fleet_client import FleetClient
 
 _PASSED_OPTIONS = {
     "name": "", "min_size": "", "size_below": "", "older_than": "s", "newer_than": "s",
@@ -63,12 +65,19 @@ _POLL_S = 0.2
 _PASSED_FLAGS = ("keep_root", "accept_races", "gentle", "cold", "no_measuring")
 
 
+ACTIONS = (
+    "open", "survey", "estimate", "delete", "jobs", "attach", "pause", "resume", "cancel", "doctor",
+)  # fmt: skip
+"""The words after ``fleet``. Without one of them, the arguments are those of ``open``."""
+
+
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     """Add the actions and their arguments."""
-    parser.usage = "tui-fs fleet ACTION HOSTS ..."
+    parser.usage = "tui-fs fleet HOSTS [PATH] | tui-fs fleet ACTION HOSTS ..."
     parser.description = (
-        "Survey and delete on many hosts over your own ssh. HOSTS is a node set (web[1-8],db3), a "
-        "group (@web), an inventory file of Ansible, or - for standard input."
+        "Survey and delete on many hosts over your own ssh. Without an action, tui-fs opens the "
+        "screen of these hosts. HOSTS is a node set (web[1-8],db3), a group (@web), an inventory "
+        "file of Ansible, or - for standard input."
     )
     parser.epilog = (
         "'tui-fs fleet ACTION --help' describes an action.\n\nexample:\n"
@@ -97,6 +106,10 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
             )  # fmt: skip
         _add_host_options(group)
         return action
+
+    opening = add("open", run_open, "open the screen of these hosts", "[PATH] ")
+    opening.epilog = "example:\n  tui-fs fleet web[1-8] /var/cache/app"
+    add_output_options(opening, has_json=False)
 
     survey = add("survey", run_survey, "count the entries of a directory on each host", "PATH ")
     survey.epilog = "example:\n  tui-fs fleet survey web[1-8] /var/cache/app"
@@ -192,18 +205,23 @@ def _absolute(path: str) -> str:
     return path
 
 
+def _fleet_of(parsed: argparse.Namespace) -> Fleet:
+    return Fleet(
+        hosts_of(parsed.hosts, parsed.inventory),
+        Ssh(parsed.ssh, parsed.connect_timeout, parsed.at_once),
+        one_file_build(parsed.bring),
+        becomes_root=parsed.become,
+        ask_password=_ask_password,
+    )
+
+
 @contextlib.contextmanager
 def reached(parsed: argparse.Namespace) -> Iterator[Fleet]:
     """Yield the fleet with its reached hosts; report the others."""
-    hosts = hosts_of(parsed.hosts, parsed.inventory)
-    ssh = Ssh(parsed.ssh, parsed.connect_timeout, parsed.at_once)
-    one_file = one_file_build(parsed.bring)
-    fleet = Fleet(
-        hosts, ssh, one_file, becomes_root=parsed.become, ask_password=_ask_password
-    )  # fmt: skip
+    fleet = _fleet_of(parsed)
     line = StatusLine()
     try:
-        line.show(f"reaching {counted(len(hosts), 'host', 'hosts')}")
+        line.show(f"reaching {counted(len(fleet.hosts), 'host', 'hosts')}")
         try:
             fleet.reach()
         finally:
@@ -337,10 +355,10 @@ def run_estimate(parsed: argparse.Namespace) -> int:
     answers = _answers(parsed, "estimate")
     understood_ones = {answer.host: understood(HostEstimate, answer) for answer in answers}
     estimates = {h: e for h, e in understood_ones.items() if isinstance(e, HostEstimate)}
-    sums = [_sum_of(name, estimates, parsed.at_once) for name in STRATEGIES]
+    sums = strategy_sums(estimates, parsed.at_once)
     entries = sum(estimate.entries for estimate in estimates.values())
     if parsed.json:
-        _print_answers("estimate", answers, {"entries": entries, "strategies": sums})
+        _print_answers("estimate", answers, {"entries": entries, "strategies": encode(sums)})
         return _exit_code(answer.exit_code for answer in answers)
     rows: list[tuple[str, ...]] = [("host", "entries", "frees", "recommended", "")]
     for host, estimate in understood_ones.items():
@@ -352,44 +370,20 @@ def run_estimate(parsed: argparse.Namespace) -> int:
     _print_table(rows, {1, 2})
     rows = [("strategy", "hosts", "time in all", "slowest host", "system calls", "processes")]
     for each in sums:
-        if not each["hosts"]:
-            continue
-        rows.append(
-            (
-                each["strategy"],
-                count(each["hosts"]),
-                duration_span(each["seconds_low"], each["seconds_high"]),
-                duration(each["slowest_seconds_high"]),
-                count(sum(each["syscalls"].values())),
-                count(each["processes"]),
+        if each.hosts:
+            rows.append(
+                (
+                    each.strategy,
+                    count(each.hosts),
+                    duration_span(each.seconds_low, each.seconds_high),
+                    duration(each.slowest_seconds_high),
+                    count(sum(each.syscalls.values())),
+                    count(each.processes),
+                )
             )
-        )
     print_text("")
     _print_table(rows, {1, 4, 5})
     return _exit_code(answer.exit_code for answer in answers)
-
-
-def _sum_of(name: str, estimates: Mapping[str, HostEstimate], at_once: int) -> dict[str, Any]:
-    """Return what a strategy costs on all hosts on which it can run."""
-    chosen = [
-        one
-        for estimate in estimates.values()
-        for one in estimate.strategies
-        if one.strategy == name and one.feasible and not estimate.refused
-    ]
-    calls: Counter[str] = Counter()
-    for one in chosen:
-        calls.update(one.syscalls)
-    lows, highs = [one.seconds_low for one in chosen], [one.seconds_high for one in chosen]
-    return {
-        "strategy": name,
-        "hosts": len(chosen),
-        "seconds_low": total_seconds(lows, at_once),
-        "seconds_high": total_seconds(highs, at_once),
-        "slowest_seconds_high": max(highs, default=0.0),
-        "syscalls": dict(sorted(calls.items())),
-        "processes": sum(one.processes for one in chosen),
-    }
 
 
 def run_doctor(parsed: argparse.Namespace) -> int:
@@ -727,3 +721,16 @@ def _name_of(doctor: Mapping[str, Any], part: str) -> str:
     if not isinstance(value, dict):
         return "?"
     return str(value.get("version") or value.get("source") or value.get("path") or "none")
+
+
+def run_open(parsed: argparse.Namespace) -> int:
+    """Open the screen of the hosts."""
+    require_screen()
+    fleet = _fleet_of(parsed)
+    if parsed.become:
+        fleet.reach()  # asks for the password of sudo before the screen opens
+    client = FleetClient(fleet, parsed.at_once)
+    try:
+        return open_app(parsed.paths or "/", fleet=client)
+    finally:
+        client.close()

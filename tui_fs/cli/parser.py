@@ -48,7 +48,7 @@ COMMAND_HELP = {
     "threads JOB N|auto": "change the number of threads of a job",
     "lab ACTION": "repeat published experiments on deletion",
     "doctor": "report which tools and features work on this machine",
-    "fleet ACTION HOSTS": "survey and delete on many hosts over ssh",
+    "fleet HOSTS [PATH]": "survey and delete on many hosts over ssh",
     "completions SHELL": "print the completions for bash, zsh or fish",
 }
 """Each command with its arguments, and what it does."""
@@ -138,7 +138,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the parsed arguments; ``run`` is the command's function."""
     _refuse_ambiguous(arguments)
     if arguments and arguments[0] in COMMAND_MODULES:
-        return command_parser(arguments[0]).parse_args(arguments[1:])
+        command, *words = arguments
+        if (
+            command == "fleet"
+            and words
+            and not words[0].startswith("-")
+            and (words[0] not in _load("fleet").ACTIONS)
+        ):
+            words = ["open", *words]
+        return command_parser(command).parse_args(words)
     _refuse_misspelled_command(arguments)
     return app_parser().parse_args(arguments)
 

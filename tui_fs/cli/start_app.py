@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from typing import Any
 
 from tui_fs import __version__
 from tui_fs.cli.arguments import directory_argument
@@ -52,6 +53,21 @@ def run(parsed: argparse.Namespace) -> int:
     """Open the screens on a directory."""
     imported = None if parsed.imported is None else os.path.abspath(parsed.imported)
     path = _directory_of(parsed.path, imported)
+    require_screen()
+    if parsed.read_only or imported is not None:
+        os.environ[READ_ONLY_VARIABLE] = "1"  # child processes inherit it
+    return open_app(
+        path,
+        shows_start=parsed.path is None and imported is None,
+        slow_link=parsed.slow_link,
+        read_only=parsed.read_only or imported is not None,
+        imported=imported,
+        theme=theme_of(parsed.theme),
+    )
+
+
+def require_screen() -> None:
+    """Raise BadInput unless there is a terminal for the screens."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(
             "The full-screen interface needs a terminal.",
@@ -61,19 +77,18 @@ def run(parsed: argparse.Namespace) -> int:
         raise BadInput(
             "The full-screen interface needs a terminal that can move its cursor.", "Set TERM."
         )
-    if parsed.read_only or imported is not None:
-        os.environ[READ_ONLY_VARIABLE] = "1"  # child processes inherit it
+
+
+def open_app(path: str, **settings: Any) -> int:
+    """Open the screens.
+
+    Args:
+        settings: of `TuiFsApp`.
+    """
     from tui_fs.app import TuiFsApp  # importing textual is slow, and no other command needs it
 
-    theme = theme_of(parsed.theme)
-    app = TuiFsApp(
-        path,
-        shows_start=parsed.path is None and imported is None,
-        slow_link=parsed.slow_link,
-        read_only=parsed.read_only or imported is not None,
-        imported=imported,
-        theme=theme,
-    )
+    settings.setdefault("theme", theme_of(None))
+    app = TuiFsApp(path, **settings)
     use_screen()
     # A separate loop: asyncio.run would wait for threads that are blocked in the kernel.
     app.run(loop=asyncio.new_event_loop())

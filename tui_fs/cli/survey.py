@@ -17,6 +17,7 @@ from tui_fs.cli.arguments import (
 from tui_fs.cli.counting import known_entries, progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.output import SCHEMA, DataOutput, StatusLine, columns, note, print_json, print_text
+from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.errors import BadInput
@@ -177,7 +178,9 @@ def run(parsed: argparse.Namespace) -> int:
     missing = missing_figures(FOR_SURVEY) if survey.backend != IMPORTED else ()
     if parsed.json:
         shape = survey_as_json(survey, collector, parsed.top)
-        print_json({**shape, "missing_figures": encode(missing)})
+        room = file_system_of(survey.path) if survey.backend != IMPORTED else None
+        shape |= {"file_system": encode(room), "missing_figures": encode(missing)}
+        print_json(shape)
     else:
         print_text(survey_as_text(survey, collector, parsed.top))
         for figure in missing:

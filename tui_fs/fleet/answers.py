@@ -1,5 +1,6 @@
 """What hosts answer: the fields of tui-fs's JSON that the fleet needs, and sums of them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -7,7 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from tui_fs.fleet.fleet import Answer
+from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.outcome import JobState
+from tui_fs.strategies.registry import STRATEGIES
 
 T = TypeVar("T")
 
@@ -97,14 +100,16 @@ class Finding(Struct, frozen=True):
     kind: str
     severity: str
     path: str
+    meaning: str = ""
 
 
 class HostSurvey(Struct, frozen=True):
-    """The survey of a directory."""
+    """The survey of a directory, and the file system that contains it."""
 
     entries: int
     allocated_bytes: int
     pathologies: list[Finding]
+    file_system: FileSystem
 
     @property
     def worst(self) -> Finding | None:
@@ -171,3 +176,47 @@ def different_directories(plans: Mapping[str, HostPlan]) -> str:
     first, *others = ids
     other = next(host for host in others if ids[host] != ids[first])
     return f"{first} and {other} see different directories there."
+
+
+class StrategySum(Struct, frozen=True):
+    """What a strategy costs on all hosts on which it can run.
+
+    Attributes:
+        seconds_low: for all hosts, some at the same time.
+        slowest_seconds_high: the longest time on one host.
+    """
+
+    strategy: str
+    hosts: int
+    seconds_low: float
+    seconds_high: float
+    slowest_seconds_high: float
+    syscalls: dict[str, int]
+    processes: int
+
+
+def strategy_sums(estimates: Mapping[str, HostEstimate], at_once: int) -> list[StrategySum]:
+    """Return the sum of each strategy over the hosts that do not refuse."""
+    chosen: dict[str, list[StrategyEstimate]] = {name: [] for name in STRATEGIES}
+    for estimate in estimates.values():
+        for each in estimate.strategies:
+            if each.feasible and not estimate.refused and each.strategy in chosen:
+                chosen[each.strategy].append(each)
+    sums = []
+    for name, several in chosen.items():
+        calls: Counter[str] = Counter()
+        for each in several:
+            calls.update(each.syscalls)
+        highs = [each.seconds_high for each in several]
+        sums.append(
+            StrategySum(
+                name,
+                len(several),
+                total_seconds([each.seconds_low for each in several], at_once),
+                total_seconds(highs, at_once),
+                max(highs, default=0.0),
+                dict(sorted(calls.items())),
+                sum(each.processes for each in several),
+            )
+        )
+    return sums

@@ -1,6 +1,7 @@
 """A running job: progress, rate, resource use and system calls."""
 
 import time
+from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 from rich.text import Text
@@ -174,12 +175,20 @@ def call_lines_of(snapshot: Snapshot) -> list[CallLine]:
 
 def call_rows(snapshot: Snapshot, trends: Trends) -> tuple[CallRow, ...]:
     """Return the rows of the table of calls."""
-    lines = call_lines_of(snapshot)
+    return rows_of_calls(call_lines_of(snapshot), snapshot.call_rates, trends.calls)
+
+
+def rows_of_calls(
+    lines: list[CallLine],
+    rates: Mapping[str, float],
+    trends: Mapping[str, tuple[float, ...]],
+) -> tuple[CallRow, ...]:
+    """Return the rows of a table of calls, with their present and earlier rates by name."""
     totals = CallTotals.of(lines)
     rows = []
     for line in lines:
-        trend = trends.calls.get(line.name, ())
-        rate = snapshot.call_rates.get(line.name, trend[-1] if trend else 0.0)
+        trend = trends.get(line.name, ())
+        rate = rates.get(line.name, trend[-1] if trend else 0.0)
         done = ""
         if line.predicted:
             percent = 100 * line.counted.calls // line.predicted

@@ -1,0 +1,350 @@
+"""The screens of many hosts, with answers that a test gives."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from textual.message import Message
+from textual.pilot import Pilot
+
+from tests.ui.recorded import RUNNING, Host, screen_text, settle, wait_for
+from tui_fs.fleet.connections import Ended, HostCommand, Line
+from tui_fs.fleet.deletion import FleetDeletion
+from tui_fs.fleet.fleet import Answer, Fleet
+from tui_fs.model.codec import Json
+from tui_fs.model.events import event_to_json
+from tui_fs.model.strategy import Argv
+from tui_fs.screens.base import Settings
+from tui_fs.screens.browser.screen import BrowserScreen
+from tui_fs.screens.fleet import FleetPreviewScreen, FleetScreen
+from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Progressed
+
+HOSTS = ("db3", "web1", "web2", "web3")
+PATH = "/var/cache/app"
+LARGE, MEDIUM = (120, 40), (80, 24)
+GIB = 1 << 30
+
+
+class _TextFile(SingleFileSnapshotExtension):
+    _write_mode = WriteMode.TEXT
+    _file_extension = file_extension = "txt"
+
+
+@pytest.fixture
+def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot.use_extension(_TextFile)
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+
+
+class RecordingClient(FleetClient):
+    """Notes the requests of the screens; the test posts the answers."""
+
+    def __init__(self, hosts: Sequence[str] = HOSTS) -> None:
+        self.hosts, self.at_once = tuple(hosts), 64
+        self.asked: list[tuple[tuple[str, ...], Argv]] = []
+        self.fetched: list[str] = []
+        self.deleted: list[tuple[Mapping[str, Argv], bool]] = []
+        self.orders: list[Callable[[FleetDeletion], None]] = []
+        self.post: Callable[[Message], Any] = lambda _: None
+
+    def start(self, post: Callable[[Message], Any]) -> None:
+        self.post = post
+
+    def ask(self, hosts: Sequence[str], arguments: Argv) -> None:
+        self.asked.append((tuple(hosts), arguments))
+
+    def fetch(self, host: str, path: str, file: str) -> None:
+        del path, file
+        self.fetched.append(host)
+
+    def delete(
+        self, arguments: Mapping[str, Argv], targets: Mapping[str, Sequence[str]], *, canary: bool
+    ) -> None:
+        assert set(arguments) == set(targets)
+        self.deleted.append((arguments, canary))
+
+    def order(self, order: Callable[[FleetDeletion], None]) -> None:
+        self.orders.append(order)
+
+
+class QuietFleet(Fleet):
+    """A fleet whose events a test gives."""
+
+    def __init__(self) -> None:
+        self.programs = dict.fromkeys(HOSTS, "/usr/bin/tui-fs")
+        self.started: list[tuple[str, Argv, str]] = []
+        self.coming: list[Line | Ended] = []
+
+    def start(self, host: str, arguments: Argv, purpose: str = "") -> None:
+        self.started.append((host, arguments, purpose))
+
+    def next_event(self) -> Line | Ended | None:
+        return self.coming.pop(0) if self.coming else None
+
+
+def survey(host: str, entries: int, used: float) -> Heard:
+    room = {
+        "kind": "ext4", "source": "/dev/vda1", "mount_point": "/", "is_read_only": False,
+        "total_bytes": 100 * GIB, "free_bytes": int(100 * GIB * (1 - used)),
+        "available_bytes": int(100 * GIB * (1 - used)), "total_inodes": 1000, "free_inodes": 600,
+    }  # fmt: skip
+    finding = {
+        "kind": "huge-directory", "severity": "warning", "path": PATH,
+        "meaning": f"{entries:,} entries in one directory.",
+    }  # fmt: skip
+    value = {
+        "entries": entries, "allocated_bytes": entries * 4096, "file_system": room,
+        "pathologies": [finding] if entries > 100_000 else [],
+    }  # fmt: skip
+    return Heard("survey", Answer(host, 0, value))
+
+
+def estimate(host: str, entries: int, refused: str | None = None) -> Heard:
+    strategies = [
+        {
+            "strategy": name, "seconds_low": low, "seconds_high": 2 * low, "feasible": True,
+            "syscalls": {"unlinkat": entries}, "processes": 2,
+        }
+        for name, low in (("rm", 4.0), ("parallel", 3.0))
+    ]  # fmt: skip
+    value = {
+        "entries": entries, "freed_bytes_min": 0, "freed_bytes_max": entries * 4096,
+        "strategies": strategies, "recommended": "parallel", "refused": refused,
+    }  # fmt: skip
+    return Heard("estimate", Answer(host, 0, value))
+
+
+def dry_run(entries: int) -> dict[str, Json]:
+    totals: dict[str, Json] = {
+        "files": entries, "directories": 0, "symlinks": 0, "other": 0,
+        "allocated_bytes": entries * 4096,
+    }  # fmt: skip
+    return {
+        "strategy": "parallel",
+        "expected": {"totals": totals, "freed_bytes_min": 0, "freed_bytes_max": entries * 4096},
+        "predicted": {
+            "seconds_low": 3.0, "seconds_high": 6.0, "syscalls": {"unlinkat": entries},
+            "processes": 2,
+        },
+        "directory_ids": ["83ca6a3c76d39fea"],
+        "targets": [{"path": PATH}],
+    }  # fmt: skip
+
+
+def running(
+    fleet: QuietFleet, hosts: Sequence[str] = HOSTS[1:], *, canary: bool = False
+) -> FleetDeletion:
+    arguments: dict[str, Argv] = dict.fromkeys(hosts, ("delete", "--yes", "--json", PATH))
+    targets = {host: [PATH] for host in hosts}
+    return FleetDeletion(fleet, arguments, targets, at_once=64, canary=canary)
+
+
+def hear_job(fleet: QuietFleet, host: str) -> None:
+    command = HostCommand(host, "", "follow")
+    for event in RUNNING:
+        fleet.coming.append(Line(command, json.dumps(event_to_json(event)).encode()))
+
+
+def end_job(fleet: QuietFleet, host: str, outcome: str = "done", code: int = 0) -> None:
+    report = {"type": "report", "outcome": outcome, "explanation": "The directory is gone."}
+    command = HostCommand(host, "", "follow")
+    fleet.coming.append(Line(command, json.dumps(report).encode()))
+    fleet.coming.append(Ended(command, code, True, ()))
+
+
+def handle_all(fleet: QuietFleet, deletion: FleetDeletion) -> None:
+    deletion.step()
+    while fleet.coming:
+        deletion.step()
+
+
+async def answered(pilot: Pilot[None], client: RecordingClient) -> None:
+    """Let three hosts count, and one be unreachable."""
+    client.post(survey("web1", 1_204_113, 0.97))
+    client.post(survey("web2", 40_212, 0.41))
+    client.post(survey("web3", 12, 0.12))
+    unreached = Answer("db3", None, problem="connect to host db3 port 22: Connection refused")
+    client.post(Heard("", unreached))
+    await wait_for(pilot, "Connection refused")
+    await settle(pilot)
+
+
+@pytest.mark.parametrize("size", [LARGE, MEDIUM, (60, 20)], ids=["large", "medium", "small"])
+async def test_hosts(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=size) as pilot:
+        await answered(pilot, client)
+        await pilot.press("s", "s", "j", "space")
+        await settle(pilot)
+        assert screen_text(pilot.app) == picture
+    assert client.asked == [(HOSTS, ("survey", "--json", "--", PATH))]
+
+
+async def test_order_and_marks() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.press("s")  # by entries
+        await settle(pilot)
+        lines = screen_text(pilot.app).splitlines()
+        places = [
+            next(i for i, line in enumerate(lines) if host in line)
+            for host in ("web1", "web2", "web3", "db3")
+        ]
+        assert places == sorted(places)
+        await pilot.press("A")  # all that have answered
+        await wait_for(pilot, "3 marked")
+        await pilot.press("u")
+        await wait_for(pilot, "3 answered")
+
+
+async def test_what_a_host_says_cannot_change_the_terminal() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        client.post(Heard("", Answer("db3", None, problem="\x1b[2J[red]gone")))
+        await wait_for(pilot, "[red]gone")
+        assert "\x1b[2J" not in screen_text(pilot.app)
+
+
+async def test_host_is_browsed_read_only(tmp_path: Any) -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.press("enter")  # db3, which is not reached
+        assert client.fetched == []
+        await pilot.press("j", "enter")
+        assert client.fetched == ["web1"]
+        client.post(Fetched("web1", "", "No answer within 30 s."))
+        await wait_for(pilot, "web1: No answer within 30 s.")
+        file = tmp_path / "web1.json"
+        file.write_text(json.dumps([1, 2, {}, [{"name": PATH}, {"name": "old", "dsize": 4096}]]))
+        client.post(Fetched("web1", str(file), ""))
+        await wait_for(pilot, "imported, read-only")
+        assert isinstance(pilot.app.screen, BrowserScreen)
+        assert pilot.app.screen.settings.read_only
+
+
+async def test_deletion_is_previewed_confirmed_and_started(picture: SnapshotAssertion) -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.press("A", "d")
+        await wait_for(pilot, "asking the hosts")
+        client.post(estimate("web1", 1_204_113))
+        client.post(estimate("web2", 40_212))
+        await wait_for(pilot, "2 of 3 hosts answered")
+        await pilot.press("enter")
+        await wait_for(pilot, "Not all hosts have answered yet.")
+        client.post(estimate("web3", 12, refused="A policy protects this directory."))
+        await wait_for(pilot, "3 of 3 hosts answered")
+        await settle(pilot)
+        assert screen_text(pilot.app) == picture(name="preview")
+        await pilot.press("enter")
+        hosts, arguments = client.asked[-1]
+        assert hosts == ("web1", "web2")
+        assert arguments == (
+            "delete", "--dry-run", "--json", "--strategy=parallel", "--", PATH,
+        )  # fmt: skip
+        refused = Answer("web2", 3, problem="Another job deletes there.")
+        client.post(Asked("delete", {"web1": Answer("web1", 0, dry_run(9)), "web2": refused}))
+        await wait_for(pilot, "Delete on 1 host?")
+        assert "not on web2: Another job deletes there." in screen_text(pilot.app)
+        await pilot.press(*"app", "enter")
+        await wait_for(pilot, "does not match")
+        assert client.deleted == []
+        await pilot.press(*["backspace"] * 3, *"1 app", "enter")
+        await settle(pilot)
+        ((started, has_canary),) = client.deleted
+        assert has_canary
+        assert started == {
+            "web1": (
+                "delete", "--yes", "--json", "--strategy=parallel",
+                "--directory-id=83ca6a3c76d39fea", "--", PATH,
+            )
+        }  # fmt: skip
+
+
+async def test_nothing_is_deleted_when_every_host_refuses() -> None:
+    client = RecordingClient()
+    screen = FleetPreviewScreen(client, ("web1",), PATH, Settings())
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.app.push_screen(screen)
+        client.post(estimate("web1", 9))
+        await wait_for(pilot, "1 of 1 host answered")
+        await pilot.press("enter")
+        client.post(Asked("delete", {"web1": Answer("web1", 3, problem="It is a mount point.")}))
+        await wait_for(pilot, "Every host refuses.")
+        assert "! web1: It is a mount point." in screen_text(pilot.app)
+    assert client.deleted == []
+
+
+@pytest.mark.parametrize("size", [LARGE, MEDIUM], ids=["large", "medium"])
+async def test_running_deletion(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
+    client, fleet = RecordingClient(), QuietFleet()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=size) as pilot:
+        await answered(pilot, client)
+        deletion = running(fleet)
+        hear_job(fleet, "web1")
+        hear_job(fleet, "web2")
+        end_job(fleet, "web3", "partial", 1)
+        handle_all(fleet, deletion)
+        client.post(Progressed(deletion))
+        await wait_for(pilot, "1 of 3 hosts over")
+        await settle(pilot)
+        assert screen_text(pilot.app) == picture
+        # Only one deletion at a time
+        await pilot.press("d")
+        await wait_for(pilot, "A deletion is running.")
+        await pilot.press("c")
+        await wait_for(pilot, "Cancel the deletion on all hosts?")
+        await pilot.press("right", "enter")
+        await settle(pilot)
+    (order,) = client.orders
+    order(deletion)
+    assert deletion.is_cancelled
+    cancelled = [
+        (host, arguments) for host, arguments, purpose in fleet.started if purpose == "cancel"
+    ]
+    assert [host for host, _ in cancelled] == ["web1", "web2"]
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_others_wait_for_the_answer_after_the_first_host(goes_on: bool) -> None:
+    client, fleet = RecordingClient(), QuietFleet()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        deletion = running(fleet, canary=True)
+        end_job(fleet, "web1")
+        handle_all(fleet, deletion)
+        deletion.step()
+        assert [host for host, *_ in fleet.started] == ["web1"]
+        client.post(Progressed(deletion))
+        client.post(Progressed(deletion))  # asked once only
+        await wait_for(pilot, "Go on with the 2 other hosts?")
+        await pilot.press(*(["right"] if goes_on else []), "enter")
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, FleetScreen)
+    (order,) = client.orders
+    order(deletion)
+    deletion.step()
+    started = ["web1", "web2", "web3"] if goes_on else ["web1"]
+    assert [host for host, *_ in fleet.started] == started
+    assert deletion.is_over is not goes_on
+
+
+async def test_deleting_can_be_switched_off() -> None:
+    client = RecordingClient()
+    screen = FleetScreen(client, PATH, Settings(read_only=True))
+    async with Host(screen).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.press("A", "d")
+        await wait_for(pilot, "--read-only")
+        assert pilot.app.screen is screen

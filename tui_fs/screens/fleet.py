@@ -1,0 +1,670 @@
+"""The screen of many hosts: where it is full, what is there, and the deletion on some of them."""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from msgspec import Struct
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import Static
+
+from tui_fs.fleet.answers import (
+    HostEstimate,
+    HostPlan,
+    HostSurvey,
+    StrategySum,
+    strategy_sums,
+    total_seconds,
+    understood,
+)
+from tui_fs.fleet.deletion import FleetDeletion, HostJob, Phase
+from tui_fs.fleet.fleet import Answer
+from tui_fs.fleet.hosts import folded
+from tui_fs.job.permission import read_only_reason
+from tui_fs.model.calls import CallCount, CallLine, Failures, call_lines
+from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import Argv
+from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, short_count
+from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings, deleting_is_off
+from tui_fs.screens.browser.details import NEARLY_FULL
+from tui_fs.screens.browser.screen import BrowserScreen
+from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Progressed
+from tui_fs.screens.run import rows_of_calls
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.call_table import LIVE_WIDTHS, CallTable
+from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
+from tui_fs.widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.progress_line import ProgressLine
+
+_BAR_CELLS = ((150, 14), (110, 6), (0, 0))
+"""Columns of the terminal, and the cells of a bar from there on."""
+
+_PERCENT_CELLS = 7
+_SORTS = ("host", "entries", "allocated", "used", "inodes", "state")
+_MOST_LISTED = 8
+
+
+class HostRow(Struct):
+    """What is known of one host.
+
+    Attributes:
+        problem: why it is not reached, or did not count; empty without one.
+        job: the present or last deletion there; None before the first.
+    """
+
+    host: str
+    problem: str = ""
+    survey: HostSurvey | None = None
+    job: HostJob | None = None
+
+    @property
+    def shares(self) -> tuple[float | None, float | None]:
+        """The used parts of bytes and inodes, 0 to 1."""
+        if self.survey is None:
+            return None, None
+        room = self.survey.file_system
+        return room.used_share, room.used_inodes_share
+
+
+class FleetScreen(BaseScreen):
+    """The hosts, with what each has below a directory.
+
+    Args:
+        path: the directory, the same on all hosts.
+    """
+
+    KEYS: ClassVar = (
+        ("enter", "browse"),
+        ("space", "mark"),
+        ("d", "delete…"),
+        ("c", "cancel…"),
+        ("s", "sort"),
+        ("r", "count again"),
+        ("q", "quit"),
+    )
+    EXPLANATION = (
+        "One line for each host: how full its file system is, what is below the directory, and "
+        "the worst finding there. Enter shows the directory of a host as a survey in which nothing "
+        "can be changed. Mark hosts with space, then d previews the deletion on all of them; "
+        "without a mark, on the one under the cursor. Every rule is checked on the host itself. A "
+        "lost connection changes nothing there: the job continues."
+    )
+    OPENS = "Show the directory of this host"
+    BINDINGS = [
+        COPY_BINDING,
+        Binding("d", "delete", tooltip="Preview the deletion on the marked hosts"),
+        Binding("A", "mark_all", tooltip="Mark all hosts that have answered"),
+        Binding("u", "unmark_all", tooltip="Remove all marks"),
+        Binding("s", "sort", tooltip="Sort by the next column"),
+        Binding("S", "reverse", tooltip="Reverse the order"),
+        Binding("c", "cancel", tooltip="Cancel the running deletions (asks first)"),
+        Binding("r", "recount", tooltip="Count again on all hosts"),
+        Binding("q,escape", "app.quit", tooltip="Quit; jobs continue on their hosts"),
+    ]
+
+    def __init__(self, client: FleetClient, path: str, settings: Settings) -> None:
+        super().__init__(settings)
+        self._client, self._path = client, path
+        self._rows = {host: HostRow(host) for host in client.hosts}
+        self._marked: set[str] = set()
+        self._sort, self._is_reversed = 0, False
+        self._deletion: FleetDeletion | None = None
+        self._asks_canary = False
+        self._files = tempfile.TemporaryDirectory(prefix="tui-fs-fleet-")
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the hosts above the sum of a running deletion."""
+        yield Static(Text(""), id="totals")
+        yield BarTable(_columns(0), toggle_mark=self._toggle_mark, id="hosts")
+        yield Static(Text(""), id="about-host")
+        yield ProgressLine(id="progress")
+        yield CallTable(LIVE_WIDTHS, id="calls")
+
+    def on_mount(self) -> None:
+        """Start to reach the hosts."""
+        self.show_place("", displayable(self._path), counted(len(self._rows), "host", "hosts"))
+        self.query_one("#hosts", BarTable).focus()
+        self._show_deletion()
+        self._draw()
+        self._client.start(self.post_message)
+        self.action_recount()
+
+    def on_resize(self) -> None:
+        """Fit the columns."""
+        self._draw()
+
+    def action_recount(self) -> None:
+        """Count on all hosts."""
+        self._client.ask(self._client.hosts, ("survey", "--json", "--", self._path))
+
+    def on_heard(self, message: Heard) -> None:
+        """Take the answer of a host."""
+        self._take_answer(message)
+        self._draw()
+        for screen in self._previews():
+            screen.take_answer(message)
+
+    def on_asked(self, message: Asked) -> None:
+        """Let the preview go on."""
+        for screen in self._previews():
+            screen.take_answers(message)
+
+    def on_progressed(self, message: Progressed) -> None:
+        """Show the deletion."""
+        self._take_progress(message.deletion)
+        self._draw()
+
+    def on_fetched(self, message: Fetched) -> None:
+        """Open the survey of a host."""
+        if message.problem:
+            self.notify(f"{message.host}: {message.problem}", markup=False)
+            return
+        settings = Settings(self.settings.interval_s, True)
+        self.app.push_screen(BrowserScreen("", settings, message.file))
+
+    def _previews(self) -> "list[FleetPreviewScreen]":
+        return [each for each in self.app.screen_stack if isinstance(each, FleetPreviewScreen)]
+
+    def _take_answer(self, message: Heard) -> None:
+        row = self._rows[message.answer.host]
+        if message.purpose not in ("", "survey"):
+            return
+        survey = understood(HostSurvey, message.answer)
+        if isinstance(survey, str):
+            row.survey, row.problem = None, survey
+        else:
+            row.survey, row.problem = survey, ""
+
+    def _take_progress(self, deletion: FleetDeletion) -> None:
+        self._deletion = deletion
+        for host, job in deletion.jobs.items():
+            self._rows[host].job = job
+        self._show_deletion()
+        if (canary := deletion.canary) is not None and not self._asks_canary:
+            self._asks_canary = True
+            self._ask_canary(canary, len(deletion.jobs) - 1)
+        if deletion.is_over:
+            self._asks_canary = False
+            self._marked.clear()
+            self.action_recount()
+
+    def _ask_canary(self, canary: HostJob, others: int) -> None:
+        outcome = canary.problem or "done, without a failure"
+        dialog = ConfirmDialog(
+            f"Go on with the {counted(others, 'other host', 'other hosts')}?",
+            (f"{canary.host}: {outcome}",),
+            "The directory will be deleted on them, too.",
+            None,
+            yes_label="Go on",
+            no_label="No, stop here",
+        )
+
+        def answered(goes_on: bool | None) -> None:
+            if goes_on:
+                self._client.order(FleetDeletion.go_on)
+            else:
+                self._client.order(
+                    lambda deletion: deletion.skip_waiting("Not started after the first host.")
+                )
+
+        self.app.push_screen(dialog, answered)
+
+    def _toggle_mark(self, row: BarRow) -> None:
+        self._marked ^= {row.key}
+        self._draw()
+
+    def action_mark_all(self) -> None:
+        """Mark all hosts that have answered."""
+        self._marked = {host for host, row in self._rows.items() if row.survey is not None}
+        self._draw()
+
+    def action_unmark_all(self) -> None:
+        """Remove all marks."""
+        self._marked.clear()
+        self._draw()
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        self._sort = (self._sort + 1) % len(_SORTS)
+        self._draw()
+
+    def action_reverse(self) -> None:
+        """Reverse the order."""
+        self._is_reversed = not self._is_reversed
+        self._draw()
+
+    def on_bar_table_highlighted(self) -> None:
+        """Show all that is known of the state of the host under the cursor."""
+        self._draw_about()
+
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
+        """Show the directory of a host."""
+        row = self._rows[message.row.key]
+        if row.survey is None:
+            self.notify(row.problem or f"{row.host} has not answered yet.", markup=False)
+            return
+        self.notify(f"Reading the directory of {row.host}…", markup=False)
+        file = os.path.join(self._files.name, f"{row.host}.json")
+        self._client.fetch(row.host, self._path, file)
+
+    def action_delete(self) -> None:
+        """Preview the deletion on the marked hosts, or on the one under the cursor."""
+        reason = read_only_reason()
+        if self.settings.read_only or reason:
+            self.notify(deleting_is_off(reason or "--read-only"), markup=False)
+            return
+        if self._is_deleting:
+            self.notify("A deletion is running. Wait for its end, or cancel it.", markup=False)
+            return
+        chosen = [host for host in self._rows if host in self._marked]
+        cursor = self.query_one("#hosts", BarTable).cursor_row
+        if not chosen and cursor is not None:
+            chosen = [cursor.key]
+        ready = [host for host in chosen if self._rows[host].survey is not None]
+        if not ready:
+            self.notify("None of these hosts has answered.", markup=False)
+            return
+        screen = FleetPreviewScreen(self._client, ready, self._path, self.settings)
+        self.app.push_screen(screen)
+
+    def action_cancel(self) -> None:
+        """Cancel the running deletions."""
+        if not self._is_deleting:
+            self.notify("No deletion is running here.", markup=False)
+            return
+        dialog = ConfirmDialog(
+            "Cancel the deletion on all hosts?",
+            ("What is deleted stays deleted.", "Jobs that wait do not start."),
+            "A cancelled job cannot be continued.",
+            None,
+            yes_label="Cancel the jobs",
+            no_label="No, continue",
+        )
+        self.app.push_screen(
+            dialog, lambda yes: self._client.order(FleetDeletion.cancel) if yes else None
+        )
+
+    def command_to_copy(self) -> Argv:
+        """Return the command that counts on these hosts."""
+        return ("tui-fs", "fleet", "survey", folded(self._client.hosts), self._path)
+
+    @property
+    def _is_deleting(self) -> bool:
+        return self._deletion is not None and not self._deletion.is_over
+
+    def _draw(self) -> None:
+        if not self.is_attached:
+            return
+        table = self.query_one("#hosts", BarTable)
+        cells = next(cells for columns, cells in _BAR_CELLS if self.size.width >= columns)
+        table.set_columns(_columns(cells, _SORTS[self._sort], is_reversed=self._is_reversed))
+        rows = sorted(self._rows.values(), key=self._order, reverse=self._is_reversed)
+        table.set_rows([_row(row, cells, is_marked=row.host in self._marked) for row in rows])
+        self.query_one("#totals", Static).update(_totals(self._rows.values(), self._marked))
+        self._draw_about()
+
+    def _draw_about(self) -> None:
+        cursor = self.query_one("#hosts", BarTable).cursor_row
+        about = "" if cursor is None else _about(self._rows[cursor.key])
+        self.query_one("#about-host", Static).update(Text(about))
+
+    def _order(self, row: HostRow) -> tuple[float, int]:
+        number = list(self._rows).index(row.host)
+        used, inodes = row.shares
+        value = {
+            "host": 0.0,
+            "entries": -row.survey.entries if row.survey else 1.0,
+            "allocated": -row.survey.allocated_bytes if row.survey else 1.0,
+            "used": -(used or 0.0),
+            "inodes": -(inodes or 0.0),
+            "state": -1.0 if row.job is not None and not row.job.is_over else 0.0,
+        }[_SORTS[self._sort]]
+        return float(value), number
+
+    def _show_deletion(self) -> None:
+        progress, calls = self.query_one("#progress", ProgressLine), self.query_one(CallTable)
+        progress.display = calls.display = self._deletion is not None
+        if self._deletion is None:
+            return
+        jobs = list(self._deletion.jobs.values())
+        removed = sum(job.snapshot.removed.entries for job in jobs if job.snapshot.removed)
+        expected = sum(job.snapshot.expected_entries for job in jobs)
+        progress.fraction = min(1.0, removed / expected) if expected else None
+        rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
+        over = sum(job.is_over for job in jobs)
+        caption = f"{over} of {counted(len(jobs), 'host', 'hosts')} over"
+        if self._deletion.failures:
+            caption += f", {count(self._deletion.failures)} failed !"
+        caption += f", {count(removed)} deleted"
+        if rate and not self._deletion.is_over:
+            caption += f", {count(round(rate))} /s"
+        progress.caption = caption
+        rates: Counter[str] = Counter()
+        for job in jobs:
+            if not job.is_over:
+                rates.update(job.snapshot.call_rates)
+        calls.title = f"system calls of {counted(len(jobs), 'host', 'hosts')}"
+        calls.rows = rows_of_calls(sum_of_calls(jobs), rates, {})
+
+
+def sum_of_calls(jobs: Iterable[HostJob]) -> list[CallLine]:
+    """Return the calls of all hosts, counted and predicted."""
+    counted_calls: dict[str, CallCount] = {}
+    predicted: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    has_lines, confined = False, 0
+    other: int | None = 0
+    for job in jobs:
+        snapshot, started = job.snapshot, job.snapshot.started
+        for name, calls in snapshot.calls.items():
+            before = counted_calls.get(name, CallCount(0))
+            counted_calls[name] = CallCount(
+                before.calls + calls.calls, before.errors + calls.errors
+            )
+        for group in snapshot.failures:
+            failed[group.operation] += group.number
+        has_lines = has_lines or bool(snapshot.tool_lines)
+        if started is not None:
+            predicted.update(started.predicted_calls)
+            confined += len(started.targets) if started.confined_by else 0
+            more = started.predicted_other_calls
+            other = None if other is None or more is None else other + more
+    return call_lines(counted_calls, predicted, other, Failures(failed, has_lines, confined))
+
+
+def _columns(
+    bar_cells: int, sort: str = "host", *, is_reversed: bool = False
+) -> tuple[Column, ...]:
+    cells = bar_cells + _PERCENT_CELLS
+    arrow = " ▲" if is_reversed else " ▼"
+
+    def title(name: str) -> str:
+        return name + arrow if name == sort else name
+
+    return (
+        Column(title("host"), 16, meaning="its name for ssh"),
+        Column(title("used"), cells, meaning="the used part of the bytes, as df counts it"),
+        Column(title("inodes"), cells + 2, is_optional=True, meaning="the used part of the inodes"),
+        Column(title("entries"), 13, right=True, meaning="entries below the directory"),
+        Column(
+            title("allocated"), 11, right=True, is_optional=True,
+            meaning="bytes below the directory",
+        ),
+        Column(
+            title("state"), 0,
+            meaning="why a host does not answer, its job, or the worst finding",
+        ),
+    )  # fmt: skip
+
+
+def _share(share: float | None, cells: int) -> str:
+    if share is None:
+        return "–"
+    percent = f"{100 * share:.0f} %" + (" !" if share >= NEARLY_FULL else "")
+    return f"{fit_cells(eighth_blocks(share, cells), cells)} {percent}".lstrip()
+
+
+def _row(row: HostRow, bar_cells: int, *, is_marked: bool) -> BarRow:
+    used, inodes = row.shares
+    survey, state, flag, tone = row.survey, _state(row), "", "normal"
+    if row.job is not None and row.job.has_failed:
+        flag, tone = "! not done", "danger"
+    elif row.problem:
+        tone = "muted"
+    return BarRow(
+        key=row.host,
+        cells=(
+            row.host,
+            _share(used, bar_cells),
+            _share(inodes, bar_cells),
+            "" if survey is None else count(survey.entries),
+            "" if survey is None else bytes_iec(survey.allocated_bytes),
+            state,
+        ),
+        marked=is_marked,
+        flag=flag,
+        tone=tone,  # type: ignore[arg-type]
+    )
+
+
+def _state(row: HostRow) -> str:
+    job = row.job
+    if job is not None and not (job.phase is Phase.OVER and job.exit_code == 0):
+        if job.problem:
+            return displayable(job.problem)
+        snapshot = job.snapshot
+        if snapshot.fraction is not None:
+            left = f", left {duration_span(*snapshot.eta_s)}" if snapshot.eta_s else ""
+            return f"deleting {100 * snapshot.fraction:.0f} %{left}"
+        return str(job.phase)
+    if row.problem:
+        return displayable(row.problem)
+    if job is not None:
+        return "deleted"
+    if row.survey is None:
+        return "counting…"
+    worst = row.survey.worst
+    return "" if worst is None else displayable(f"{worst.severity}: {worst.kind}")
+
+
+def _about(row: HostRow) -> str:
+    """Return the state of a host in full, and what its worst finding means."""
+    worst = None if row.survey is None else row.survey.worst
+    meaning = "" if worst is None or row.job is not None else displayable(worst.meaning)
+    return f"{row.host}: {_state(row)} {meaning}".rstrip(": ")
+
+
+def _totals(rows: Iterable[HostRow], marked: set[str]) -> Text:
+    """Return the sums of all hosts, or of the marked ones."""
+    known = [row for row in rows if row.survey is not None]
+    chosen = [row for row in known if row.host in marked] if marked else known
+    surveys = [row.survey for row in chosen if row.survey is not None]
+    text = Text(f"{count(len(marked))} marked" if marked else f"{count(len(known))} answered")
+    text.append(f" · {count(sum(survey.entries for survey in surveys))} entries")
+    text.append(f" · {bytes_iec(sum(survey.allocated_bytes for survey in surveys))}")
+    return text
+
+
+_PREVIEW_COLUMNS = (
+    Column("strategy", 9, meaning="how it deletes"),
+    Column("hosts", 6, right=True, meaning="on which it can run"),
+    Column("time in all", 17, right=True, meaning="for all hosts, so many at the same time"),
+    Column("slowest", 9, right=True, is_optional=True, meaning="the longest on one host"),
+    Column("calls", 8, right=True, is_optional=True, meaning="system calls on all hosts"),
+    Column("processes", 9, right=True, is_optional=True, meaning="on all hosts"),
+    Column("", 0),
+)
+
+
+class FleetPreviewScreen(BaseScreen):
+    """What each strategy would cost on the chosen hosts.
+
+    Args:
+        hosts: those that have counted the directory.
+    """
+
+    KEYS: ClassVar = (
+        ("enter", "confirm…"),
+        ("↑↓", "strategy"),
+        ("o", "first host alone"),
+        ("esc", "back"),
+        ("y", "copy"),
+    )
+    EXPLANATION = (
+        "The cost of each strategy, added up over the hosts. Before anything is deleted, each "
+        "host checks its own rules again, and refuses a directory that is not the one counted "
+        "here. The first host is deleted alone, and you are asked before the others follow; o "
+        "switches that off."
+    )
+    OPENS = "Ask for the confirmation"
+    OPENS_FOR = "delete"
+    BINDINGS = [
+        COPY_BINDING,
+        Binding("o", "options", tooltip="Delete on the first host alone, then ask: on or off"),
+        Binding("escape,q", "app.pop_screen", tooltip="Go back"),
+    ]
+
+    def __init__(
+        self, client: FleetClient, hosts: Sequence[str], path: str, settings: Settings
+    ) -> None:
+        super().__init__(settings)
+        self._client, self._hosts, self._path = client, list(hosts), path
+        self._estimates: dict[str, HostEstimate] = {}
+        self._refused: dict[str, str] = {}
+        self._has_canary = len(hosts) > 1
+        self._is_asking = False
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the hosts, the strategies, and what is refused."""
+        yield Static(Text(""), id="about")
+        yield BarTable(_PREVIEW_COLUMNS, empty_text="asking the hosts…", id="strategies")
+        yield Static(Text(""), id="options")
+        yield Static(Text(""), id="body")
+
+    def on_mount(self) -> None:
+        """Ask for the estimates."""
+        number = counted(len(self._hosts), "host", "hosts")
+        self.show_place("delete", displayable(self._path), number)
+        self.query_one(BarTable).focus()
+        self._show()
+        self._client.ask(self._hosts, ("estimate", "--json", "--no-measuring", "--", self._path))
+
+    def take_answer(self, message: Heard) -> None:
+        """Take the estimates of a host."""
+        if message.purpose != "estimate":
+            return
+        host, estimate = message.answer.host, understood(HostEstimate, message.answer)
+        if isinstance(estimate, str):
+            self._refused[host] = estimate
+        elif estimate.refused:
+            self._refused[host] = estimate.refused
+        else:
+            self._estimates[host] = estimate
+        self._show()
+
+    def take_answers(self, message: Asked) -> None:
+        """Confirm what the dry runs say."""
+        if message.purpose == "delete":
+            self._is_asking = False
+            self._confirm(message.answers)
+
+    def _show(self) -> None:
+        sums = strategy_sums(self._estimates, self._client.at_once)
+        answered = len(self._estimates) + len(self._refused)
+        estimates = self._estimates.values()
+        entries = count(sum(each.entries for each in estimates))
+        frees = bytes_iec(sum(each.freed_bytes_max for each in estimates))
+        about = Text(f"{answered} of {counted(len(self._hosts), 'host', 'hosts')} answered · ")
+        about.append(f"{entries} entries", "bold").append(f" · frees up to {frees}", "not bold")
+        self.query_one("#about", Static).update(about)
+        recommended = Counter(each.recommended for each in self._estimates.values())
+        best = recommended.most_common(1)[0][0] if recommended else None
+        rows = [_strategy_row(each, is_best=each.strategy == best) for each in sums if each.hosts]
+        table = self.query_one(BarTable)
+        is_first = not table.cursor_row
+        table.set_rows(rows)
+        if is_first and best is not None:
+            table.move_to(best)
+        box = "[x]" if self._has_canary else "[ ]"
+        words = (
+            f"first host alone, then ask {box} · at most {self._client.at_once} at the same time"
+        )
+        options = Text("options  ", style="dim")
+        options.append(words, "not dim")
+        self.query_one("#options", Static).update(options)
+        lines = [f"! {host}: {displayable(reason)}" for host, reason in self._refused.items()]
+        self.query_one("#body", Static).update(Text("\n".join(lines)))
+
+    def action_options(self) -> None:
+        """Delete on the first host alone, or on all at once."""
+        self._has_canary = not self._has_canary and len(self._hosts) > 1
+        self._show()
+
+    def command_to_copy(self) -> Argv:
+        """Return the command that deletes on these hosts."""
+        row = self.query_one(BarTable).cursor_row
+        strategy = () if row is None else ("--strategy", row.key)
+        canary = ("--canary",) if self._has_canary else ()
+        hosts = folded(list(self._estimates))
+        return ("tui-fs", "fleet", "delete", hosts, self._path, *strategy, *canary)
+
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
+        """Ask each host for a dry run, then for the confirmation."""
+        if self._is_asking or len(self._estimates) + len(self._refused) < len(self._hosts):
+            self.notify("Not all hosts have answered yet.", markup=False)
+            return
+        self._is_asking = True
+        self.notify("Each host checks its rules…", markup=False)
+        strategy = f"--strategy={message.row.key}"
+        arguments = ("delete", "--dry-run", "--json", strategy, "--", self._path)
+        self._client.ask(list(self._estimates), arguments)
+
+    def _confirm(self, answers: Mapping[str, Answer]) -> None:
+        understood_ones = {host: understood(HostPlan, answer) for host, answer in answers.items()}
+        plans = {h: plan for h, plan in understood_ones.items() if isinstance(plan, HostPlan)}
+        refused = {h: reason for h, reason in understood_ones.items() if isinstance(reason, str)}
+        if not plans:
+            self._refused |= refused
+            self._show()
+            self.notify("Every host refuses.", markup=False)
+            return
+        entries = sum(plan.expected.totals.entries for plan in plans.values())
+        frees = sum(plan.expected.freed_bytes_max for plan in plans.values())
+        low = total_seconds([p.predicted.seconds_low for p in plans.values()], self._client.at_once)
+        high = total_seconds(
+            [p.predicted.seconds_high for p in plans.values()], self._client.at_once
+        )
+        lines = [
+            displayable(self._path),
+            f"on {folded(list(plans))}",
+            f"{count(entries)} entries, up to {bytes_iec(frees)}, {duration_span(low, high)}",
+        ]
+        shown = list(refused.items())[:_MOST_LISTED]
+        lines += [f"not on {host}: {displayable(reason)}" for host, reason in shown]
+        if len(refused) > len(shown):
+            lines.append(f"not on {len(refused) - len(shown)} more hosts")
+        word = f"{len(plans)} {displayable(os.path.basename(self._path.rstrip('/')))}"
+        dialog = ConfirmDialog(
+            f"Delete on {counted(len(plans), 'host', 'hosts')}?",
+            lines,
+            "Deleted files cannot be restored.",
+            word,
+        )
+
+        def answered(is_confirmed: bool | None) -> None:
+            if is_confirmed:
+                self._start(plans)
+
+        self.app.push_screen(dialog, answered)
+
+    def _start(self, plans: Mapping[str, HostPlan]) -> None:
+        arguments = {
+            host: (
+                "delete", "--yes", "--json", f"--strategy={plan.strategy}",
+                *(f"--directory-id={each}" for each in plan.directory_ids), "--", self._path,
+            )
+            for host, plan in plans.items()
+        }  # fmt: skip
+        targets = {host: plan.paths for host, plan in plans.items()}
+        self._client.delete(arguments, targets, canary=self._has_canary)
+        self.app.pop_screen()
+
+
+def _strategy_row(each: StrategySum, *, is_best: bool) -> BarRow:
+    span = duration_span(each.seconds_low, each.seconds_high, "–").replace(" ", "\u00a0")
+    return BarRow(
+        key=each.strategy,
+        cells=(
+            each.strategy,
+            count(each.hosts),
+            span,
+            duration(each.slowest_seconds_high),
+            short_count(sum(each.syscalls.values())),
+            short_count(each.processes),
+            "recommended" if is_best else "",
+        ),
+    )
