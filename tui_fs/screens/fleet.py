@@ -472,7 +472,7 @@ def _totals(rows: Iterable[HostRow], marked: set[str]) -> Text:
 _PREVIEW_COLUMNS = (
     Column("strategy", 9, meaning="how it deletes"),
     Column("hosts", 6, right=True, meaning="on which it can run"),
-    Column("time in all", 17, right=True, meaning="for all hosts, so many at the same time"),
+    Column("time in all", 17, right=True, meaning="for all hosts, some of them at the same time"),
     Column("slowest", 9, right=True, is_optional=True, meaning="the longest on one host"),
     Column("calls", 8, right=True, is_optional=True, meaning="system calls on all hosts"),
     Column("processes", 9, right=True, is_optional=True, meaning="on all hosts"),
