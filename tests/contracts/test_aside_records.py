@@ -3,7 +3,6 @@
 import fcntl
 import os
 import re
-import shutil
 import signal
 import stat
 import subprocess
@@ -41,33 +40,6 @@ def test_ctrl_c_while_waiting_changes_nothing(cli: Cli, full: Path, state_home: 
     assert process.returncode == 130
     assert os.listdir(full.parent) == ["spool"]
     assert cli.run("aside", "--list", "--json").expect(0).array() == []
-
-
-def test_a_read_only_state_directory_needs_another_place(
-    cli: Cli, full: Path, state_home: Path
-) -> None:
-    """If the state directory's disk is read-only now, the record goes to memory."""
-    needs_root("mounting tmpfs")
-    state_home.mkdir()
-    mount_tmpfs(state_home)
-    (state_home / "tui-fs").mkdir(mode=0o700)
-    try:
-        for has_lock in (False, True):
-            if has_lock:
-                subprocess.run(["mount", "-o", "remount,rw", state_home], check=True)
-                (state_home / "tui-fs" / "starting").touch(mode=0o600)
-            subprocess.run(["mount", "-o", "remount,ro", state_home], check=True)
-            assert "record" in refused(cli.run("aside", full, "--yes"))
-            Path(os.environ["XDG_RUNTIME_DIR"]).mkdir(mode=0o700, exist_ok=True)
-
-            record = put_aside(cli, full)
-
-            assert not full.exists()
-            cli.run("aside", "--undo", record["id"], "--yes").expect(0)
-            assert full.exists()
-            shutil.rmtree(os.environ["XDG_RUNTIME_DIR"])
-    finally:
-        unmount_below(state_home)
 
 
 def test_a_damaged_record_is_listed_as_such(cli: Cli, full: Path, state_home: Path) -> None:

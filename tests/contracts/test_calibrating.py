@@ -1,8 +1,6 @@
 """Calibration next to a target leaves nothing there, for any name and under interference."""
 
 import os
-import signal
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +9,6 @@ import pytest
 
 from tests.conftest import wait_until
 from tests.contracts.calibrating import (
-    Measurement,
     above,
     command_for,
     kill_all,
@@ -76,15 +73,6 @@ def test_any_name_will_do(tmpfs: Path, records: Path, name: bytes) -> None:
     assert "problem" not in output or "slow" in output["problem"]
 
 
-def test_two_at_once_leave_nothing(above: Path, records: Path) -> None:
-    with left_as_it_was(above, records):
-        both = [Measurement(command_for(above / "target")) for _ in range(2)]
-        for measurement in both:
-            code, output, complaint = measurement.ended()
-            assert (code, complaint) == (0, "")
-            assert output
-
-
 _MEDDLER = """
 import os, sys
 above, precious, prefix = sys.argv[1:]
@@ -130,31 +118,3 @@ def test_the_owner_of_the_place_leads_it_nowhere(tmpfs: Path, records: Path) -> 
     assert all(path.read_bytes() == b"" for path in place.glob("mine-*"))
     assert not any(os.listdir(path) for path in place.glob("moved-*"))
     assert os.listdir(records) == []
-
-
-@pytest.mark.root
-def test_what_is_moved_later_is_emptied_all_the_same(above: Path, records: Path) -> None:
-    needs_root("mounting")
-    sentinel = Sentinel(above)
-    measurement = started(above / "target")
-    (name,) = scratches(above)
-    (above / name.decode()).rename(above / "moved")
-    (above / name.decode()).symlink_to(sentinel.root)
-    os.kill(measurement.pid, signal.SIGTERM)
-    measurement.ended()
-    assert os.listdir(above / "moved") == []
-    sentinel.assert_whole()
-    assert os.listdir(records) == []
-
-
-def test_only_its_owner_may_read_the_scratch_directory(above: Path) -> None:
-    measurement = started(above / "target")
-    (name,) = scratches(above)
-    scratch = above / name.decode()
-    try:
-        assert stat.S_IMODE(scratch.stat().st_mode) == 0o700
-        assert scratch.stat().st_uid == os.geteuid()
-        assert stat.S_IMODE((scratch / "empty").stat().st_mode) == 0o700
-    finally:
-        os.kill(measurement.pid, signal.SIGTERM)
-        measurement.ended()

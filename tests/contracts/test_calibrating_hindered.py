@@ -3,22 +3,20 @@
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.contracts.calibrating import above, command_for, left_as_it_was, mounted, run
-from tests.filesystems import unmount_below
 from tests.matrix.ordinary_user import GID, UID, give_away, ordinary_user
 from tests.needs import needs_root
 from tests.trees import manifest, many_directories
 from tests.unit.scratching import records
 from tui_fs.estimate.calibration import Calibration
-from tui_fs.job.calibration.store import calibrate, measure
+from tui_fs.job.calibration.store import calibrate
 from tui_fs.model.codec import decode
 from tui_fs.model.errors import TuiFsError
-from tui_fs.safety.policy import READ_ONLY_VARIABLE
 from tui_fs.strategies.registry import STRATEGIES
 
 __all__ = ["above", "records"]
@@ -70,35 +68,6 @@ def test_where_nothing_may_be_written_nothing_is_made(tmpfs: Path, records: Path
     subprocess.run(["mount", "-o", "remount,ro", place], check=True)
     with untouched(place, records):
         assert "read-only" in refused(place / "target")
-
-
-@pytest.mark.root
-def test_nothing_is_measured_on_another_file_system(above: Path, records: Path) -> None:
-    needs_root("mounting tmpfs")
-    point = mounted(above / "point", "size=1g")
-    with untouched(above, records):
-        assert refused(point)
-
-
-@pytest.mark.parametrize(
-    "useless", ("size=64k,mode=0700", "size=1m,nr_inodes=3,mode=0700"), ids=("no room", "no inode")
-)
-@pytest.mark.root
-def test_a_state_directory_without_room_leaves_nothing_beside_the_target(
-    above: Path, state_home: Path, useless: str
-) -> None:
-    needs_root("mounting tmpfs")
-    state_home.mkdir()
-    mounted(state_home, useless)
-    try:
-        with suppress(OSError), (state_home / "filler").open("wb", buffering=0) as filler:
-            while True:
-                filler.write(bytes(4096))
-        no_room = pytest.raises(TuiFsError, match="No space left")
-        with left_as_it_was(above, state_home / "tui-fs" / "scratch"), no_room:
-            calibrate(str(above / "target"))
-    finally:
-        unmount_below(state_home)
 
 
 @pytest.mark.root
@@ -164,16 +133,3 @@ def test_without_rm_a_sentence_says_so(
     with left_as_it_was(above, records):
         output = run(command_for(above / "target"), {"PATH": path})
     assert missing in output["problem"].split()
-
-
-def test_a_target_that_is_gone_is_a_sentence(above: Path, records: Path) -> None:
-    with left_as_it_was(above, records), pytest.raises(TuiFsError, match="No such file"):
-        calibrate(str(above / "gone"))
-
-
-def test_nothing_is_made_where_deleting_is_off(
-    above: Path, records: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
-    with untouched(above, records):
-        assert measure(str(above / "target")).endswith("sets read-only mode")

@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,11 +19,7 @@ from tests.contracts.calibrating import (
     run,
     scratches,
     started,
-    without_itself,
 )
-from tests.matrix.ordinary_user import GID, UID
-from tests.needs import needs_root
-from tests.trees import manifest, many_directories
 from tests.unit.scratching import records
 
 __all__ = ["above", "records"]
@@ -90,46 +85,6 @@ def test_what_all_killed_at_once_have_left_the_next_one_removes(
         kill_all(measurement)
         assert len(scratches(above)) == len(os.listdir(records)) == 1
         run(command_for(above / "target", 0.1))
-
-
-def _becomes_a_link(left: Path, precious: Path) -> None:
-    left.rename(left.parent / "moved")
-    left.symlink_to(precious)
-
-
-def _becomes_another_directory(left: Path, precious: Path) -> None:
-    left.rename(left.parent / "moved")
-    precious.rename(left)
-    left.chmod(0o700)
-
-
-def _becomes_another_ones(left: Path, _: Path) -> None:
-    needs_root("giving a directory away")
-    os.chown(left, UID, GID)
-
-
-def _becomes_readable(left: Path, _: Path) -> None:
-    left.chmod(0o755)
-
-
-@pytest.mark.parametrize(
-    "change",
-    (_becomes_a_link, _becomes_another_directory, _becomes_another_ones, _becomes_readable),
-)
-def test_the_next_one_removes_nothing_else(
-    above: Path, change: Callable[[Path, Path], None]
-) -> None:
-    # What all killed at once have left, and something else at its path since
-    precious = above / "precious"
-    many_directories(precious, 2, 2)
-    kill_all(started(above / "target"))
-    (name,) = scratches(above)
-    left = above / name.decode()
-    (left / "put-there").write_text("by its new owner")
-    change(left, precious)
-    before = without_itself(manifest(above))
-    run(command_for(above / "target", 0.1))
-    assert without_itself(manifest(above)) == before
 
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Cli
-from tests.needs import needs_root, needs_tool
+from tests.needs import needs_root
 from tests.trees import (
     Sentinel,
-    chain,
     hostile_names,
     many_directories,
 )
@@ -72,17 +71,6 @@ def test_survey_equals_find_and_du(cli: Cli, filesystem: Path) -> None:
     assert_survey_equals_the_naive_tools(cli, root)
 
 
-def test_survey_of_an_empty_directory(cli: Cli, filesystem: Path) -> None:
-    root = filesystem / "root"
-    root.mkdir()
-    assert_survey_equals_the_naive_tools(cli, root)
-
-
-def test_survey_of_a_tree_deeper_than_a_path(cli: Cli, ext4: Path) -> None:
-    chain(ext4 / "deep", 3_000)
-    assert_survey_equals_the_naive_tools(cli, ext4 / "deep")
-
-
 def test_survey_bounds_what_hard_links_free(cli: Cli, ext4: Path) -> None:
     root = ext4 / "root"
     root.mkdir()
@@ -96,13 +84,6 @@ def test_survey_bounds_what_hard_links_free(cli: Cli, ext4: Path) -> None:
     # Only the second one is uncertain
     assert report["freed_bytes_max"] == report["allocated_bytes"]
     assert report["freed_bytes_max"] - report["freed_bytes_min"] == shared_bytes > 0
-
-
-def test_survey_is_certain_where_no_link_leaves_the_tree(cli: Cli, ext4: Path) -> None:
-    many_directories(ext4 / "root", 3, 3)
-    os.link(ext4 / "root/directory-00000/file-0000000", ext4 / "root/again")
-    report = survey(cli, ext4 / "root")
-    assert report["freed_bytes_min"] == report["freed_bytes_max"] == report["allocated_bytes"]
 
 
 def test_survey_shape(cli: Cli, tmpfs: Path) -> None:
@@ -147,16 +128,6 @@ def test_survey_reports_a_pathology_in_the_promised_shape(cli: Cli, ext4: Path) 
         assert finding["severity"] in {"info", "warning", "critical"}
         assert isinstance(finding["numbers"], dict)
     assert any(finding["path"] == str(point) for finding in findings), findings
-
-
-def test_survey_counts_what_it_cannot_change(cli: Cli, ext4: Path) -> None:
-    needs_root("chattr +i")
-    needs_tool("chattr", package="e2fsprogs")
-    frozen = ext4 / "root" / "frozen"
-    frozen.mkdir(parents=True)
-    subprocess.run(["chattr", "+i", frozen], check=True)
-    findings = survey(cli, ext4 / "root")["pathologies"]
-    assert any(finding["path"] == str(frozen) for finding in findings), findings
 
 
 def test_histograms_are_what_find_counts(cli: Cli, tmp_path: Path) -> None:

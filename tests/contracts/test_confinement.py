@@ -123,6 +123,7 @@ def test_several_targets_on_two_file_systems(cli: Cli, tmpfs: Path, ext4: Path) 
     words = ("--strategy", "rm", "--yes", "--json", "--", *map(str, targets))
     report = cli.run("delete", *words).expect(0).report()
     assert (report["confined_by"], report["deleted_directories"]) == (BOTH, 3)
+    assert report["freed_inodes"] == 33
     assert not any(target.exists() for target in targets)
 
 

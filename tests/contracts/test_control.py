@@ -301,11 +301,3 @@ def test_a_wrong_value_changes_nothing(cli: Cli, tmpfs: Path) -> None:
     cli.run("attach", job).expect(130)
     cli.run("rate", job, "5").expect(2).assert_one_sentence()
     cli.run("rate", "ffffff", "5").expect(2).assert_one_sentence()
-
-
-@pytest.mark.parametrize("option", ("--rate=0", "--rate=x", "--nice=20", "--ionice=best"))
-def test_a_job_is_not_started_with_a_wrong_value(cli: Cli, tmpfs: Path, option: str) -> None:
-    flat(tmpfs / "t", 3)
-    finished = cli.run("delete", "--strategy", "rm", "--yes", option, tmpfs / "t")
-    finished.expect(2).assert_one_sentence()
-    assert len(os.listdir(tmpfs / "t")) == 3

@@ -2,14 +2,14 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Cli, Json
-from tests.contracts.calibrating import mounted, scratches
+from tests.contracts.calibrating import scratches
 from tests.needs import needs_root
 from tests.trees import flat, manifest, many_directories
 from tui_fs.job.calibration.store import MEASURED_FROM_ENTRIES
@@ -96,12 +96,6 @@ def test_a_file_held_open_may_not_come_back(cli: Cli, small: Path) -> None:
     assert freed(estimate(cli, small)) == before
 
 
-def test_a_file_with_another_name_outside_may_not_come_back(cli: Cli, small: Path) -> None:
-    before = freed(estimate(cli, small))
-    os.link(small / "directory-00000" / "file-0000000", small.parent / "outside")
-    assert freed(estimate(cli, small)) == (before[0] - MIB, before[1], before[2] - 1, before[3])
-
-
 def test_a_file_that_is_both_is_left_out_once(cli: Cli, small: Path) -> None:
     before = freed(estimate(cli, small))
     file = small / "directory-00000" / "file-0000000"
@@ -117,12 +111,6 @@ def test_a_file_held_open_outside_does_not_matter(cli: Cli, small: Path) -> None
     (small.parent / "beside").write_bytes(bytes(MIB))
     with holding(small.parent / "beside"):
         assert freed(estimate(cli, small)) == before
-
-
-def test_a_name_twice_inside_is_one_inode(cli: Cli, small: Path) -> None:
-    before = freed(estimate(cli, small))
-    os.link(small / "directory-00000" / "file-0000000", small / "second")
-    assert freed(estimate(cli, small))[2:] == before[2:]
 
 
 def test_each_strategy_has_a_sentence(cli: Cli, small: Path) -> None:
@@ -164,35 +152,14 @@ def test_a_large_one_is_measured_for_once(cli: Cli, large: Path) -> None:
     assert rests_on(estimate(cli, "--no-measuring", large)) == rests_on(measured)
 
 
-def _switched_off(_: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
-    return "sets read-only mode"
-
-
-def _read_only(large: Path, _: pytest.MonkeyPatch) -> str:
-    needs_root("mounting")
-    mounted(large.parent, "size=1g")
-    flat(large, MEASURED_FROM_ENTRIES)
-    subprocess.run(["mount", "-o", "remount,ro", large.parent], check=True)
-    return "read-only"
-
-
-def _small(large: Path, _: pytest.MonkeyPatch) -> str:
-    needs_root("mounting")
-    mounted(large.parent, "size=256m")
-    flat(large, MEASURED_FROM_ENTRIES)
-    return "needs 512.0 MiB of free space"
-
-
-@pytest.mark.parametrize("hinder", (_switched_off, _read_only, _small))
 def test_where_it_cannot_be_measured_it_is_estimated_and_says_why(
-    cli: Cli, large: Path, monkeypatch: pytest.MonkeyPatch, hinder: Callable[..., str]
+    cli: Cli, large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reason = hinder(large, monkeypatch)
+    monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
     before = manifest(large.parent)
     report = estimate(cli, large)
     assert rests_on(report).startswith("typical figures for tmpfs")
-    assert reason.lower() in rests_on(report).lower()
+    assert "sets read-only mode" in rests_on(report)
     assert manifest(large.parent) == before
 
 

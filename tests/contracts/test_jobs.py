@@ -1,9 +1,7 @@
 """A job runs by itself: detach, attach, pause, resume, cancel and the signals."""
 
 import json
-import os
 import signal
-import stat
 import subprocess
 from pathlib import Path
 
@@ -42,53 +40,6 @@ def test_detach_then_attach(cli: Cli, crowded: Path) -> None:
         cli.run(order, job).expect(2).assert_one_sentence()
 
 
-def test_pause_holds_the_deletion_until_resume(cli: Cli, crowded: Path) -> None:
-    target = crowded / "target"
-    job = start_detached(cli, target, "xargs")
-    cli.run("pause", job).expect(0)
-    cli.wait_for_state(job, "paused")
-    left = entries_in(target)
-    assert left > 0, "the job ended before it could be paused"
-    assert cli.run("survey", "--json", target).expect(0).object()["files"] == left
-    assert entries_in(target) == left
-    assert cli.state_of(job) == "paused"
-    # And after resume all of it is
-    cli.run("resume", job).expect(0)
-    report = cli.run("attach", "--json", job).expect(0).report()
-    assert report["outcome"] == "done"
-    assert report["deleted_files"] == FILES
-    assert not target.exists()
-
-
-@pytest.mark.parametrize("strategy", ("xargs", "parallel"), indirect=True)
-def test_a_paused_job_can_be_cancelled(cli: Cli, crowded: Path, strategy: str) -> None:
-    target = crowded / "target"
-    job = start_detached(cli, target, strategy)
-    cli.run("pause", job).expect(0)
-    cli.wait_for_state(job, "paused")
-    left = entries_in(target)
-    assert left > 0, "the job ended before it could be paused"
-    cli.run("cancel", job).expect(0)
-    cli.wait_for_state(job, "cancelled")
-    assert_cancelled(cli, job, target)
-
-
-def test_cancel_ends_the_deletion(cli: Cli, crowded: Path) -> None:
-    target = crowded / "target"
-    command = ("delete", "--strategy", "rsync", "--yes", "--json", target)
-    removed = removed_since(target)
-    with cli.start(*command) as foreground:
-        wait_until(lambda: removed() > 0, "the deletion's beginning")
-        job = cli.only_job()
-        cli.run("cancel", job).expect(0)
-        stdout, stderr = foreground.communicate()
-    followed = Finished((), foreground.returncode, stdout, stderr.decode())
-    assert followed.report()["outcome"] == "cancelled"
-    assert followed.code != 0
-    assert b"Traceback" not in stderr
-    assert_cancelled(cli, job, target)
-
-
 @pytest.mark.parametrize(
     ("strategy", "number", "code"),
     (("rsync", signal.SIGINT, 130), ("find", signal.SIGTERM, 143)),
@@ -119,18 +70,6 @@ def assert_cancelled(cli: Cli, job: str, target: Path) -> None:
     assert report["deleted_files"] == FILES - left
     assert report["deleted_directories"] == 0
     assert entries_in(target) == left
-
-
-def test_a_running_job_keeps_its_files_to_its_owner(cli: Cli, crowded: Path) -> None:
-    job = start_detached(cli, crowded / "target", "rm")
-    cli.run("pause", job).expect(0)
-    directory = cli.jobs_directory / job
-    # All that design.md names is there, for the owner only
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-    assert {"plan.json", "events.jsonl", "control.sock", "log"} <= set(os.listdir(directory))
-    assert stat.S_ISSOCK((directory / "control.sock").stat().st_mode)
-    for name in os.listdir(directory):
-        assert stat.S_IMODE((directory / name).stat().st_mode) & 0o077 == 0, name
 
 
 # The engine slows itself down; all others are stopped and continued.

@@ -215,19 +215,3 @@ def test_a_killed_run_leaves_no_mount_and_the_next_one_clears_away(cli: Cli, pla
         again.send_signal(signal.SIGINT)
         again.communicate(timeout=_LONGEST_S)
     assert os.listdir(place) == []
-
-
-@pytest.mark.parametrize(
-    "words, code",
-    (
-        (("run", "no-such-experiment"), 2),
-        (("run", "rsync-vs-rm", "--scale", "huge"), 2),
-        (("run", "rsync-vs-rm", "--dir", "/nowhere/at/all"), 2),
-        (("run", "rsync-vs-rm", "--target", "/srv"), 2),
-        (("show", "no-such-run"), 2),
-        (("compare", "one", "two"), 2),
-        ((), 2),
-    ),
-)
-def test_what_cannot_be_is_one_sentence(cli: Cli, words: tuple[str, ...], code: int) -> None:
-    cli.run("lab", *words).expect(code).assert_one_sentence()

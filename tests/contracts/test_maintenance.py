@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Cli
 from tests.contracts.curing import full, put_aside, refused, spool
 from tests.contracts.test_overlap import cancel, start_slowly
-from tests.filesystems import mount_bind, mount_overlay, mount_tmpfs, unmount_below
+from tests.filesystems import mount_overlay, mount_tmpfs, unmount_below
 from tests.namespaces import other_namespace
 from tests.needs import needs_root, needs_tool
 from tests.trees import flat
@@ -28,26 +28,6 @@ def test_without_a_terminal_it_needs_yes(cli: Cli, spool: Path, command: str) ->
 
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
-def test_a_read_only_policy_forbids_it(cli: Cli, spool: Path, command: str) -> None:
-    """A policy that forbids deleting forbids maintenance too."""
-    finished = cli.run(command, spool, "--yes", environment={"TUI_FS_READ_ONLY": "1"})
-
-    assert "read-only" in refused(finished)
-    assert os.listdir(spool.parent) == ["spool"]
-
-
-def test_a_read_only_policy_forbids_undoing(cli: Cli, full: Path) -> None:
-    """A policy that forbids deleting also forbids an undo."""
-    record = put_aside(cli, full)
-    order = ("aside", "--undo", record["id"], "--yes")
-
-    finished = cli.run(*order, environment={"TUI_FS_READ_ONLY": "1"})
-
-    assert "read-only" in refused(finished)
-    assert Path(record["aside"]).exists()
-
-
-@pytest.mark.parametrize("command", ["recreate", "aside"])
 def test_a_mount_point_is_refused(cli: Cli, spool: Path, command: str) -> None:
     """A mount point is refused, as for deleting."""
     needs_root("mounting")
@@ -56,14 +36,6 @@ def test_a_mount_point_is_refused(cli: Cli, spool: Path, command: str) -> None:
         assert "mount point" in refused(cli.run(command, spool, "--yes"))
     finally:
         unmount_below(spool)
-
-
-@pytest.mark.parametrize("command", ["recreate", "aside"])
-def test_a_subvolume_is_refused(cli: Cli, btrfs: Path, command: str) -> None:
-    """The refusal of a btrfs subvolume calls it a subvolume."""
-    make = ["btrfs", "-q", "subvolume", "create", str(btrfs / "spool")]
-    subprocess.run(make, check=True, capture_output=True)
-    assert "is a btrfs subvolume" in refused(cli.run(command, btrfs / "spool", "--yes"))
 
 
 def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> None:
@@ -77,25 +49,6 @@ def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> N
     assert "has a file system mounted on" in sentence
     assert f" {full} " in table
     assert Path(record["aside"]).exists()
-
-
-def test_a_job_under_another_name_is_seen(cli: Cli, tmpfs: Path) -> None:
-    """A directory that a job reaches by a bind mount is not set aside."""
-    needs_root("mounting")
-    tree, other = tmpfs / "tree", tmpfs / "other"
-    (tree / "inner").mkdir(parents=True)
-    other.mkdir()
-    flat(tree / "inner" / "sub", 20_000)
-    mount_bind(tree, other)
-    try:
-        job = start_slowly(cli, other / "inner" / "sub")
-        finished = cli.run("aside", tree / "inner", "--yes")
-        cancel(cli, job)
-    finally:
-        unmount_below(other)
-
-    assert f"Job {job} is already working" in refused(finished)
-    assert (tree / "inner").exists()
 
 
 def test_a_begun_deletion_is_not_undone(cli: Cli, tmpfs: Path) -> None:

@@ -218,16 +218,3 @@ def test_refuses_a_part_of_the_program_under_another_name(cli: Cli, ext4: Path) 
     finished = cli.run("delete", "--strategy", "rm", "--dry-run", alias / "__pycache__").expect(3)
     finished.assert_one_sentence()
     assert "is, under another name, part of the program" in finished.stderr
-
-
-def test_a_subvolume_is_not_called_a_mount_point(cli: Cli, btrfs: Path) -> None:
-    subvolume = btrfs / "two words"
-    subprocess.run(["btrfs", "-q", "subvolume", "create", str(subvolume)], check=True)
-    many_directories(subvolume, 2, 2)
-    before = manifest(subvolume)
-    finished = cli.delete(subvolume, "rm").expect(3)
-    finished.assert_one_sentence()
-    assert f"btrfs subvolume delete '{subvolume}'" in finished.stderr
-    assert "mount" not in finished.stderr
-    assert manifest(subvolume) == before
-    subprocess.run(["btrfs", "-q", "subvolume", "delete", str(subvolume)], check=True)

@@ -58,14 +58,6 @@ def test_resume_refuses_another_directory(cli: Cli, died: tuple[str, Path]) -> N
     assert entries_in(target) == 3
 
 
-def test_resume_with_nothing_left_says_so(cli: Cli, died: tuple[str, Path]) -> None:
-    job, target = died
-    target.rename(target.parent.parent / "elsewhere")
-    finished = cli.run("resume", job, "--yes").expect(2)
-    finished.assert_one_sentence()
-    assert "nothing is left" in finished.stderr
-
-
 @pytest.mark.parametrize("same_boot", (True, False))
 def test_a_restart_of_the_machine_is_told(
     cli: Cli, died: tuple[str, Path], same_boot: bool

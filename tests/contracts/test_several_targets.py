@@ -162,12 +162,3 @@ def test_three_hundred_of_one_name_go_at_once(cli: Cli, tmpfs: Path) -> None:
     finished = delete(cli, "rsync", targets).expect(2)
     assert "at most 100" in finished.stderr
     assert all(target.exists() for target in targets)
-
-
-def test_one_of_another_file_system_counts_too(cli: Cli, tmpfs: Path, ext4: Path) -> None:
-    targets = [tmpfs / "a", ext4 / "b"]
-    for target in targets:
-        flat(target, 50)
-    report = delete(cli, "rm", targets).expect(0).report()
-    assert report["freed_inodes"] == 2 * 51
-    assert not any(target.exists() for target in targets)

@@ -1,12 +1,11 @@
 """State directories that are one directory under two names, or that have no locks."""
 
 import os
-import signal
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, wait_until
+from tests.conftest import Cli
 from tests.contracts.test_overlap import start_slowly
 from tests.trees import flat, many_directories
 from tests.unit.test_job_store import plan
@@ -92,17 +91,3 @@ def test_without_locks_nothing_is_deleted(
     # And the list works: the job was never made, or refused, and one that ended needs no lock
     jobs = cli.run("jobs", "--json", environment=without_locks).expect(0).array()
     assert [job["state"] for job in jobs] == ([] if function == "fcntl" else ["refused"])
-
-
-def test_a_job_without_its_supervisor_has_died_and_its_tools_end(cli: Cli, tmpfs: Path) -> None:
-    target = tmpfs / "tree"
-    many_directories(target, 3, 1_000)
-    job = start_slowly(cli, target)
-    os.kill(cli.supervisor_of(job), signal.SIGKILL)
-    wait_until(lambda: cli.state_of(job) == "died", "the job being shown as died", 10)
-    wait_until(
-        lambda: cli.run("delete", "--strategy", "rm", "--yes", target).code == 0,
-        "the target being free",
-        20,
-    )
-    assert not target.exists()

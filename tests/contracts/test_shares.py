@@ -129,12 +129,6 @@ def test_the_directory_stays_if_that_is_wanted(cli: Cli, tree: Path) -> None:
     assert os.listdir(tree) == []
 
 
-def test_the_only_share_is_everything(cli: Cli, tree: Path) -> None:
-    needs_engine()
-    cli.delete(tree, PARALLEL, "--shard", "1/1").expect(0)
-    assert not tree.exists()
-
-
 @pytest.mark.parametrize("clients", [2, 3])
 def test_clients_delete_at_the_same_time(
     cli: Cli, tree: Path, tmp_path: Path, clients: int

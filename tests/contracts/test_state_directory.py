@@ -172,13 +172,6 @@ def test_jobs_in_memory_are_not_deleted_either(cli: Cli, tiny: Path, runtime: Pa
     assert (folder / "jobs" / job / "plan.json").exists()
 
 
-def test_the_state_may_lie_on_another_file_system(cli: Cli, tiny: Path, small: Path) -> None:
-    assert tiny.stat().st_dev != small.stat().st_dev
-    cli.delete(small, "rsync").expect(0)
-    assert cli.state_of(cli.only_job()) == "done"
-    assert not small.exists()
-
-
 def owned(path: Path) -> None:
     path.mkdir(mode=0o700)
     os.chown(path, NOBODY, NOBODY)

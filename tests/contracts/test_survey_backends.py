@@ -13,6 +13,7 @@ from tests.contracts.backends import FLAGS, assert_same
 from tests.filesystems import mount_bind, mount_tmpfs
 from tests.matrix.ordinary_user import GID, UID, ordinary_user
 from tests.needs import needs_engine, needs_root, needs_tool
+from tests.pathologies.counting import totals_of_survey, totals_of_tools
 from tests.pathologies.grounds import Grounds
 from tests.trees import Sentinel, chain, flat, hostile_names, many_directories
 from tests.unit.survey_trees import comb
@@ -151,7 +152,9 @@ def test_subvolumes(grounds: Grounds) -> None:
     same = assert_same(tree, threads=THREADS)
     assert same.survey.totals.files == 10
     assert flags_in(same.rows) & DirectoryFlag.SUBVOLUME
-    assert_same(tree / "snapshot")
+    for root in (tree, tree / "snapshot"):  # with stubs of the subvolumes
+        assert_same(root)
+        assert totals_of_survey(root) == totals_of_tools(root)
 
 
 def test_both_layers_of_an_overlay(grounds: Grounds) -> None:
@@ -159,6 +162,7 @@ def test_both_layers_of_an_overlay(grounds: Grounds) -> None:
     (tree / "from-below").write_bytes(b"changed")
     hostile_names(tree / "hostile")
     assert_same(tree)
+    assert totals_of_survey(tree) == totals_of_tools(tree)
 
 
 def test_sizes_beyond_64_bits(tmpfs: Path) -> None:

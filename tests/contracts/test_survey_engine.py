@@ -219,18 +219,3 @@ def test_both_backends_count_the_directories_that_an_acl_opens(
     *_, survey = SurveyRunner([str(tree)], checks_surroundings=False, backend=backend).run()
     # Those count whose list grants write access to another user
     assert (survey.backend, survey.writable_by_others) == (backend, 2)
-
-
-@pytest.mark.parametrize("backend", ["scandir", "engine"])
-def test_both_backends_count_the_directories_that_group_0_may_write_in(
-    tmp_path: Path, backend: Backend
-) -> None:
-    if backend == "engine":
-        needs_engine()
-    needs_root("directories of group 0")
-    (tmp_path / "tree" / "open").mkdir(parents=True)
-    (tmp_path / "tree" / "open").chmod(0o775)
-    *_, survey = SurveyRunner(
-        [str(tmp_path / "tree")], checks_surroundings=False, backend=backend
-    ).run()
-    assert survey.writable_by_others == 1

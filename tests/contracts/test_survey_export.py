@@ -287,22 +287,3 @@ def test_names_as_they_are_do_not_reach_a_terminal(cli: Cli, tmp_path: Path) -> 
     with pytest.raises(OSError, match="Input/output error"):
         os.read(ours, 1)
     os.close(ours)
-
-
-@pytest.mark.parametrize("kind", ["ncdu", "csv", "json"])
-def test_an_export_that_cannot_be_written_names_standard_output(
-    cli: Cli, tmp_path: Path, kind: str
-) -> None:
-    for number in range(300):
-        (tmp_path / f"{number:0200}").mkdir()
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [cli.program, "survey", str(tmp_path), "--export", "-", "--format", kind],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 141
-    sentence = "tui-fs: Standard output cannot be written: No space left on device.\n"
-    assert done.stderr == sentence

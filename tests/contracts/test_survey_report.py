@@ -158,16 +158,6 @@ def test_an_imported_survey_has_the_same_page(cli: Cli, tree: Path, tmp_path: Pa
     assert os.uname().nodename not in content  # it may have been written elsewhere
 
 
-def test_an_existing_file_is_kept_without_force(cli: Cli, tree: Path, tmp_path: Path) -> None:
-    file = tmp_path / "taken.html"
-    file.write_text("kept")
-    refused = cli.run("survey", tree, "--report", file).expect(2)
-    assert "exists already" in refused.stderr
-    assert file.read_text() == "kept"
-    cli.run("survey", tree, "--report", file, "--force", "--json").expect(0)
-    assert file.read_text().startswith("<!DOCTYPE html>")
-
-
 def test_a_page_and_an_export_are_two_commands(cli: Cli, tree: Path, tmp_path: Path) -> None:
     both = cli.run(
         "survey", tree, "--report", tmp_path / "a.html", "--export", tmp_path / "a.json"

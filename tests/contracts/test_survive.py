@@ -133,19 +133,6 @@ def test_the_follower_of_a_job_that_dies_ends_with_exit_5(cli: Cli, crowded: Pat
     assert entries_in(target) > 0
 
 
-def test_a_journal_with_a_torn_last_line_is_read(cli: Cli, crowded: Path) -> None:
-    target = crowded / "target"
-    cli.run("delete", "--strategy", "rm", "--yes", "--detach", target).expect(0)
-    job = cli.only_job()
-    os.kill(cli.supervisor_of(job), signal.SIGKILL)
-    wait_until(lambda: strategy_processes(cli, job, target) == [], "the end of the strategy")
-    with (cli.jobs_directory / job / "events.jsonl").open("ab") as journal:
-        journal.write(b'{"type":"Sampl')
-    cli.wait_for_state(job, "died", deadline_s=10)
-    assert cli.run("attach", "--json", job).expect(5).report()["outcome"] == "died"
-    cli.run("attach", job).expect(5)
-
-
 def test_when_only_the_launcher_dies_the_report_says_what_was_deleted(cli: Cli, ext4: Path) -> None:
     target = ext4 / "t"
     many_directories(target, 20, 1000)

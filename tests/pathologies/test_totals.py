@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.filesystems import mount
 from tests.pathologies.counting import surveyed, totals_of_survey, totals_of_tools
-from tests.pathologies.grounds import FILESYSTEMS, TMPFS_OPTIONS, Grounds
+from tests.pathologies.grounds import FILESYSTEMS, Grounds
 from tests.trees import flat, hostile_names
 from tui_fs.survey.runner import Backend
 
@@ -33,77 +32,6 @@ def test_counts_all_of_usr() -> None:
     tree = Path("/usr")
 
     assert totals_of_survey(tree) == totals_of_tools(tree)
-
-
-def test_counts_both_layers_of_an_overlay(grounds: Grounds) -> None:
-    # A whole overlay: files of both layers, one of the lower that was changed, one removed
-    tree = grounds.directory_on("overlay").parent
-    (tree / "from-below").write_bytes(b"changed")
-    (tree / "lost+found").mkdir(exist_ok=True)
-
-    assert totals_of_survey(tree) == totals_of_tools(tree)
-
-
-def test_leaves_out_what_lies_on_another_file_system(grounds: Grounds) -> None:
-    # A tree in which a tmpfs is mounted; du leaves it out, find names its mount point
-    tree = grounds.directory_on("ext4")
-    flat(tree / "here", 100)
-    point = tree / "here" / "attached"
-    point.mkdir()
-    mount(point, "tui-fs-test", "tmpfs", TMPFS_OPTIONS)
-    flat(point / "elsewhere", 100)
-
-    counted = totals_of_survey(tree)
-    assert counted == totals_of_tools(tree)
-    assert counted["entries"] == 103
-
-
-def test_leaves_out_subvolumes_and_their_stubs_in_snapshots(grounds: Grounds) -> None:
-    # A subvolume that holds another and a snapshot of itself; in the snapshot an empty
-    # directory of inode 2 represents the inner one
-    tree = grounds.directory_on("btrfs") / "tree"
-    _btrfs("create", tree)
-    flat(tree / "files", 50)
-    _btrfs("create", tree / "inner")
-    flat(tree / "inner" / "files", 50)
-    _btrfs("snapshot", tree, tree / "snapshot")
-
-    assert totals_of_survey(tree) == totals_of_tools(tree)
-    assert totals_of_survey(tree / "snapshot") == totals_of_tools(tree / "snapshot")
-
-
-def test_leaves_out_what_is_bound_into_the_tree(grounds: Grounds) -> None:
-    # A directory of the same file system bound into the tree: du and find would enter it
-    tree = grounds.directory_on("ext4")
-    flat(tree / "here", 100)
-    (tree / "here" / "attached").mkdir()
-    precious = grounds.directory_on("ext4")
-    flat(precious / "files", 100)
-    expected = totals_of_tools(tree)
-    subprocess.run(["mount", "--bind", precious, tree / "here" / "attached"], check=True)
-
-    counted = totals_of_survey(tree)
-
-    # The mount point is an entry as before; only its own size is another's
-    empty_bytes = os.stat(precious).st_size
-    assert counted["entries"] == expected["entries"] == 103
-    assert expected["apparent bytes"] - empty_bytes <= counted["apparent bytes"]
-    assert counted["apparent bytes"] <= expected["apparent bytes"]
-
-
-def test_counts_files_whose_sizes_together_are_beyond_64_bits(grounds: Grounds) -> None:
-    # Sparse files of the largest size there is; anybody may make them in a tmpfs
-    tree = grounds.directory_on("tmpfs")
-    largest_bytes = (1 << 63) - 1
-    for number in range(4):
-        (tree / f"file-{number}").touch()
-        os.truncate(tree / f"file-{number}", largest_bytes)
-
-    survey = surveyed(tree)
-
-    own_bytes = os.stat(tree).st_size
-    assert survey.totals.apparent_bytes == 4 * largest_bytes + own_bytes
-    assert survey.totals.allocated_bytes == 0
 
 
 def test_counts_files_of_strange_dates(grounds: Grounds) -> None:
@@ -152,7 +80,3 @@ def _make_every_sort(tree: Path) -> None:
     for file in list((tree / "emptied").iterdir())[5:]:
         file.unlink()
     subprocess.run(["sync", "--file-system", tree], check=True)
-
-
-def _btrfs(command: str, *paths: Path) -> None:
-    subprocess.run(["btrfs", "-q", "subvolume", command, *paths], check=True)

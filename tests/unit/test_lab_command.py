@@ -111,18 +111,6 @@ def _failed() -> RunEnded:
     return RunEnded(Ending.FAILED, 1.0, "the disk is full")
 
 
-@pytest.mark.usefixtures("made_up")
-def test_list_prints_what_other_programs_ask_for(capsys: pytest.CaptureFixture[str]) -> None:
-    code = cli.main(["lab", "list", "--json"])
-    assert code == 0
-    assert json.loads(capsys.readouterr().out) == [
-        {
-            "name": "by-hand", "title": "Made by hand", "scales": ["small", "published"],
-            "needs": [],
-        }
-    ]  # fmt: skip
-
-
 def test_an_unknown_experiment_is_a_wrong_word(capsys: pytest.CaptureFixture[str]) -> None:
     code = cli.main(["lab", "run", "nonsense"])
     assert code == 2

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.trees import chain, hostile_names
+from tests.trees import hostile_names
 from tests.unit.survey_trees import (
     TREES,
     Tree,
@@ -77,18 +77,6 @@ def test_a_missing_target_is_an_error_and_leaves_nothing_open(tmp_path: Path) ->
     with pytest.raises(FileNotFoundError):
         surveyed(tmp_path / "there", tmp_path / "missing")
     assert len(os.listdir("/proc/self/fd")) == before
-
-
-@BACKENDS
-@pytest.mark.slow
-def test_a_chain_deeper_than_any_path_is_counted(deep: Path, backend: Backend) -> None:
-    levels = 2100
-    chain(deep, levels)
-    survey = surveyed(deep, backend=backend)
-    assert (survey.totals.directories, survey.max_depth) == (levels + 1, levels)
-    assert survey.max_path_bytes == len(str(deep)) + 2 * levels
-    assert survey.complete
-    assert [finding.kind for finding in survey.findings] == ["deep"]
 
 
 @BACKENDS
