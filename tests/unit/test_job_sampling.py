@@ -11,6 +11,7 @@ from tests.conftest import wait_until
 from tui_fs.job import sampling
 from tui_fs.job.sampling import Sampler
 from tui_fs.job.tool_output import ToolOutput
+from tui_fs.linux.timeouts import BackgroundCall
 from tui_fs.model.calls import Removed, TraceSource
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import StrategyName
@@ -50,10 +51,14 @@ def test_space_is_unknown_while_no_thread_can_be_started(monkeypatch: pytest.Mon
     def refuse(*_: object) -> int:
         raise RuntimeError("can't start new thread")
 
+    def sleep(_: float) -> None:
+        raise AssertionError("it waits for a space that can be compared with nothing")
+
     with monkeypatch.context() as limited:
         limited.setattr("_thread.start_new_thread", refuse)
+        limited.setattr(time, "sleep", sleep)
         made = sampler(monkeypatch, [EARLY])
-        assert made.space is None
+        assert made.last_sample(0.0, 0.0).space is None
     assert made.sample(1.0, 1.0).space == EARLY
 
 
@@ -69,11 +74,18 @@ def test_a_file_system_that_hangs_is_asked_once_and_never_waited_for(
         answers_again.wait()
         return LATE
 
+    waits_s: list[float] = []
+    result = BackgroundCall[Space].result
+
+    def waiting(question: BackgroundCall[Space], timeout_s: float) -> Space:
+        waits_s.append(timeout_s)
+        return result(question, timeout_s)
+
     monkeypatch.setattr(sampling, "read_space", hang)
-    began_s = time.monotonic()
+    monkeypatch.setattr(BackgroundCall, "result", waiting)
     for number in range(5):
         assert made.sample(float(number), 1.0).space == EARLY
-    assert time.monotonic() - began_s < 10 * sampling.SPACE_TIMEOUT_S
+    assert waits_s == [sampling.SPACE_TIMEOUT_S] * 5
     assert asked == ["/"]
     # And its late answer is taken
     answers_again.set()

@@ -216,6 +216,8 @@ class Sampler:
         while not (has_counts := self._read_counts()) and time.monotonic() < deadline:
             time.sleep(SAMPLE_EVERY_S)
         self.has_last_counts = has_counts
+        if self.space is None:
+            deadline = 0.0  # with nothing to compare, the space is not worth waiting for
         self.space, self._space_question = None, None
         self._sample_processes(STATVFS_TIMEOUT_S)
         while self.space is None and self._is_limited and time.monotonic() < deadline:
