@@ -4,8 +4,7 @@ Run as root ``python -m tests.bench.engine_in_turn --dir DIR`` alone on the mach
 DIR for an image. Each deletes the same tree, written to the disk before, once a round, each round
 in another order. The program prints for each the median time and the median ratio of the engine's
 time to its time in the same round. ``--engine PATH`` (repeatable) adds further builds of the
-engine, ``--threads N`` adds the engine with that number of threads, and ``--only-unlink`` adds two
-processes that know all names beforehand and only unlink (trees whose files are at one depth).
+engine, and ``--threads N`` adds the engine with that number of threads.
 """
 
 import argparse
@@ -16,12 +15,9 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from tests.bench.accuracy_trees import SHAPES
-from tests.bench.only_unlinking import only_unlinking
 from tests.bench.scratch_mount import mounted
 from tui_fs.lab.tree_generators import Realistic
 from tui_fs.linux.filesystem import write_out
@@ -45,9 +41,6 @@ def _home(root: Path, entries: int, seed: int) -> None:
 
 _SHAPES = {**SHAPES, "home": _home}
 
-_Way = Callable[[Path], Callable[[], object]]
-"""Gets ready for a tree, and returns what deletes it."""
-
 
 def main() -> None:
     """Measure and print."""
@@ -59,28 +52,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--engine", action="append", default=[], help="another build of it")
     parser.add_argument("--threads", action="append", default=[], help="a number for the engine")
-    parser.add_argument("--only-unlink", action="store_true", help="see above")
     asked = parser.parse_args()
     commands: dict[str, tuple[str, ...]] = {"engine": _ENGINE, "rm": ("rm", "-rf", "--")}
     if shutil.which("rmz"):
         commands["rmz"] = ("rmz", "-f")
     commands |= {path: (path, *_ENGINE[1:]) for path in asked.engine}
     commands |= {f"--threads {n}": (*_ENGINE[:-1], "--threads", n, "--") for n in asked.threads}
-    ways: dict[str, _Way] = {name: partial(_running, words) for name, words in commands.items()}
-    if asked.only_unlink:
-        ways["only unlink"] = only_unlinking
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[float]] = {name: [] for name in commands}
     with (
         tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=asked.dir) as place,
         mounted(place, asked.filesystem, _IMAGE_BYTES, 2 * asked.entries) as ground,
     ):
         dice = random.Random(1)
         for number in range(asked.rounds + 1):
-            for name in dice.sample(list(ways), len(ways)):
+            for name in dice.sample(list(commands), len(commands)):
                 tree = ground / "tree"
                 tree.mkdir()
                 _SHAPES[asked.shape](tree, asked.entries, 1)
-                taken_s = _deleting(ways[name], tree)
+                taken_s = _deleting(commands[name], tree)
                 if number:  # the first round warms the caches
                     times[name].append(taken_s)
     print(f"{asked.filesystem}, {asked.shape}, {asked.entries:,}, {asked.rounds} rounds")
@@ -93,19 +82,14 @@ def main() -> None:
         )
 
 
-def _running(command: tuple[str, ...], tree: Path) -> Callable[[], object]:
-    pin = pin_argument(take_pin(str(tree)))
-    words = [pin if word == _PIN else word for word in command]
-    return lambda: subprocess.run([*words, tree], check=True, stdout=subprocess.DEVNULL)
-
-
-def _deleting(way: _Way, tree: Path) -> float:
+def _deleting(command: tuple[str, ...], tree: Path) -> float:
     directory = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
     write_out(directory)
     os.close(directory)
-    delete = way(tree)
+    pin = pin_argument(take_pin(str(tree)))
+    words = [pin if word == _PIN else word for word in command]
     began_s = time.monotonic()
-    delete()
+    subprocess.run([*words, tree], check=True, stdout=subprocess.DEVNULL)
     taken_s = time.monotonic() - began_s
     if tree.exists():
         raise SystemExit("something is left")

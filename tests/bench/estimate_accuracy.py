@@ -8,7 +8,8 @@ It discards what the model learns from each job. On a virtual machine that loses
 twentieth of its CPU time to other guests, it waits and repeats the measurement, four times at
 most. Before each deletion it times the start of some processes, which is the same work each time:
 no prediction can be more accurate than the machine is repeatable.
-``--json FILE`` keeps the cases, one in a line.
+``--json FILE`` keeps the cases, one in a line. ``--loops N`` deletes beside N busy loops; only the
+calibration has the machine for itself.
 """
 
 import argparse
@@ -30,7 +31,14 @@ import psutil
 
 from tests.bench.accuracy_trees import SHAPES
 from tests.bench.scratch_mount import mounted
-from tests.bench.stolen import MOST_STOLEN, STARTS, Stolen, seconds_of_starts_when_quiet
+from tests.bench.stolen import (
+    MOST_STOLEN,
+    STARTS,
+    Stolen,
+    busy_loops,
+    seconds_of_starts_when_quiet,
+    wait_for_load,
+)
 from tui_fs.job.calibration.store import calibrate
 from tui_fs.model.calls import EXPLAINED_CALLS
 
@@ -115,6 +123,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=list(SHAPES), action="append")
     parser.add_argument("--strategy", choices=list(STRATEGIES), action="append")
     parser.add_argument("--json", help="a file for the cases, one in a line")
+    parser.add_argument("--loops", type=int, default=0, help="busy loops beside each deletion")
     chosen = parser.parse_args()
     cases: list[Case] = []
     with tempfile.TemporaryDirectory(prefix="t-", dir=chosen.dir) as place:
@@ -198,6 +207,16 @@ def _measure(
     SHAPES[shape](target, entries, chosen.seed)
     subprocess.run(["sync", "-f", str(point)], check=True)
     starts_s = seconds_of_starts_when_quiet()
+    if chosen.loops:
+        with busy_loops(chosen.loops):
+            wait_for_load(chosen.loops)
+            return _deleted(target, filesystem, shape, strategy, starts_s)
+    return _deleted(target, filesystem, shape, strategy, starts_s)
+
+
+def _deleted(
+    target: Path, filesystem: str, shape: str, strategy: str, starts_s: float
+) -> Case | None:
     name, *options = STRATEGIES[strategy]
     command = [PROGRAM, "delete", str(target), "--strategy", name, *options, "--yes", "--json"]
     stolen = Stolen()

@@ -1,7 +1,10 @@
-"""Steal time: the share of CPU time that other guests took from a virtual machine."""
+"""What others take of the processors: other guests of a virtual machine, and busy loops."""
 
+import os
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psutil
 
@@ -10,6 +13,8 @@ MOST_STOLEN = 0.05
 STARTS = 200
 _LONGEST_WAIT_S = 120.0
 _PAUSE_S = 2.0
+SETTLE_LIMIT_S = 100.0
+"""The load average covers about a minute."""
 
 
 class Stolen:
@@ -43,3 +48,30 @@ def seconds_of_starts_when_quiet() -> float:
         if stolen.share <= MOST_STOLEN or time.monotonic() > until_s:
             return taken_s
         time.sleep(_PAUSE_S)
+
+
+@contextmanager
+def busy_loops(number: int) -> Iterator[None]:
+    """Run loops at niceness 0 until the end of the block."""
+    command = ["/usr/bin/yes"]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_nice_zero)
+        for _ in range(number)
+    ]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _nice_zero() -> None:
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
+def wait_for_load(number: int) -> None:
+    """Wait until the load average is near the number of loops, or the time limit."""
+    deadline = time.monotonic() + SETTLE_LIMIT_S
+    while abs(os.getloadavg()[0] - number) > 0.6 and time.monotonic() < deadline:
+        time.sleep(1)
