@@ -180,7 +180,7 @@ def test_a_job_removes_nothing_while_paused_and_ends_when_cancelled(
     assert_cancelled_in_time(cli.journal(job))
 
 
-@pytest.mark.parametrize("strategy", ("rm", "xargs", "rsync", "parallel"))
+@pytest.mark.parametrize("strategy", ("xargs", "parallel"))
 def test_tools_at_full_speed_pause_and_end_in_time(cli: Cli, ext4: Path, strategy: str) -> None:
     needs_tools_of(strategy)
     target = ext4 / "t"

@@ -92,6 +92,10 @@ class Job:
         """Let it go on."""
         self._cli.run("resume", self.id).expect(0)
 
+    def lift_rate(self) -> None:
+        """Let it delete the rest at full speed, if it has not ended."""
+        self._cli.run("rate", self.id, "off")
+
     def cancel(self) -> None:
         """Cancel it."""
         self._cli.run("cancel", self.id).expect(0)

@@ -60,10 +60,11 @@ def _with_little_room_for_the_job(scene: Scene) -> None:
     many_directories(scene.target / "more", *_SLOW)
 
 
-def _fill_the_jobs_disk_for_a_moment(scene: Scene, _: Job) -> None:
+def _fill_the_jobs_disk_for_a_moment(scene: Scene, job: Job) -> None:
     fill(scene.state_home)
     time.sleep(1.0)
     (scene.state_home / "ballast").unlink()
+    job.lift_rate()
 
 
 def _on_a_disk_of_its_own(scene: Scene) -> None:
@@ -81,6 +82,7 @@ def _remount_read_only(scene: Scene, job: Job) -> None:
 
     wait_until(remount, "mounted read-only")
     _signal(tools, signal.SIGCONT)
+    job.lift_rate()
 
 
 def _signal(pids: Iterable[int], number: signal.Signals) -> None:

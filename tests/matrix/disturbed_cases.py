@@ -52,6 +52,7 @@ def _directories_vanish(scene: Scene, job: Job) -> None:
     for directory in _directories_in_full(scene):
         shutil.rmtree(directory)
     job.resume()
+    job.lift_rate()
 
 
 def _decoy(scene: Scene) -> Path:
@@ -73,6 +74,7 @@ def _links_take_the_place(scene: Scene, job: Job) -> None:
         directory.rename(scene.place / f"moved-away-{number}")
         directory.symlink_to(decoy)
     job.resume()
+    job.lift_rate()
 
 
 def _bind_mounts_appear(scene: Scene, _: Job) -> None:

@@ -277,19 +277,6 @@ async def test_marks_stay_elsewhere_and_go_at_a_key() -> None:
         assert browser.marked == ()
 
 
-@pytest.mark.slow
-async def test_no_mark_inside_a_mark() -> None:
-    async with browsing() as browser:
-        await browser.press("j", "space", "k", "enter")
-        await browser.sees("two/")
-        assert "is inside it" in await browser.press("space")
-        assert browser.marked == (SESSIONS,)
-        await browser.press("u", "space", "h")
-        await browser.sees("maildrop/")
-        assert "contains 1 marked" in await browser.press("space")
-        assert browser.marked == (SESSIONS,)
-
-
 async def test_all_of_a_name_are_marked() -> None:
     async with browsing() as browser:
         await browser.press("N")

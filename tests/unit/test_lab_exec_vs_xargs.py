@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Counting, Scale, Step, Verdict
+from tui_fs.lab.experiment import Scale, Step, Verdict
 from tui_fs.lab.experiments.exec_vs_xargs import (
-    BATCHES,
     COMMAND_BYTES,
     EXPERIMENT,
     PART,
@@ -61,28 +60,6 @@ def test_a_share_is_what_the_part_is_of_the_whole(scale: Scale) -> None:
         assert step.share == PART[scale] / WHOLE[scale]
     for key in ("xargs", "exec-plus", "rm-xargs", "rm-plus", "rm-delete"):
         assert (steps[key][0].share, steps[key][1]) == (1.0, WHOLE[scale])
-
-
-@pytest.mark.parametrize("scale", list(Scale))
-def test_the_curve_goes_from_one_to_as_many_as_fit(scale: Scale) -> None:
-    steps = steps_of(scale)
-    curve = sorted(
-        (steps[key] for key in ("xargs", *(f"xargs-{batch}" for batch in BATCHES)) if key in steps),
-        key=lambda pair: pair[0].x,
-    )
-
-    sizes = [step.x for step, _ in curve]
-    assert sizes[0] == 1
-    assert sizes == sorted(set(sizes))
-    assert curve[-1][0].key == "xargs"
-    assert len(sizes) >= 5
-    assert all(files >= 10 * step.x for step, files in curve if step.share < 1)
-
-
-def test_all_batches_are_on_the_published_curve() -> None:
-    steps = steps_of(Scale.PUBLISHED)
-    for batch in BATCHES:
-        assert steps[f"xargs-{batch}"][0].counting is Counting.CALLS
 
 
 @given(st.integers(1, 1_000_000))
@@ -194,15 +171,6 @@ def test_figures_decide(claim: str, figures: dict[str, Any], expected: Verdict) 
     results = lab_results.run_with(EXPERIMENT, **{"scale": Scale.PUBLISHED, **figures})
     judgement = lab_results.judgement_of(EXPERIMENT, claim, results)
     assert judgement.verdict is expected
-
-
-@pytest.mark.parametrize("scale", list(Scale))
-def test_the_texts_counts_are_shown_for_each_file(scale: Scale) -> None:
-    results = lab_results.run_with(EXPERIMENT, scale, calls=published_counts(PART[scale]))
-    for beginning in (BATCHED, NO_CALL, EACH_FILE):
-        judgement = lab_results.judgement_of(EXPERIMENT, beginning, results)
-        assert judgement.verdict is HOLDS, beginning
-    assert judgement.here == "79.1 one by one, 2.5 in batches"
 
 
 @pytest.mark.parametrize(("extra", "verdict"), [(0, HOLDS), (2, DOES_NOT)])

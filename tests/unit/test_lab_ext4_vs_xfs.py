@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Judgement, Place, Scale, Setting, Verdict
+from tui_fs.lab.experiment import Judgement, Scale, Setting, Verdict
 from tui_fs.lab.experiments.ext4_vs_xfs import EXPERIMENT
 from tui_fs.lab.results import Measure
 
@@ -31,19 +31,6 @@ def judgement(
     return lab_results.judgement_of(EXPERIMENT, claim, results)
 
 
-@pytest.mark.parametrize("scale", list(Scale))
-@pytest.mark.parametrize("setting", [USER, ROOT])
-def test_every_file_system_does_the_same_in_the_same_order(scale: Scale, setting: Setting) -> None:
-    trials = EXPERIMENT.trials(scale, setting)
-    btrfs = [Place.BTRFS] if scale is Scale.PUBLISHED else []
-    assert [planned.place for planned in trials] == [Place.EXT4, Place.XFS, *btrfs]
-    for trial in trials:
-        assert [step.key for step in trial.steps] == [f"{trial.place}-{name}" for name in STEPS]
-        commands = [step.commands for step in trial.steps]
-        assert commands == [step.commands for step in trials[0].steps]
-        assert all(step.is_cold for step in trial.steps)
-
-
 def test_the_copy_has_room_for_files_inodes_and_directories() -> None:
     small, published = (EXPERIMENT.trials(scale, ROOT)[0] for scale in Scale)
     assert small.tree is not None
@@ -54,13 +41,6 @@ def test_the_copy_has_room_for_files_inodes_and_directories() -> None:
     assert small.tree.entries > 3_000
     assert published.tree.entries > 200_000
     assert small.tree.contents_bytes < 64 << 20 < 1 << 30 < published.tree.contents_bytes
-
-
-def test_the_copy_alone_is_deleted_and_at_the_end() -> None:
-    steps = EXPERIMENT.trials(Scale.SMALL, ROOT)[0].steps
-    deleting = [step for step in steps if step.commands[-1][-1][0] == "rm"]
-    assert deleting == [steps[-1]]
-    assert deleting[0].commands == ((("rm", "-rf", "{empty}"),),)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from tests.conftest import wait_until
 from tests.needs import lacks, needs_root, needs_tool
 from tests.trees import chain
 from tests.unit.scratching import (
-    NOBODY,
     above,
     clear_away,
     made_in,
@@ -40,7 +39,6 @@ from tui_fs.lab.filesystems import (
 from tui_fs.lab.tree_generators import Tree
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.memory import MemoryRoom
-from tui_fs.linux.mount_namespaces import own_mounts
 from tui_fs.linux.mounts import mounts_below, read_mounts
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 
@@ -335,19 +333,6 @@ def test_commands_in_any_place_know_where_they_are(above: Path) -> None:
     assert result_of_child(use) == [True, True]
 
 
-@pytest.mark.root
-def test_an_ordinary_user_gets_no_mounts_of_their_own() -> None:
-    needs_root("becoming an ordinary user")
-
-    def ask() -> str:
-        os.setresuid(NOBODY, NOBODY, NOBODY)
-        with pytest.raises(PermissionError) as refused:
-            own_mounts()
-        return str(refused.value.strerror)
-
-    assert result_of_child(ask) == "Operation not permitted"
-
-
 GIB = 1 << 30
 NOTHING = Needs(0, 0, 0)
 DISK = FileSystem(
@@ -455,9 +440,3 @@ def test_a_share_of_the_disk_is_never_filled(
     with pytest.raises(Refused, match=words) as refused:
         refuse_without_room(needs, "/somewhere")
     assert refused.value.rule == "room"
-
-
-def test_the_words_name_all_figures() -> None:
-    assert Needs(3 * GIB, 1_065, GIB).words == (
-        "up to 3.0 GiB of disk (1,065 inodes) and 1.0 GiB of memory"
-    )

@@ -13,8 +13,6 @@ from tui_fs.lab import pyspy
 from tui_fs.lab.exhibits import flames
 from tui_fs.lab.experiment import (
     Judgement,
-    Scale,
-    Setting,
     Verdict,
 )
 from tui_fs.lab.experiments.profile import (
@@ -22,7 +20,6 @@ from tui_fs.lab.experiments.profile import (
     EXPERIMENT,
     NATIVE,
     RAW,
-    WATCHED,
 )
 from tui_fs.lab.pyspy import (
     not_permitted,
@@ -53,24 +50,6 @@ def judgement(
     counts = {ALONE: calls} if calls else None
     results = lab_results.run_with(EXPERIMENT, seconds=runs, calls=counts)
     return lab_results.judgement_of(EXPERIMENT, claim, results)
-
-
-@pytest.mark.parametrize("scale", list(Scale))
-def test_the_same_deletion_runs_alone_and_watched(scale: Scale) -> None:
-    trials = EXPERIMENT.trials(scale, Setting({}, False, 2))
-    alone, *watched = (step for trial in trials for step in trial.steps)
-    (((python, *rest),),) = alone.commands
-    assert (alone.key, python) == (ALONE, "python")
-    (tree,) = {trial.tree for trial in trials}
-    assert tree is not None
-    assert tree.entries == {Scale.SMALL: ENTRIES, Scale.PUBLISHED: 505_001}[scale]
-    assert [step.key for step in watched] == list(WATCHED)
-    for step in watched:
-        ((argv,),) = step.commands
-        assert argv[argv.index("--") + 1 :] == ("{path:python}", *rest)
-        assert argv[0] == "py-spy"
-        assert argv[argv.index("--output") + 1] == "{out}/" + step.keeps[0]
-    assert len({step.keeps for step in watched}) == len(WATCHED)
 
 
 ONE_SECOND = (1.0, 0.2, 0.8)

@@ -1,28 +1,21 @@
 """The race: every strategy on a tree of one's own shape, and the verdicts on figures made up."""
 
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.needs import needs_engine, needs_tool
 from tests.trees import many_directories
 from tests.unit import lab_results
 from tui_fs.lab.experiment import BarsView, Counting, Judgement, Scale, Setting, TableView, Verdict
 from tui_fs.lab.experiments.race_your_strategies import EXPERIMENT
-from tui_fs.lab.preparing import EMPTY, TREE, pipelines
 from tui_fs.lab.results import (
     Measure,
     Results,
 )
-from tui_fs.linux.pins import take_pin
-from tui_fs.linux.tools import ENGINE
 from tui_fs.model.calls import CallCount
-from tui_fs.model.strategy import StrategyName
-from tui_fs.strategies.parallel import pin_argument
-from tui_fs.strategies.registry import STRATEGIES, tools_of
+from tui_fs.strategies.registry import STRATEGIES
 
 ENTRIES = 10_101
 RSYNC_IS_FASTER = "rsync deletes faster than rm, as is often claimed."
@@ -80,30 +73,6 @@ def test_a_directory_of_ones_own_gives_the_shape(tmp_path: Path) -> None:
     assert small.entries == published.entries == there
     assert small.contents_bytes == 0
     assert published.contents_bytes >= 5_000
-
-
-@pytest.mark.parametrize("name", list(STRATEGIES))
-def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: StrategyName) -> None:
-    # What a step finds: a tree and an empty directory
-    for tool in STRATEGIES[name].tools:
-        if tool == ENGINE:
-            needs_engine()
-        elif tool != "python":
-            needs_tool(tool, tool)
-    many_directories(tmp_path / TREE, 3, 5)
-    (tmp_path / EMPTY).mkdir()
-    trials = EXPERIMENT.trials(Scale.SMALL, setting())
-    step = next(step for trial in trials for step in trial.steps if step.key == name)
-    tools, _ = tools_of(STRATEGIES[name])
-    pin = pin_argument(take_pin(str(tmp_path / TREE)))
-    for pipeline in pipelines(step, tools, "", (), pin):
-        before = None
-        for argv in pipeline:
-            done = subprocess.run(
-                argv, cwd=tmp_path, input=before, capture_output=True, timeout=60, check=True
-            )
-            before = done.stdout
-    assert os.listdir(tmp_path) == [EMPTY]
 
 
 @pytest.mark.parametrize(

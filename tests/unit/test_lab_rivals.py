@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import pytest
-
 from tests.unit import lab_results
 from tui_fs.lab.experiment import Judgement, Place, Scale, Verdict
 from tui_fs.lab.experiments.rivals import EXPERIMENT, PLACES, key_of
@@ -29,24 +27,6 @@ def judged(
 def everywhere(tool: str, seconds: float) -> dict[str, tuple[float, ...]]:
     """Return the same time on every file system and shape."""
     return {key_of(place, shape, tool): (seconds,) for place in PLACES for shape in SHAPES}
-
-
-@pytest.mark.parametrize("scale", list(Scale))
-def test_every_tool_deletes_every_tree(scale: Scale) -> None:
-    *deleting, counting = EXPERIMENT.trials(scale, SETTING)
-    keys = [step.key for trial in deleting for step in trial.steps]
-    assert len(keys) == len(set(keys)) == len(deleting)
-    assert len({key.rsplit("-", 1)[1] for key in keys}) == 8
-    # And what has a disk is on it before
-    in_memory = [trial.place is Place.TMPFS for trial in deleting]
-    assert [not trial.is_settled for trial in deleting] == in_memory and counting.is_settled
-    # And those that count share one tree, the caches warmed before them
-    assert counting.is_reading and counting.place is Place.EXT4
-    assert [step.key for step in counting.steps][:2] == ["warm", "count-du"]
-    if scale is Scale.PUBLISHED:
-        assert all(trial.rounds >= 5 for trial in (*deleting, counting))
-        assert counting.tree is not None and counting.tree.entries > 800_000
-        assert len(deleting) == len(PLACES) * len(SHAPES) * 8
 
 
 def test_ratios_are_of_medians_and_every_limit_counts() -> None:

@@ -91,11 +91,6 @@ def test_the_names_of_a_shell_loop_with_suffixes_and_with_spaces(tmp_path: Path)
     assert set(os.listdir(tmp_path / "spaced")) == {f"two words {n} of 3" for n in (1, 2, 3)}
 
 
-def test_the_published_wide_tree_has_a_name_for_each_unlinkat_of_the_text() -> None:
-    assert Wide(1_000, 1_000).entries == 1_001_001
-    assert Wide(1_000, 1_000).words == "1,000 directories with 1,000 empty files in each"
-
-
 @pytest.mark.slow
 def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
@@ -151,11 +146,6 @@ def test_a_realistic_tree_has_backups_depth_and_uneven_directories(tmp_path: Pat
     fan_outs = [len(names) for _, _, names in walked]
     assert max(depths) >= 5
     assert max(fan_outs) > 5 * 12 > min(fan_outs)
-
-
-def test_another_seed_gives_another_tree() -> None:
-    first, second = Realistic(1, 300, 4_000), Realistic(2, 300, 4_000)
-    assert first.contents_bytes != second.contents_bytes
 
 
 def test_a_tree_that_is_moved_while_it_is_made_ends_the_building(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from tests.unit import lab_results
 from tui_fs.lab.experiment import (
-    Counting,
     Judgement,
     Place,
     Scale,
@@ -50,35 +49,6 @@ def _judged(
     seconds = {key: [run] for key, run in (runs or {}).items()}
     results = lab_results.run_with(EXPERIMENT, scale, seconds=seconds, **figures)
     return lab_results.judgement_of(EXPERIMENT, beginning, results)
-
-
-@pytest.mark.parametrize("scale", list(Scale))
-def test_every_rm_deletes_every_shape_in_memory_and_here(scale: Scale) -> None:
-    trials = EXPERIMENT.trials(scale, lab_results.all_tools(EXPERIMENT))
-    keys = [step.key for trial in trials for step in trial.steps]
-    tools = ("rm", "find", "busybox", "toybox", "uutils")
-    for shape in ("wide", "chain", "flat"):
-        for tool in tools:
-            assert {f"{shape}-{tool}-tmpfs", f"{shape}-{tool}-here"} <= set(keys)
-    assert len(keys) == len(set(keys))
-    counted = {
-        step.key for trial in trials for step in trial.steps if step.counting is Counting.CALLS
-    }
-    assert counted == {f"{shape}-rm-tmpfs" for shape in ("wide", "chain", "flat")}
-
-
-def test_the_published_trees_are_those_of_the_text() -> None:
-    trials = EXPERIMENT.trials(Scale.PUBLISHED, _setting())
-    entries = {
-        step.key: trial.tree.entries for trial in trials if trial.tree for step in trial.steps
-    }
-    assert entries["wide-rm-tmpfs"] == 1_001_001
-    assert entries["chain-rm-tmpfs"] == entries["flat-rm-tmpfs"] == 1_000_001
-    assert [entries[f"growing-{number}-rm-here"] for number in (1, 2, 3)] == [
-        1_001,
-        10_001,
-        100_001,
-    ]
 
 
 @pytest.mark.parametrize(

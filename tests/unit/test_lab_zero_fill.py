@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Counting, Scale, Setting, Trial, Verdict
+from tui_fs.lab.experiment import Scale, Setting, Trial, Verdict
 from tui_fs.lab.experiments.zero_fill import EXPERIMENT
 from tui_fs.lab.results import FileState
 
@@ -37,16 +37,6 @@ def synced(*seconds: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
     return {f"{key}-synced": each for key, each in zip(WAYS, seconds, strict=False)}
 
 
-@pytest.mark.parametrize("scale", list(Scale))
-def test_each_way_is_a_trial_of_its_own(scale: Scale) -> None:
-    made = trials(scale)
-    assert [trial.steps[0].key for trial in made] == [f"{way}-synced" for way in WAYS]
-    counted = {
-        step.key for trial in made for step in trial.steps if step.counting is Counting.CALLS
-    }
-    assert counted == set(WRITERS)
-
-
 @pytest.mark.parametrize(("scale", "size_bytes"), [(Scale.SMALL, 64 * MIB), (Scale.PUBLISHED, GIB)])
 def test_a_way_needs_room_for_one_file(scale: Scale, size_bytes: int) -> None:
     made = trials(scale)
@@ -70,17 +60,6 @@ def test_all_ways_make_a_file_of_one_size(scale: Scale, size: int) -> None:
     for dd in (dd_4m, dd_one):
         assert read(dd[3].removeprefix("bs=")) * int(dd[4].removeprefix("count=")) == size
     assert read(truncate[2]) == read(fallocate[2]) == size
-
-
-def test_every_file_is_deleted_before_the_next_is_made() -> None:
-    for trial in trials(Scale.SMALL):
-        exists = False
-        for step in trial.steps:
-            is_deleting = step.commands[0][0][0] == "rm"
-            is_reading = step.commands[0][0][0] == "cmp"
-            assert exists is (is_deleting or is_reading)
-            exists = not is_deleting
-        assert not exists
 
 
 def test_without_cmp_nothing_is_read_and_the_rest_is_done() -> None:
