@@ -205,6 +205,27 @@ async def test_order_and_marks() -> None:
         await wait_for(pilot, "3 answered")
 
 
+async def test_filter() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=MEDIUM) as pilot:
+        await answered(pilot, client)
+        # By the state or the name; letters are text while the field is open
+        await pilot.press("f", *"huge", "enter")
+        await settle(pilot)
+        shown = screen_text(pilot.app)
+        assert "web1" in shown and "web2" not in shown and "db3" not in shown
+        await pilot.press("d")
+        await wait_for(pilot, "0 of 1 host answered")
+        assert client.asked[-1][0] == ("web1",)
+        await pilot.press("escape", "escape")
+        await wait_for(pilot, "web2")
+        await pilot.press("f", *"nothing")
+        await settle(pilot)
+        assert "web1" not in screen_text(pilot.app)
+        await pilot.press("escape", "escape")
+        await wait_for(pilot, "q quits.")
+
+
 async def test_what_a_host_says_cannot_change_the_terminal() -> None:
     client = RecordingClient()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:

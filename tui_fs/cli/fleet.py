@@ -712,6 +712,10 @@ def _print_ends(jobs: Sequence[HostJob]) -> None:
         freed = "?" if report["freed_bytes"] is None else bytes_iec(report["freed_bytes"])
         row = (count(deleted), count(report["failed"]), freed, duration(report["elapsed_s"]))
         rows.append((job.host, report["outcome"], *row))
+    reports = [job.report for job in jobs if job.report is not None]
+    deleted = sum(each["deleted_files"] + each["deleted_directories"] for each in reports)
+    failed = sum(each["failed"] for each in reports)
+    rows.append(("total", "", count(deleted), count(failed), "", ""))
     _print_table(rows, {2, 3, 4})
 
 

@@ -38,6 +38,7 @@ from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallTable
 from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.ordered_input import OrderedInput
 from tui_fs.widgets.progress_line import ProgressLine
 
 _BAR_CELLS = ((150, 14), (110, 6), (0, 0))
@@ -83,6 +84,7 @@ class FleetScreen(BaseScreen):
         ("d", "delete…"),
         ("c", "cancel…"),
         ("s", "sort"),
+        ("f", "filter"),
         ("r", "count again"),
         ("q", "quit"),
     )
@@ -103,13 +105,16 @@ class FleetScreen(BaseScreen):
         Binding("S", "reverse", tooltip="Reverse the order"),
         Binding("c", "cancel", tooltip="Cancel the running deletions (asks first)"),
         Binding("r", "recount", tooltip="Count again on all hosts"),
-        Binding("q,escape", "app.quit", tooltip="Quit; jobs continue on their hosts"),
+        Binding("f", "filter", tooltip="Show only hosts whose name or state contains a text"),
+        Binding("escape", "leave", tooltip="Show all hosts again"),
+        Binding("q", "app.quit", tooltip="Quit; jobs continue on their hosts"),
     ]
 
     def __init__(self, client: FleetClient, path: str, settings: Settings) -> None:
         super().__init__(settings)
         self._client, self._path = client, path
         self._rows = {host: HostRow(host) for host in client.hosts}
+        self._numbers = {host: number for number, host in enumerate(client.hosts)}
         self._marked: set[str] = set()
         self._sort, self._is_reversed = 0, False
         self._deletion: FleetDeletion | None = None
@@ -123,6 +128,10 @@ class FleetScreen(BaseScreen):
         yield Static(Text(""), id="about-host")
         yield ProgressLine(id="progress")
         yield CallTable(LIVE_WIDTHS, id="calls")
+        field = OrderedInput(id="host-filter")
+        field.border_title = "filter"
+        field.display = False
+        yield field
 
     def on_mount(self) -> None:
         """Start to reach the hosts."""
@@ -136,6 +145,33 @@ class FleetScreen(BaseScreen):
     def on_resize(self) -> None:
         """Fit the columns."""
         self._draw()
+
+    def action_filter(self) -> None:
+        """Open the field for the filter."""
+        field = self.query_one("#host-filter", OrderedInput)
+        field.display = True
+        field.focus()
+
+    def on_input_changed(self) -> None:
+        """Show the hosts that match so far."""
+        self._draw()
+
+    def on_input_submitted(self) -> None:
+        """Go on with the hosts that match."""
+        self.query_one("#host-filter").display = bool(self._filter)
+        self.query_one("#hosts", BarTable).focus()
+
+    def action_leave(self) -> None:
+        """Remove the filter."""
+        field = self.query_one("#host-filter", OrderedInput)
+        if not field.display:
+            self.notify("q quits.", markup=False)
+        field.value, field.display = "", False
+        self.query_one("#hosts", BarTable).focus()
+
+    @property
+    def _filter(self) -> str:
+        return self.query_one("#host-filter", OrderedInput).value.strip().casefold()
 
     def action_recount(self) -> None:
         """Count on all hosts."""
@@ -302,7 +338,11 @@ class FleetScreen(BaseScreen):
         table = self.query_one("#hosts", BarTable)
         cells = next(cells for columns, cells in _BAR_CELLS if self.size.width >= columns)
         table.set_columns(_columns(cells, _SORTS[self._sort], is_reversed=self._is_reversed))
-        rows = sorted(self._rows.values(), key=self._order, reverse=self._is_reversed)
+        wanted = self._filter
+        chosen = [
+            row for row in self._rows.values() if wanted in f"{row.host} {_state(row)}".casefold()
+        ]
+        rows = sorted(chosen, key=self._order, reverse=self._is_reversed)
         table.set_rows([_row(row, cells, is_marked=row.host in self._marked) for row in rows])
         self.query_one("#totals", Static).update(_totals(self._rows.values(), self._marked))
         self._draw_about()
@@ -312,18 +352,16 @@ class FleetScreen(BaseScreen):
         about = "" if cursor is None else _about(self._rows[cursor.key])
         self.query_one("#about-host", Static).update(Text(about))
 
-    def _order(self, row: HostRow) -> tuple[float, int]:
-        number = list(self._rows).index(row.host)
+    def _order(self, row: HostRow) -> float:
         used, inodes = row.shares
-        value = {
-            "host": 0.0,
+        return {
+            "host": self._numbers[row.host],
             "entries": -row.survey.entries if row.survey else 1.0,
             "allocated": -row.survey.allocated_bytes if row.survey else 1.0,
             "used": -(used or 0.0),
             "inodes": -(inodes or 0.0),
             "state": -1.0 if row.job is not None and not row.job.is_over else 0.0,
         }[_SORTS[self._sort]]
-        return float(value), number
 
     def _show_deletion(self) -> None:
         progress, calls = self.query_one("#progress", ProgressLine), self.query_one(CallTable)
