@@ -18,7 +18,6 @@ from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.maintenance import DeleteRequested
 from tui_fs.screens.preview import PreviewScreen
-from tui_fs.screens.profile import begin_profile
 from tui_fs.screens.report import ResumeRequested
 from tui_fs.screens.start import StartScreen
 from tui_fs.widgets.changed_lines_driver import ChangedLinesDriver
@@ -140,8 +139,6 @@ class TuiFsApp(App[None]):
                 if action.action != "command_palette":
                     run = partial(self.run_action, action.action, action.node)
                     yield SystemCommand(action.text, f"Key: {', '.join(action.keys)}", run)
-        profile = partial(begin_profile, self, self._settings)
-        yield SystemCommand("Profile tui-fs itself for ten seconds", "With py-spy", profile)
         yield SystemCommand("Theme", "Change the colours until you quit", self.action_change_theme)
         yield SystemCommand("Quit", "Running jobs continue", self.action_quit)
 

@@ -1,16 +1,12 @@
-"""The profile of shutil.rmtree, and py-spy's profile of a process."""
+"""The profile of shutil.rmtree, and where py-spy is."""
 
 import sysconfig
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.needs import lacks
 from tests.unit import lab_results
-from tui_fs.lab import pyspy
-from tui_fs.lab.exhibits import flames
 from tui_fs.lab.experiment import (
     Judgement,
     Verdict,
@@ -21,14 +17,8 @@ from tui_fs.lab.experiments.profile import (
     NATIVE,
     RAW,
 )
-from tui_fs.lab.pyspy import (
-    not_permitted,
-    profile_itself,
-    py_spy_path,
-    py_spy_version,
-)
+from tui_fs.lab.preparing import py_spy_path, py_spy_version
 from tui_fs.lab.results import Run
-from tui_fs.model.errors import Missing, TuiFsError
 
 ENTRIES = 20_201
 IN_THE_KERNEL = "Most of the processor time is spent in the kernel, not in Python."
@@ -131,84 +121,8 @@ def test_py_spy_is_found_beside_the_interpreters_scripts_first(
     assert py_spy_path() == str(tmp_path / "path" / "py-spy")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert py_spy_path() is None
-    # And without it this process is not profiled
-    with pytest.raises(Missing):
-        profile_itself(1, lambda: True)
 
 
 def test_the_installed_py_spy_has_a_version() -> None:
     name, number = py_spy_version().split()
     assert name == "py-spy" and number[0].isdigit()
-
-
-@pytest.mark.parametrize(("scope", "is_named"), [("2\n", True), ("0\n", False), ("", False)])
-def test_what_would_permit_it_is_said(tmp_path: Path, scope: str, is_named: bool) -> None:
-    (tmp_path / "scope").write_text(scope)
-    message = "\nError: Permission Denied: Try again\nmore\n"
-    reason = not_permitted(message, str(tmp_path / "scope"))
-    assert (
-        reason.sentence
-        == "py-spy is not permitted to profile tui-fs: Permission Denied: Try again."
-    )
-    assert "root" in reason.advice
-    assert ("ptrace_scope" in reason.advice) is is_named
-
-
-@pytest.fixture
-def busy() -> Iterator[None]:
-    """Keep a thread of this process at work."""
-    ends = threading.Event()
-
-    def be_busy() -> None:
-        while not ends.is_set():
-            sum(range(1_000))
-
-    thread = threading.Thread(target=be_busy, name="busy")
-    thread.start()
-    yield
-    ends.set()
-    thread.join()
-
-
-def folders(state_home: Path) -> list[Path]:
-    """List the profiles that are kept."""
-    return sorted((state_home / "tui-fs" / "lab" / "self-profiles").glob("*"))
-
-
-@pytest.mark.usefixtures("busy")
-@pytest.mark.slow
-def test_this_process_is_profiled(state_home: Path) -> None:
-    try:
-        profile = profile_itself(1, lambda: True)
-    except TuiFsError as why:
-        lacks(str(why))
-    samples, rows = flames(profile.raw.splitlines(), 500)
-    assert samples > 0
-    assert any("be_busy" in row.function for row in rows)
-    # And the file is kept, for this user alone
-    (folder,) = folders(state_home)
-    assert str(folder) == profile.folder and folder.stat().st_mode & 0o777 == 0o700
-    assert (folder / "tui-fs.raw").read_text(encoding="utf-8") == profile.raw
-
-
-def test_an_unneeded_profile_ends_and_leaves_nothing(state_home: Path) -> None:
-    if py_spy_path() is None:
-        lacks("py-spy is not installed; enable it with: pip install py-spy")
-    with pytest.raises(TuiFsError, match=r"interrupted"):
-        profile_itself(3_600, lambda: False)
-    assert folders(state_home) == []
-
-
-def test_a_refusal_is_reported_and_leaves_nothing(
-    tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A py-spy without the permission to trace
-    refused = tmp_path / "py-spy"
-    refused.write_text("#!/bin/sh\necho 'Error: Permission Denied' >&2\nexit 1\n")
-    refused.chmod(0o755)
-    monkeypatch.setattr(pyspy, "py_spy_path", lambda: str(refused))
-    with pytest.raises(
-        TuiFsError, match=r"is not permitted to profile tui-fs: Permission Denied\."
-    ):
-        profile_itself(1, lambda: True)
-    assert folders(state_home) == []
