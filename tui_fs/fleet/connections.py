@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import harmless
 
 CONNECTION_FAILED = 255
 """The exit code of ssh when the host was not reached, or the connection broke."""
@@ -91,7 +91,7 @@ class Ended(Struct, frozen=True):
             return "The connection was lost."
         last = next((line for line in reversed(self.errors) if line.strip()), "")
         text = last.strip().removeprefix("tui-fs: ").removeprefix("ssh: ")
-        return displayable(text) or f"The command ended with exit code {self.exit_code}."
+        return harmless(text) or f"The command ended with exit code {self.exit_code}."
 
 
 class _Running(Struct):

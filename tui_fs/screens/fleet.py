@@ -26,7 +26,7 @@ from tui_fs.fleet.fleet import Answer
 from tui_fs.fleet.hosts import folded
 from tui_fs.job.permission import read_only_reason
 from tui_fs.model.calls import CallCount, CallLine, Failures, call_lines
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, short_count
 from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings, deleting_is_off
@@ -38,6 +38,7 @@ from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallTable
 from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.footer import Footer
 from tui_fs.widgets.ordered_input import OrderedInput
 from tui_fs.widgets.progress_line import ProgressLine
 
@@ -105,7 +106,12 @@ class FleetScreen(BaseScreen):
         Binding("S", "reverse", tooltip="Reverse the order"),
         Binding("c", "cancel", tooltip="Cancel the running deletions (asks first)"),
         Binding("r", "recount", tooltip="Count again on all hosts"),
-        Binding("f", "filter", tooltip="Show only hosts whose name or state contains a text"),
+        Binding(
+            "f",
+            "filter",
+            tooltip="Show only hosts whose name or state contains a text",
+            priority=True,
+        ),
         Binding("escape", "leave", tooltip="Show all hosts again"),
         Binding("q", "app.quit", tooltip="Quit; jobs continue on their hosts"),
     ]
@@ -148,9 +154,14 @@ class FleetScreen(BaseScreen):
 
     def action_filter(self) -> None:
         """Open the field for the filter."""
-        field = self.query_one("#host-filter", OrderedInput)
+        field = self._field
         field.display = True
-        field.focus()
+        self.set_focus(field)
+        self.query_one("#keys", Footer).keys = (("enter", "accept"), ("esc", "show all hosts"))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:  # noqa: ARG002
+        """Let the field have the letters while it is open."""
+        return not (action == "filter" and self._field.has_focus)
 
     def on_input_changed(self) -> None:
         """Show the hosts that match so far."""
@@ -158,20 +169,27 @@ class FleetScreen(BaseScreen):
 
     def on_input_submitted(self) -> None:
         """Go on with the hosts that match."""
-        self.query_one("#host-filter").display = bool(self._filter)
-        self.query_one("#hosts", BarTable).focus()
+        self._close_field(is_kept=bool(self._filter))
 
     def action_leave(self) -> None:
         """Remove the filter."""
-        field = self.query_one("#host-filter", OrderedInput)
-        if not field.display:
+        if not self._field.display:
             self.notify("q quits.", markup=False)
-        field.value, field.display = "", False
-        self.query_one("#hosts", BarTable).focus()
+        self._field.value = ""
+        self._close_field(is_kept=False)
+
+    def _close_field(self, *, is_kept: bool) -> None:
+        self._field.display = is_kept
+        self.set_focus(self.query_one("#hosts", BarTable))
+        self.query_one("#keys", Footer).keys = (*self.KEYS, ("?", "help"))
+
+    @property
+    def _field(self) -> OrderedInput:
+        return self.query_one("#host-filter", OrderedInput)
 
     @property
     def _filter(self) -> str:
-        return self.query_one("#host-filter", OrderedInput).value.strip().casefold()
+        return self._field.value.strip().casefold()
 
     def action_recount(self) -> None:
         """Count on all hosts."""
@@ -473,27 +491,27 @@ def _state(row: HostRow) -> str:
     job = row.job
     if job is not None and not (job.phase is Phase.OVER and job.exit_code == 0):
         if job.problem:
-            return displayable(job.problem)
+            return harmless(job.problem)
         snapshot = job.snapshot
         if snapshot.fraction is not None:
             left = f", left {duration_span(*snapshot.eta_s)}" if snapshot.eta_s else ""
             return f"deleting {100 * snapshot.fraction:.0f} %{left}"
         return str(job.phase)
     if row.problem:
-        return displayable(row.problem)
+        return harmless(row.problem)
     if job is not None:
         return "deleted"
     if row.survey is None:
         return "counting…"
     worst = row.survey.worst
-    return "" if worst is None else displayable(f"{worst.severity}: {worst.kind}")
+    return "" if worst is None else harmless(f"{worst.severity}: {worst.kind}")
 
 
 def _about(row: HostRow) -> str:
     """Return the state of a host in full, and what its worst finding means."""
     worst = None if row.survey is None else row.survey.worst
-    meaning = "" if worst is None or row.job is not None else displayable(worst.meaning)
-    return f"{row.host}: {_state(row)} {meaning}".rstrip(": ")
+    meaning = "" if worst is None or row.job is not None else f". {harmless(worst.meaning)}"
+    return f"{row.host}: {_state(row)}{meaning}".rstrip(": ")
 
 
 def _totals(rows: Iterable[HostRow], marked: set[str]) -> Text:
@@ -614,7 +632,7 @@ class FleetPreviewScreen(BaseScreen):
         options = Text("options  ", style="dim")
         options.append(words, "not dim")
         self.query_one("#options", Static).update(options)
-        lines = [f"! {host}: {displayable(reason)}" for host, reason in self._refused.items()]
+        lines = [f"! {host}: {harmless(reason)}" for host, reason in self._refused.items()]
         self.query_one("#body", Static).update(Text("\n".join(lines)))
 
     def action_options(self) -> None:
@@ -662,7 +680,7 @@ class FleetPreviewScreen(BaseScreen):
             f"{count(entries)} entries, up to {bytes_iec(frees)}, {duration_span(low, high)}",
         ]
         shown = list(refused.items())[:_MOST_LISTED]
-        lines += [f"not on {host}: {displayable(reason)}" for host, reason in shown]
+        lines += [f"not on {host}: {harmless(reason)}" for host, reason in shown]
         if len(refused) > len(shown):
             lines.append(f"not on {len(refused) - len(shown)} more hosts")
         word = f"{len(plans)} {displayable(os.path.basename(self._path.rstrip('/')))}"
