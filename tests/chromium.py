@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 _OPTIONS = (
     "--headless",
@@ -38,7 +38,7 @@ class Browser:
         self.problems: list[str] = []
         self.requests: list[str] = []
 
-    def attach(self) -> Self:
+    def attach(self) -> "Browser":
         """Open an empty page."""
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)

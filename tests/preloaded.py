@@ -46,7 +46,7 @@ class Preloaded:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._process = subprocess.Popen(
             # as a script, and safe: it loads the installed package, not the files here
-            [sys.executable, "-P", __file__, str(theirs.fileno())],
+            [sys.executable, "-I", __file__, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
         )

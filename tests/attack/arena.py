@@ -12,12 +12,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from tests.attack import swapper
 from tests.attack.swapper import FILES_EACH, GID, INNER, READY, RECORD, UID, Pair
+from tui_fs.model.compat import StrEnum
 
 TOPS, DEEPS = 8, 3
 LEVELS = 7

@@ -20,7 +20,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from tests.attack.swapper import RENAMEAT2
 from tests.attack.tracer import run_step
@@ -28,6 +27,7 @@ from tui_fs.job.path_safety import prepare_steps
 from tui_fs.linux.mount_namespaces import mount_tmpfs, unmount
 from tui_fs.linux.mounts import read_mounts
 from tui_fs.linux.pins import open_path_fd, take_pin
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.strategy import Confine, Mechanism, Options, confined_words
 from tui_fs.safety.confinement import ConfinedTarget, Enclosure, mechanisms_for
 from tui_fs.strategies.base import Strategy

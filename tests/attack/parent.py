@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from tests.acl import NAMED_USER, grant
@@ -19,6 +18,7 @@ from tests.attack.swapper import GID, INNER, UID, fill
 from tests.conftest import DEADLINE_S, Cli, Finished
 from tests.needs import needs_tool
 from tui_fs.linux.tools import ENGINE, find_engine
+from tui_fs.model.compat import StrEnum
 
 REFUSED = 3
 _LEVELS = 3
@@ -196,7 +196,7 @@ def with_waiting_tools(cli: Cli, place: Path) -> Cli:
     _script(python, f'case "$*" in *rmtree_child*) {ring};; esac', f'exec {sys.executable} "$@"')
     program = tools / "tui-fs"
     words = shlex.join(
-        [sys.executable, "-P", "-c", _RUN.format(python=str(python), engine=str(engine))]
+        [sys.executable, "-I", "-c", _RUN.format(python=str(python), engine=str(engine))]
     )
     _script(program, f"PATH={shlex.quote(str(tools))}:$PATH", f'exec {words} "$@"')
     return Cli(str(program), cli.jobs_directory.parent.parent)

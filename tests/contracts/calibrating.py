@@ -34,7 +34,7 @@ def above(tmpfs: Path) -> Path:
 
 def command_for(target: Path | bytes, limit_s: float = SHORT_S) -> list[str]:
     """Return the command that measures for so long."""
-    return [sys.executable, "-P", "-c", _SHORTLY, str(limit_s), os.fsdecode(target)]
+    return [sys.executable, "-I", "-c", _SHORTLY, str(limit_s), os.fsdecode(target)]
 
 
 class Measurement:

@@ -73,7 +73,7 @@ def test_a_signal_while_a_job_is_starting_deletes_nothing(
 ) -> None:
     # A job that gets ready, or is ready but did not yet receive the order to begin
     before = entries_in(target)
-    script = [sys.executable, "-P", "-c", _INTERRUPTED, moment, str(int(number))]
+    script = [sys.executable, "-I", "-c", _INTERRUPTED, moment, str(int(number))]
     ended = subprocess.run(
         [*script, "delete", "--strategy", "rm", "--yes", *detach, str(target)],
         capture_output=True,
@@ -91,7 +91,7 @@ def test_a_supervisor_killed_before_it_is_ready_deletes_nothing_and_is_not_runni
     cli: Cli, target: Path
 ) -> None:
     before = entries_in(target)
-    script = [sys.executable, "-P", "-c", _SUPERVISOR_KILLED, "delete", "--strategy", "rmtree"]
+    script = [sys.executable, "-I", "-c", _SUPERVISOR_KILLED, "delete", "--strategy", "rmtree"]
     ended = subprocess.run(
         [*script, "--trace", "off", "--yes", str(target)],
         capture_output=True,
@@ -121,7 +121,7 @@ sys.exit(main(sys.argv[1:]))
 """
     words = "delete", "--strategy", "rmtree", "--trace", "off", "--yes"
     ended = subprocess.run(
-        [sys.executable, "-P", "-c", script, *words, str(target)],
+        [sys.executable, "-I", "-c", script, *words, str(target)],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,

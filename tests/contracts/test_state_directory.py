@@ -306,7 +306,7 @@ def start_impatient(target: Path) -> str:
     pace = Pace(rate_per_s=300)
     plan = plan_of(target)
     folder = create(replace(plan, options=replace(plan.options, pace=pace)))
-    command = [sys.executable, "-P", "-c", _IMPATIENT, folder.path]
+    command = [sys.executable, "-I", "-c", _IMPATIENT, folder.path]
     with (
         open(folder.log, "wb") as log,
         subprocess.Popen(

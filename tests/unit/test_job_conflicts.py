@@ -51,7 +51,7 @@ def at(path: str) -> Target:
 
 def process_of(folder: JobFolder) -> AbstractContextManager[Process]:
     """Start a process that will take the job's lock."""
-    return waiting_process([sys.executable, "-P", "-c", _AT_WORK, folder.path])
+    return waiting_process([sys.executable, "-I", "-c", _AT_WORK, folder.path])
 
 
 def start_locking(process: Process) -> None:
@@ -259,6 +259,6 @@ def test_no_job_waits_for_its_own_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/missing/..")
     script = "from tui_fs.job.conflicts import no_job_starting as lock\nwith lock(): print('alone')"
     ended = subprocess.run(
-        [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=30, check=True
     )
     assert ended.stdout == "alone\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit import lab_results
+from tui_fs.job.doctor import diagnose
 from tui_fs.lab.experiment import (
     Judgement,
     Verdict,
@@ -17,8 +18,9 @@ from tui_fs.lab.experiments.profile import (
     NATIVE,
     RAW,
 )
-from tui_fs.lab.preparing import py_spy_path, py_spy_version
 from tui_fs.lab.results import Run
+from tui_fs.linux.tools import PY_SPY, Tool, find_tool
+from tui_fs.strategies.registry import why_missing
 
 ENTRIES = 20_201
 IN_THE_KERNEL = "Most of the processor time is spent in the kernel, not in Python."
@@ -112,17 +114,23 @@ def test_py_spy_is_found_beside_the_interpreters_scripts_first(
 ) -> None:
     for place in ("scripts", "path"):
         (tmp_path / place).mkdir()
-        (tmp_path / place / "py-spy").write_text("#!/bin/sh\n")
+        (tmp_path / place / "py-spy").write_text(f"#!/bin/sh\necho py-spy {place}\n")
         (tmp_path / place / "py-spy").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "scripts"))
-    assert py_spy_path() == str(tmp_path / "scripts" / "py-spy")
-    (tmp_path / "scripts" / "py-spy").chmod(0o644)
-    assert py_spy_path() == str(tmp_path / "path" / "py-spy")
+    path = str(tmp_path / "scripts" / "py-spy")
+    assert find_tool(PY_SPY) == Tool("py-spy", path, "py-spy scripts")
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    path = str(tmp_path / "path" / "py-spy")
+    assert find_tool(PY_SPY) == Tool("py-spy", path, "py-spy path")
+
+
+def test_without_py_spy_doctor_and_the_lab_name_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert py_spy_path() is None
-
-
-def test_the_installed_py_spy_has_a_version() -> None:
-    name, number = py_spy_version().split()
-    assert name == "py-spy" and number[0].isdigit()
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    command = "pip install 'tui-fs[profile]'"
+    (row,) = (tool for tool in diagnose().tools if tool.name == "py-spy")
+    assert command in row.remedy and not row.path
+    assert command in why_missing("py-spy")

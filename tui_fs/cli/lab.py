@@ -7,7 +7,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import assert_never
 
 import plotext  # type: ignore[import-untyped]
 
@@ -43,6 +42,7 @@ from tui_fs.lab.process import LabRun
 from tui_fs.lab.results import Ending, Measured, Progressed, Results, fold_one
 from tui_fs.lab.runs import find_run, load, stored_runs
 from tui_fs.model.codec import Json, encode
+from tui_fs.model.compat import assert_never
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, harmless, shell_quoted
 from tui_fs.model.units import bytes_iec, clock, counted, duration
@@ -384,7 +384,7 @@ def exhibits_as_text(exhibits: Iterable[Exhibit], width: int) -> str:
     return "\n\n".join(_exhibit(exhibit, width) for exhibit in exhibits)
 
 
-def _exhibit(exhibit: Exhibit, width: int) -> str:
+def _exhibit(exhibit: Exhibit, width: int) -> str:  # noqa: RET503
     match exhibit:
         case Claims():
             return _claims(exhibit, width)

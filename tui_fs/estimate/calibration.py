@@ -1,6 +1,5 @@
 """Unit costs of deleting on one file system, fitted to small trees that were deleted there."""
 
-import enum
 import itertools
 import statistics
 from collections.abc import Sequence
@@ -8,13 +7,14 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from tui_fs.linux.mounts import is_served
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES
 from tui_fs.strategies.unit_costs import UnitCosts
 
 
-class Shape(enum.StrEnum):
+class Shape(StrEnum):
     """The trees that a calibration deletes."""
 
     EMPTY = "empty"

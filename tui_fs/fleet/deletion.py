@@ -1,6 +1,5 @@
 """Delete on many hosts: what each one would do, the jobs, and their ends."""
 
-import enum
 import json
 import time
 from collections import deque
@@ -14,6 +13,7 @@ from tui_fs.fleet.answers import ListedJob, live_jobs
 from tui_fs.fleet.connections import CONNECTION_FAILED, Ended, Line
 from tui_fs.fleet.fleet import Fleet
 from tui_fs.model.codec import Json
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import JobStarted, event_from_json
 from tui_fs.model.outcome import JobState
@@ -29,7 +29,7 @@ _FOLLOW, _FIND, _CANCEL = "follow", "find", "cancel"
 """What a command is for."""
 
 
-class Phase(enum.StrEnum):
+class Phase(StrEnum):
     """How far the deletion on one host is."""
 
     WAITING = "waiting"

@@ -1,7 +1,6 @@
 """Records of directories set aside or recreated: one private file each, and their state."""
 
 import contextlib
-import enum
 import os
 import stat
 import time
@@ -24,6 +23,7 @@ from tui_fs.linux.pins import open_path_fd, pin_of
 from tui_fs.maintenance import exchange
 from tui_fs.maintenance.exchange import DirEntryRef, cut_name, entry_ref
 from tui_fs.model.codec import decode, encode
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.host import Host, Locality, locality_of
 from tui_fs.model.paths import PathStr, displayable
@@ -34,7 +34,7 @@ _SCHEMA = 1
 _OTHERS = 0o077
 
 
-class Action(enum.StrEnum):
+class Action(StrEnum):
     """The kind of action that a record describes."""
 
     ASIDE = "aside"
@@ -224,7 +224,7 @@ def _make_private(place: str) -> None:
         )
 
 
-class AsideState(enum.StrEnum):
+class AsideState(StrEnum):
     """What is left of an action now."""
 
     ASIDE = "aside"

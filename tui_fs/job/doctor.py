@@ -10,7 +10,7 @@ from tui_fs.job.store import jobs_directory
 from tui_fs.linux.logind import ends_at_logout
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.linux.permissions import Capability, missing_capabilities, user_namespace
-from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rejected
+from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, PY_SPY, find_tool, why_rejected
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing
 from tui_fs.model.figures import MissingFigure
@@ -172,12 +172,13 @@ def _tool_row(tool: ToolState) -> Row:
 def diagnose() -> Diagnosis:
     """Return the diagnosis of this machine."""
     picked = open_source(None)
+    encoding = locale.nl_langinfo(locale.CODESET)
     return Diagnosis(
         tools=_tools(),
         tracing=TracingState(picked.kind, picked.note, states()),
         privileges=_privileges(),
         engine=_engine(),
-        terminal=Terminal(os.environ.get("TERM", ""), os.isatty(1), locale.getencoding()),
+        terminal=Terminal(os.environ.get("TERM", ""), os.isatty(1), encoding),
         jobs=jobs_directory(),
         logout=ends_at_logout() or "a job continues after logout",
         policy=_policy(),
@@ -256,6 +257,7 @@ def _tools() -> tuple[ToolState, ...]:
             users.setdefault(tool, []).append(f"strategy {strategy.name}")
     for tool in _TRACING_TOOLS:
         users[tool] = [f"--trace {tool.removesuffix('trace') if tool == 'bpftrace' else tool}"]
+    users[PY_SPY] = ["lab run profile"]
     gnu = {tool for strategy in STRATEGIES.values() for tool in strategy.gnu_tools}
     states_of_tools: list[ToolState] = []
     for name, needed_by in users.items():

@@ -4,7 +4,6 @@ An experiment is a value, in a module of its own below `tui_fs.lab.experiments`.
 work and never does it: `tui_fs.lab.runner` builds the trees and runs the steps.
 """
 
-import enum
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
@@ -12,20 +11,21 @@ from msgspec import Struct, field
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import Tree
 from tui_fs.model.calls import CallCount
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.strategy import Argv
 
 Pipeline = tuple[Argv, ...]
 """Processes connected by pipes."""
 
 
-class Scale(enum.StrEnum):
+class Scale(StrEnum):
     """How large the trees are: `small` takes under a minute, `published` is as in the text."""
 
     SMALL = "small"
     PUBLISHED = "published"
 
 
-class Place(enum.StrEnum):
+class Place(StrEnum):
     """Where a trial's tree is made: in the scratch directory, or on a file system made for it."""
 
     HERE = "here"
@@ -35,7 +35,7 @@ class Place(enum.StrEnum):
     BTRFS = "btrfs"
 
 
-class Counting(enum.StrEnum):
+class Counting(StrEnum):
     """What an additional, untimed run of a step counts."""
 
     NOTHING = "nothing"
@@ -156,7 +156,7 @@ class PublishedCalls(Struct, frozen=True):
         }
 
 
-class Verdict(enum.StrEnum):
+class Verdict(StrEnum):
     """The result of testing a claim."""
 
     HOLDS = "holds here"

@@ -3,7 +3,6 @@
 import importlib.resources
 import time
 from collections.abc import Iterable
-from typing import assert_never
 
 from tui_fs import __version__
 from tui_fs.lab.exhibits import (
@@ -25,6 +24,7 @@ from tui_fs.lab.exhibits import (
 from tui_fs.lab.experiment import Experiment, Verdict, run_command
 from tui_fs.lab.figures import Axis, bars_axis, points_axis, shown_tick
 from tui_fs.lab.results import Ending, Machine, Measured, Results
+from tui_fs.model.compat import assert_never
 from tui_fs.model.html import document, pairs, section, text
 from tui_fs.model.paths import shell_quoted
 from tui_fs.model.units import bytes_iec, count, duration

@@ -1,10 +1,8 @@
 """Prepares an experiment for this machine: tools, plans of the steps, free space."""
 
-import importlib.metadata
 import os
 import platform
 import re
-import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
@@ -28,7 +26,6 @@ from tui_fs.strategies.registry import why_missing
 TREE, EMPTY = "tree", "empty"
 ALL_NAMES = "*"
 _TOOL = re.compile(r"\{path:([^}]+)\}")
-_PY_SPY = "py-spy"
 
 
 class Prepared(Struct, frozen=True):
@@ -157,29 +154,9 @@ def _installed(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return path and version of the tools that are installed."""
     tools: dict[str, tuple[str, str]] = {}
     for name in sorted(names):
-        if name == _PY_SPY:
-            if (path := py_spy_path()) is not None:
-                tools[name] = path, py_spy_version()
-        elif (tool := find_tool(name)) is not None:
+        if (tool := find_tool(name)) is not None:
             tools[name] = tool.path, tool.version
     return tools
-
-
-def py_spy_path() -> str | None:
-    """Return the absolute path of py-spy: among this Python's scripts, or else on PATH."""
-    script = os.path.join(sysconfig.get_path("scripts"), _PY_SPY)
-    if os.path.isfile(script) and os.access(script, os.X_OK):
-        return script
-    tool = find_tool(_PY_SPY)
-    return None if tool is None else tool.path
-
-
-def py_spy_version() -> str:
-    """Return the version of the installed package; empty where py-spy is from elsewhere."""
-    try:
-        return f"{_PY_SPY} {importlib.metadata.version(_PY_SPY)}"
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _plans(trial: Trial, tools: Mapping[str, str], kind: str) -> Iterator[StepPlan]:

@@ -4,7 +4,6 @@ A run is a file with one event in each line; `fold` makes `Results` of them. The
 measures writes them; screens, command line and reports read them.
 """
 
-import enum
 import statistics
 from collections.abc import Callable, Iterable
 from typing import get_args
@@ -14,11 +13,12 @@ from msgspec.structs import replace
 
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.codec import Json, decode, encode
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.errors import BadInput
 from tui_fs.tracing.syscalls import SYSCALLS
 
 
-class Measure(enum.StrEnum):
+class Measure(StrEnum):
     """A figure of a step, by its name with the unit."""
 
     SECONDS = "seconds"
@@ -150,7 +150,7 @@ class Noted(Struct, frozen=True):
     words: str
 
 
-class Ending(enum.StrEnum):
+class Ending(StrEnum):
     """How a run has ended."""
 
     DONE = "done"

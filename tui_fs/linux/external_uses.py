@@ -5,7 +5,6 @@ and other mount namespaces show the same place under other paths.
 """
 
 import bisect
-import enum
 import fcntl
 import functools
 import os
@@ -20,6 +19,7 @@ from tui_fs.linux.mount_namespaces import OtherNamespace, other_namespaces
 from tui_fs.linux.mounts import Mount, MountTable, by_names, mount_of, mount_with_id, unescaped
 from tui_fs.linux.pins import pin_of
 from tui_fs.linux.resolve_path import canonical, lies_in
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted, upwards
 
 _LOOP_GET_STATUS64 = 0x4C05  # linux/loop.h
@@ -133,7 +133,7 @@ def layer_paths(mount: Mount, is_directory: Callable[[str], bool]) -> Iterator[t
             yield from ((layer, os.path.join(base, layer.name)) for layer in relative)
 
 
-class UseKind(enum.StrEnum):
+class UseKind(StrEnum):
     """The kind of a use; also the name of the rule that refuses the deletion."""
 
     MOUNTED_ON = "mount-inside"

@@ -5,7 +5,6 @@ a process of a PID namespace above this one, or by a thread that does not share 
 its process.
 """
 
-import enum
 import errno
 import os
 import re
@@ -23,6 +22,7 @@ from tui_fs.linux.processes import (
     path_of_link,
     state_of,
 )
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr
 
@@ -34,7 +34,7 @@ _BLOCK_BYTES = 512  # unit of st_blocks, independent of the file system (stat(2)
 _MAPS_BYTES = 1 << 18  # read from maps between two checks of the clock
 
 
-class HoldKind(enum.StrEnum):
+class HoldKind(StrEnum):
     """How a process holds a file."""
 
     DESCRIPTOR = "descriptor"

@@ -20,6 +20,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Filters
 
 ENGINE = "tui-fs-engine"
+PY_SPY = "py-spy"
 
 
 def engine_filters(filters: Filters) -> list[str]:
@@ -145,7 +146,9 @@ def _output_of(path: str, *arguments: str) -> tuple[str, int]:
 
 __all__ = [
     "ENGINE",
+    "HOW_TO_GET_PY_SPY",
     "HOW_TO_GET_THE_ENGINE",
+    "PY_SPY",
     "EngineCapabilities",
     "Tool",
     "engine_capabilities",
@@ -155,6 +158,7 @@ __all__ = [
 ]
 
 HOW_TO_GET_THE_ENGINE = "install cargo 1.77 or later, then reinstall tui-fs with pip"
+HOW_TO_GET_PY_SPY = "install it with: pip install 'tui-fs[profile]'"
 
 
 class Tool(Struct, frozen=True):
@@ -179,7 +183,7 @@ def find_tool(name: str) -> Tool | None:
     """Return the tool `name` from the absolute directories of PATH, None if there is none.
 
     ``python`` is the interpreter that runs this program, in any directory. The engine is searched
-    by `find_engine`.
+    by `find_engine`, py-spy first in the scripts directory of this installation.
     """
     if name == "python":
         version = f"Python {sys.version.split()[0]}"
@@ -187,15 +191,20 @@ def find_tool(name: str) -> Tool | None:
     if name == ENGINE:
         path = find_engine()
         return None if path is None else _engine(path)
-    return _find_tool(name, os.environ.get("PATH", os.defpath))
+    return _find_tool(name, _search_path(name))
 
 
 def why_rejected(name: str) -> str:
     """Return why an installed tool is not used; empty if none of that name is installed."""
     if name == ENGINE:
         return search_engine().rejected
-    directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return find_executable(name, directories).rejected
+    return find_executable(name, _search_path(name).split(os.pathsep)).rejected
+
+
+def _search_path(name: str) -> str:
+    """Return PATH; for py-spy, the scripts directory of this installation comes first."""
+    path = os.environ.get("PATH", os.defpath)
+    return f"{sysconfig.get_path('scripts')}{os.pathsep}{path}" if name == PY_SPY else path
 
 
 @lru_cache(maxsize=256)

@@ -1,16 +1,16 @@
 """System call counts and their sources."""
 
-import enum
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.units import count
 
 
-class CallGroup(enum.StrEnum):
+class CallGroup(StrEnum):
     """What calls are for; a table lists them in this order."""
 
     REMOVE = "remove"
@@ -176,7 +176,7 @@ def group_of_operation(operation: str) -> CallGroup:
     return CallGroup.REMOVE
 
 
-class TraceSource(enum.StrEnum):
+class TraceSource(StrEnum):
     """The source of the counts."""
 
     PERF = "perf"

@@ -1,11 +1,11 @@
 """Figures that this machine cannot measure, each with the reason."""
 
-import enum
-
 from msgspec import Struct
 
+from tui_fs.model.compat import StrEnum
 
-class Figure(enum.StrEnum):
+
+class Figure(StrEnum):
     """A figure that the kernel may hide, in words."""
 
     PRESSURE = "disk and processor pressure"

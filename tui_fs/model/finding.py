@@ -1,18 +1,18 @@
 """A finding: a detected problem of a directory that matters for its deletion."""
 
-import enum
 from typing import NewType
 
 from msgspec import Struct
 
 from tui_fs.model.codec import Argvs
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.paths import PathStr
 
 FindingKind = NewType("FindingKind", str)
 """The name of a kind of finding, as in JSON; `survey.findings.registry` has all of them."""
 
 
-class Severity(enum.StrEnum):
+class Severity(StrEnum):
     """The severity of a finding."""
 
     INFO = "info"

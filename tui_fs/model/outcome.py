@@ -1,9 +1,9 @@
 """The state and the outcome of a job."""
 
-import enum
+from tui_fs.model.compat import StrEnum
 
 
-class Outcome(enum.StrEnum):
+class Outcome(StrEnum):
     """The end of a job, in ascending order of severity."""
 
     DONE = "done"
@@ -13,7 +13,7 @@ class Outcome(enum.StrEnum):
     DIED = "died"
 
 
-class JobState(enum.StrEnum):
+class JobState(StrEnum):
     """The current state of a job; the final states equal their outcomes."""
 
     RUNNING = "running"

@@ -1,11 +1,10 @@
 """The state of a job for all views, folded from its events."""
 
-from typing import assert_never
-
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tui_fs.model.calls import CallCount, Removed
+from tui_fs.model.compat import assert_never
 from tui_fs.model.eta import blend, from_model, from_rate
 from tui_fs.model.events import (
     Audited,
@@ -150,7 +149,7 @@ class Snapshot(Struct, frozen=True):
         return self.at_s - self.first_step_at_s if self.first_step_at_s is not None else 0.0
 
 
-def fold(snapshot: Snapshot, event: Event) -> Snapshot:
+def fold(snapshot: Snapshot, event: Event) -> Snapshot:  # noqa: RET503
     """Return the snapshot after one more event.
 
     A sample older than the snapshot changes nothing, because counts never decrease.

@@ -1,9 +1,8 @@
 """Space on a file system, and why a deletion freed less or more than expected."""
 
-import enum
-
 from msgspec import Struct
 
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.units import bytes_iec
 
 LOWER_LAYER_WORDS = "files in a lower layer free no space"
@@ -36,7 +35,7 @@ class Space(Struct, frozen=True):
         return self.free_bytes + self.reserved_bytes
 
 
-class DiscrepancyKind(enum.StrEnum):
+class DiscrepancyKind(StrEnum):
     """The cause of less or more freed space than expected."""
 
     HELD_OPEN = "held-open"

@@ -1,11 +1,12 @@
 """The options and guarantees of strategies."""
 
-import enum
 import zlib
 from typing import NewType
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from tui_fs.model.compat import StrEnum
 
 StrategyName = NewType("StrategyName", str)
 """The name of a strategy in `tui_fs.strategies.registry`."""
@@ -58,7 +59,7 @@ class Filters(Struct, frozen=True):
         return replace(self, share=None) != Filters()
 
 
-class IoPriority(enum.StrEnum):
+class IoPriority(StrEnum):
     """The I/O priority of the tools, if the I/O scheduler supports it (ioprio_set(2))."""
 
     NORMAL = "normal"
@@ -84,14 +85,14 @@ class Pace(Struct, frozen=True):
     threads: int = 0
 
 
-class Mechanism(enum.StrEnum):
+class Mechanism(StrEnum):
     """A kernel mechanism that keeps the tools inside the targets."""
 
     NAMESPACE = "namespace"
     LANDLOCK = "landlock"
 
 
-class Confine(enum.StrEnum):
+class Confine(StrEnum):
     """Whether the kernel must keep the tools inside the targets."""
 
     AUTO = "auto"

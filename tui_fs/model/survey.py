@@ -1,14 +1,13 @@
 """The result of a survey."""
 
-import enum
-
 from msgspec import Struct
 
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr
 
 
-class EntryKind(enum.StrEnum):
+class EntryKind(StrEnum):
     """The kind of a directory entry."""
 
     DIRECTORY = "directory"
@@ -112,7 +111,7 @@ class Details(Struct, frozen=True):
     largest_files: tuple[tuple[int, PathStr], ...]
 
 
-class Sorting(enum.StrEnum):
+class Sorting(StrEnum):
     """The criterion by which a directory's entries are sorted."""
 
     ALLOCATED = "allocated"
@@ -196,7 +195,7 @@ class Match(Struct, frozen=True):
     modified_s: int | None = None
 
 
-class Ranking(enum.StrEnum):
+class Ranking(StrEnum):
     """The value that directories are ranked by."""
 
     ENTRIES = "entries"

@@ -272,11 +272,11 @@ def _unreadable(shown: str, error: OSError) -> BadInput:
 
 
 def _parsed(content: bytes, file: str, known_strategies: Collection[str]) -> Policy:
-    import tomllib  # a slow import, and most machines have no policy
+    import msgspec.toml  # a slow import, and most machines have no policy
 
     try:
-        table = tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+        table = msgspec.toml.decode(content)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise _wrong(file, f"it must be TOML in UTF-8: {_short(str(error))}") from error
     for key in table:
         if key not in _KEYS:

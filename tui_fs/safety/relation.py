@@ -5,7 +5,6 @@ their file systems, because a part of either can be bind mounted. A deletion on 
 in its upper directory, so that directory is compared as well.
 """
 
-import enum
 import errno
 import functools
 import os
@@ -15,6 +14,7 @@ from tui_fs.linux.external_uses import layer_paths
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, mounts_below
 from tui_fs.linux.pins import pin_of
 from tui_fs.linux.resolve_path import canonical, lies_in
+from tui_fs.model.compat import StrEnum
 from tui_fs.model.paths import PathStr, is_within, upwards
 from tui_fs.model.target import Target
 
@@ -22,7 +22,7 @@ _Part = tuple[str, str]
 """A directory in a file system: the device as in the mount table, and the path in it."""
 
 
-class Relation(enum.StrEnum):
+class Relation(StrEnum):
     """The relation of a target to a place, as the middle of a sentence."""
 
     IS = "is"

@@ -2,7 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, Tool, find_tool, why_rejected
+from tui_fs.linux.tools import (
+    ENGINE,
+    HOW_TO_GET_PY_SPY,
+    HOW_TO_GET_THE_ENGINE,
+    PY_SPY,
+    Tool,
+    find_tool,
+    why_rejected,
+)
 from tui_fs.model.errors import BadInput, Missing
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Filters, Options, StrategyName
@@ -41,7 +49,7 @@ _PACKAGES = {
     "coreutils": "rust-coreutils",
     "uu-rm": "rust-coreutils",
 }
-_NOT_PACKAGED = {ENGINE: HOW_TO_GET_THE_ENGINE}
+_NOT_PACKAGED = {ENGINE: HOW_TO_GET_THE_ENGINE, PY_SPY: HOW_TO_GET_PY_SPY}
 
 
 def strategy_named(name: str) -> Strategy:

@@ -105,16 +105,19 @@ def _rmtree(
 def _empty(target: str, fail: Callable[[str, str, int], None]) -> None:
     """Delete the contents of the directory, relative to one descriptor of it."""
     top = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    # Python 3.10 has no dir_fd. This link leads to the open directory, even after a rename.
+    has_dir_fd = sys.version_info >= (3, 11)
+    at, above = ({"dir_fd": top}, "") if has_dir_fd else ({}, f"/proc/self/fd/{top}/")
 
     def whole(name: str) -> str:
-        return os.path.join(target, name)
+        return os.path.join(target, name.removeprefix(above))
 
     with os.scandir(top) as scan:
         entries = list(scan)
     for entry in entries:
         try:
             if entry.is_dir(follow_symlinks=False):
-                _rmtree(entry.name, fail, whole, dir_fd=top)
+                _rmtree(above + entry.name, fail, whole, **at)
             else:
                 os.unlink(entry.name, dir_fd=top)
         except OSError as error:

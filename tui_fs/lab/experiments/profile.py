@@ -104,7 +104,7 @@ EXPERIMENT = Experiment(
     trials=_trials,
     tools=("python", "py-spy"),
     needs=(
-        "py-spy, which is installed with tui-fs, and permission to trace a child process: root, "
+        "py-spy (pip install 'tui-fs[profile]'), and permission to trace a child process: root, "
         "or any user if kernel.yama.ptrace_scope is 0 or 1",
     ),
     claims=(

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import ClassVar, assert_never
+from typing import ClassVar
 
 from rich.console import Group
 from rich.table import Table as Grid
@@ -35,6 +35,7 @@ from tui_fs.lab.page import page
 from tui_fs.lab.plot import draw_curves
 from tui_fs.lab.results import Ending, Results
 from tui_fs.lab.runs import load
+from tui_fs.model.compat import assert_never
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Argv
