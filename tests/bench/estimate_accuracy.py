@@ -222,7 +222,7 @@ def _deleted(
     stolen = Stolen()
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     share = stolen.share
-    if ended.returncode == 2 and "cannot do this" in ended.stderr:
+    if ended.returncode == 2 and "cannot delete this" in ended.stderr:
         subprocess.run(["rm", "-rf", str(target)], check=True)  # deeper than rmtree goes
         return None
     if ended.returncode != 0:
