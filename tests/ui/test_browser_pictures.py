@@ -27,7 +27,6 @@ from tests.ui.test_screens import (
     a_quiet_machine,
     keys,
     look,
-    picture,
     shows,
     then,
 )
@@ -46,7 +45,7 @@ from tui_fs.screens.selection import Selection, Size
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.process import SearchUpdate, Update
 
-__all__ = ["a_quiet_machine", "picture"]
+__all__ = ["a_quiet_machine"]
 
 COMPLETE = Update(found_survey(), spool_listing())
 DESCRIBED = replace(COMPLETE, described=MAILDROP, details=DETAILS)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from textual.message import Message
 from textual.pilot import Pilot
 
@@ -26,16 +25,6 @@ HOSTS = ("db3", "web1", "web2", "web3")
 PATH = "/var/cache/app"
 LARGE, MEDIUM = (120, 40), (80, 24)
 GIB = 1 << 30
-
-
-class _TextFile(SingleFileSnapshotExtension):
-    _write_mode = WriteMode.TEXT
-    _file_extension = file_extension = "txt"
-
-
-@pytest.fixture
-def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
-    return snapshot.use_extension(_TextFile)
 
 
 @pytest.fixture(autouse=True)

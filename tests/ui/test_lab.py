@@ -21,7 +21,7 @@ from tests.ui.recorded_lab import (
     PlayedRun,
     store,
 )
-from tests.ui.test_screens import LARGE, SMALL, picture
+from tests.ui.test_screens import LARGE, SMALL
 from tui_fs.lab.experiment import Scale
 from tui_fs.lab.results import Ending, RunEnded
 from tui_fs.model.errors import BadInput, Missing
@@ -32,7 +32,7 @@ from tui_fs.screens.lab.experiments import LabRunsScreen, LabScreen
 from tui_fs.screens.lab.result import LabResultScreen
 from tui_fs.screens.lab.run import LabRunScreen
 
-__all__ = ["a_quiet_lab", "picture", "played", "prepared"]
+__all__ = ["a_quiet_lab", "played", "prepared"]
 
 
 def lab(target: str = "/srv/spool") -> LabScreen:

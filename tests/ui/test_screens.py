@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -82,18 +81,6 @@ from tui_fs.widgets.confirm_dialog import ConfirmDialog
 
 SMALL, LARGE = (80, 24), (120, 40)
 Act = Callable[[Pilot[None]], Awaitable[None]]
-
-
-class _TextFile(SingleFileSnapshotExtension):
-    """One readable file for each screen."""
-
-    _write_mode = WriteMode.TEXT
-    _file_extension = file_extension = "txt"  # syrupy 4 and 5 name it differently
-
-
-@pytest.fixture
-def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
-    return snapshot.use_extension(_TextFile)
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@ from threading import Event
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from textual.pilot import Pilot
 
 from tests.ui.recorded import (
@@ -35,16 +34,6 @@ NO_INODES = FileSystem(
 EMPTY = FileSystem("btrfs", "/dev/vdc", "/backup", True, 4096 * GIB, 4000 * GIB, 4000 * GIB)
 SILENT = FileSystem("nfs4", "server:/export", "/mnt/server", False)
 ALL = [FULL, NO_INODES, EMPTY, SILENT]
-
-
-class _TextFile(SingleFileSnapshotExtension):
-    _write_mode = WriteMode.TEXT
-    _file_extension = file_extension = "txt"
-
-
-@pytest.fixture
-def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
-    return snapshot.use_extension(_TextFile)
 
 
 @pytest.fixture(autouse=True)
