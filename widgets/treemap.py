@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
+from textual.events import Click
+from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui_fs.widgets.cell_drawing import draws_blocks, fit_cells
 
 _MIN_LABEL = 4
+_MIN_FRAME, _MIN_INNER_ROWS = 14, 3
+"""The columns of a part, and the rows below its label, from which its own parts are drawn."""
 _GAP = -1
-_TONES = ("recent", "old", "rest", "cursor")
+_TONES = ("recent", "old", "rest", "frame", "cursor")
 
 
 class Rectangle(NamedTuple):
@@ -93,6 +97,7 @@ class Part:
         value: its area, in any unit.
         amount: the value in words.
         tone: a component class: recent, old or rest.
+        parts: what is in it, drawn where there is room for it; together at most its value.
     """
 
     key: str
@@ -100,6 +105,26 @@ class Part:
     value: float
     amount: str
     tone: str = "recent"
+    parts: tuple[Part, ...] = ()
+
+
+class _Block(NamedTuple):
+    """The place of a part in points: columns, and rows or halves of rows.
+
+    Attributes:
+        key: of the outermost part that contains it.
+        is_inner: it is inside another one.
+        is_frame: others are inside it.
+    """
+
+    part: Part
+    key: str
+    left: int
+    top: int
+    right: int
+    bottom: int
+    is_inner: bool
+    is_frame: bool
 
 
 class Treemap(Widget):
@@ -115,12 +140,24 @@ class Treemap(Widget):
         & > .treemap--recent { background: $primary 45%; color: $foreground; }
         & > .treemap--old { background: $primary 20%; color: $foreground; }
         & > .treemap--rest { background: $foreground 10%; color: $foreground; }
+        & > .treemap--frame { background: $foreground 20%; color: $foreground; }
         & > .treemap--cursor { background: $accent 75%; color: $text; text-style: bold; }
     }
     """
 
     parts: reactive[tuple[Part, ...]] = reactive(())
     highlighted: reactive[str] = reactive("")
+
+    class Clicked(Message):
+        """The user has clicked on an outermost part, or on one inside it.
+
+        Attributes:
+            key: of the outermost part.
+        """
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
 
     @property
     def is_plain(self) -> bool:
@@ -132,16 +169,32 @@ class Treemap(Widget):
         """What an old part looks like."""
         return 3 * fillings()["old"] if self.is_plain else "faint:"
 
+    def on_click(self, event: Click) -> None:
+        """Report the part at the mouse."""
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return
+        scale = 1 if self.is_plain else 2
+        x, y = offset.x, offset.y * scale
+        for block in self._blocks(scale):
+            is_in_row = block.top < y + scale and y < block.bottom
+            if not block.is_inner and block.left <= x < block.right and is_in_row:
+                self.post_message(self.Clicked(block.key))
+                event.stop()
+                return
+
     def render(self) -> Text:
         """Draw the rectangles."""
         width, height = self.content_size
-        parts = sorted((part for part in self.parts if part.value > 0), key=lambda p: -p.value)
+        scale = 1 if self.is_plain else 2
+        blocks = self._blocks(scale)
+        grid = _grid(blocks, width, scale * height)
+        labels = _labels(blocks, scale)
         if self.is_plain:
-            return _drawn_plain(parts, width, height, self.highlighted)
-        grid = _grid(parts, width, 2 * height)
-        styles = [self._style(part) for part in parts]
+            return _drawn_plain([self._tone(block) for block in blocks], grid, labels)
+        names = [f"treemap--{self._tone(block)}" for block in blocks]
+        styles = [self.get_component_rich_style(name) for name in names]
         backgrounds = [style.bgcolor for style in styles]
-        labels = _labels(parts, width, height, 2)
         lines: list[Text] = []
         for row in range(height):
             line = Text(no_wrap=True, end="")
@@ -165,70 +218,96 @@ class Treemap(Widget):
             lines.append(line)
         return Text("\n", end="").join(lines)
 
-    def _style(self, part: Part) -> Style:
-        name = "cursor" if part.key == self.highlighted else part.tone
-        return self.get_component_rich_style(f"treemap--{name}")
+    def _blocks(self, scale: int) -> list[_Block]:
+        width, height = self.content_size
+        return list(_placed(self.parts, 0, 0, width, scale * height, scale))
+
+    def _tone(self, block: _Block) -> str:
+        if block.key == self.highlighted and not block.is_inner:
+            return "cursor"
+        return "frame" if block.is_frame else block.part.tone
 
 
 def fillings() -> dict[str, str]:
     """Return the characters of the tones on a terminal without colours."""
-    return dict(zip(_TONES, "░▒ █" if draws_blocks() else ".: #", strict=True))
+    return dict(zip(_TONES, "░▒  █" if draws_blocks() else ".:  #", strict=True))
 
 
-def _grid(parts: Sequence[Part], width: int, height: int) -> list[list[int]]:
-    """Return the index of the part at each point; a gap at the right and below each part."""
+def _placed(
+    parts: Sequence[Part], left: int, top: int, right: int, bottom: int, scale: int, key: str = ""
+) -> Iterator[_Block]:
+    """Yield the parts that are at least one point large, each before those inside it.
+
+    Args:
+        scale: points in a row.
+        key: of the outermost part with these; empty for the outermost ones.
+    """
+    shown = sorted((part for part in parts if part.value > 0), key=lambda part: -part.value)
+    places = squarify([part.value for part in shown], right - left, bottom - top)
+    for part, place in zip(shown, places, strict=True):
+        x, y = left + round(place.x), top + round(place.y)
+        end_x = left + round(place.x + place.width)
+        end_y = top + round(place.y + place.height)
+        if end_x <= x or end_y <= y:
+            continue
+        below_label = scale * (-(-y // scale) + 1)
+        is_frame = (
+            bool(part.parts)
+            and end_x - x >= _MIN_FRAME
+            and (end_y - 1 - below_label >= _MIN_INNER_ROWS * scale)
+        )
+        outer = key or part.key
+        yield _Block(part, outer, x, y, end_x, end_y, bool(key), is_frame)
+        if is_frame:
+            rest = part.value - sum(inner.value for inner in part.parts)
+            inner = (*part.parts, Part("", "", rest, "", "rest"))
+            yield from _placed(inner, x + 1, below_label, end_x - 1, end_y - 1, scale, outer)
+
+
+def _grid(blocks: Sequence[_Block], width: int, height: int) -> list[list[int]]:
+    """Return the index of the block at each point; a gap at the right and below each block."""
     grid = [[_GAP] * width for _ in range(height)]
-    for index, left, top, right, bottom in _cells(parts, width, height):
-        for row in grid[top : max(top + 1, bottom - 1)]:
-            row[left : max(left + 1, right - 1)] = [index] * (max(left + 1, right - 1) - left)
+    for index, block in enumerate(blocks):
+        end = max(block.left + 1, block.right - 1)
+        for row in grid[block.top : max(block.top + 1, block.bottom - 1)]:
+            row[block.left : end] = [index] * (end - block.left)
     return grid
 
 
-def _cells(
-    parts: Sequence[Part], width: int, height: int
-) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield index, left, top, right and bottom of the parts that are at least one point large."""
-    for index, place in enumerate(squarify([part.value for part in parts], width, height)):
-        left, top = round(place.x), round(place.y)
-        right, bottom = round(place.x + place.width), round(place.y + place.height)
-        if right > left and bottom > top:
-            yield index, left, top, right, bottom
-
-
-def _labels(
-    parts: Sequence[Part], width: int, height: int, scale: int
-) -> dict[tuple[int, int], tuple[int, str]]:
-    """Return the labels by column and row.
-
-    Args:
-        scale: points of the grid in a row.
-    """
+def _labels(blocks: Sequence[_Block], scale: int) -> dict[tuple[int, int], tuple[int, str]]:
+    """Return the block and the text of the labels by column and row."""
     labels: dict[tuple[int, int], tuple[int, str]] = {}
-    for index, left, top, right, bottom in _cells(parts, width, scale * height):
-        room = right - left - 1
-        first, last = -(-top // scale), (bottom - 1) // scale
-        if last > first and room >= _MIN_LABEL:
-            labels[left, first] = index, fit_cells(f" {parts[index].label}", room)
-            amount = f" {parts[index].amount}"
-            if last > first + 1 and cell_len(amount) <= room:  # a cut number would mislead
-                labels[left, first + 1] = index, fit_cells(amount, room)
+    for index, block in enumerate(blocks):
+        room = block.right - block.left - 1
+        first, last = -(-block.top // scale), (block.bottom - 1) // scale
+        if last <= first or room < _MIN_LABEL or not block.part.label:
+            continue
+        label, amount = f" {block.part.label}", f" {block.part.amount}"
+        if block.is_frame:
+            fits = cell_len(label) + cell_len(amount) <= room
+            labels[block.left, first] = index, fit_cells(label + amount * fits, room)
+            continue
+        labels[block.left, first] = index, fit_cells(label, room)
+        if last > first + 1 and cell_len(amount) <= room:  # a cut number would mislead
+            labels[block.left, first + 1] = index, fit_cells(amount, room)
     return labels
 
 
-def _drawn_plain(parts: Sequence[Part], width: int, height: int, highlighted: str) -> Text:
+def _drawn_plain(
+    tones: Sequence[str],
+    grid: Sequence[Sequence[int]],
+    labels: Mapping[tuple[int, int], tuple[int, str]],
+) -> Text:
     """Draw without colours."""
     by_tone = fillings()
-    grid = _grid(parts, width, height)
-    marks = [by_tone["cursor" if part.key == highlighted else part.tone] for part in parts]
-    labels = _labels(parts, width, height, 1)
+    marks = [by_tone[tone] for tone in tones]
     lines: list[str] = []
-    for row in range(height):
+    for number, row in enumerate(grid):
         line = ""
-        while (column := cell_len(line)) < width:
-            if (label := labels.get((column, row))) is not None:
+        while (column := cell_len(line)) < len(row):
+            if (label := labels.get((column, number))) is not None:
                 line += label[1].rstrip()[1:] + " "
             else:
-                part = grid[row][column]
-                line += " " if part == _GAP else marks[part]
-        lines.append(set_cell_size(line, width))
+                line += " " if row[column] == _GAP else marks[row[column]]
+        lines.append(set_cell_size(line, len(row)))
     return Text("\n".join(lines), no_wrap=True, end="")

@@ -394,3 +394,54 @@ def test_two_jobs_are_compared_side_by_side(open_on: Open, cli: Cli, tmpfs: Path
     assert row.split() == ["deleted", "101", "4,001", "39.6"]
     terminal.press("G", "Escape")
     terminal.wait_for("2 ended")
+
+
+def test_the_treemap_leads_into_a_directory_and_out_again(open_on: Open, tmpfs: Path) -> None:
+    for name, size in (("mail/ada", 4 << 20), ("mail/ben", 2 << 20), ("cache", 1 << 20)):
+        (tmpfs / "srv" / name).mkdir(parents=True)
+        (tmpfs / "srv" / name / "data").write_bytes(bytes(size))
+    terminal = open_on(tmpfs / "srv")
+    terminal.wait_for("complete")
+    terminal.press("T")
+    terminal.wait_for("older than 90 days")
+    terminal.wait_for("ada/ 4.0 MiB" if "ada/ 4.0 MiB" in terminal.text() else "ada/")
+    assert "mail/ 6.0 MiB" in terminal.text()  # a frame around ada and ben
+    terminal.press("Enter")
+    terminal.wait_for("srv/mail ")
+    terminal.wait_until(lambda text: "cache/" not in text, "the inside alone")
+    terminal.press("Enter")
+    terminal.wait_for("srv/mail/ada")
+    terminal.press("Left", "Left")
+    terminal.wait_for("cache/")
+    assert "mail/ 6.0 MiB" in terminal.text()
+    terminal.press("T")
+    terminal.wait_until(lambda text: "older than 90 days" not in text, "the table alone")
+
+
+def test_the_page_of_a_survey_is_written_where_it_was_asked_for(
+    open_on: Open, tmpfs: Path, tmp_path: Path
+) -> None:
+    (tmpfs / "srv" / "maildrop").mkdir(parents=True)
+    (tmpfs / "srv" / "maildrop" / "<b>hostile").write_bytes(bytes(1 << 20))
+    page = tmp_path / "page.html"
+    terminal = open_on(tmpfs / "srv")
+    terminal.wait_for("complete")
+    terminal.press("e")
+    terminal.wait_for("write this survey as a page")
+    terminal.press("C-u")
+    terminal.type(str(page))
+    terminal.press("Enter")
+    wait_until(page.exists, "the page")
+    terminal.wait_for("maildrop/")
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
+    assert "maildrop" in text and "<b>hostile" not in text
+    terminal.press("e")
+    terminal.wait_for("write this survey as a page")
+    terminal.press("C-u")
+    terminal.type(str(page))
+    terminal.press("Enter")
+    terminal.wait_for("exists already")
+    terminal.answer("exists already", "Escape")
+    terminal.press("Escape")
+    terminal.wait_for("maildrop/")

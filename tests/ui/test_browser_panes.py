@@ -20,6 +20,7 @@ from tui_fs.model.survey import (
 from tui_fs.screens.browser.panes import details_lines, treemap_parts
 from tui_fs.survey.histogram import AGES_DAYS, SIZES_BYTES
 from tui_fs.widgets.bar_table import BarTable
+from tui_fs.widgets.treemap import Treemap
 
 __all__ = ["a_quiet_machine", "answering"]
 
@@ -164,3 +165,39 @@ def test_the_treemap_has_all_bytes_or_entries_of_the_directory() -> None:
     old = replace(listing.children[0], newest_s=NOW_S - 90 * 86_400, name=PathStr("old"))
     (part, *_) = treemap_parts(replace(listing, children=(old,)), Order(), NOW_S)
     assert (part.key, part.tone) == ("old", "old")
+
+
+@pytest.mark.parametrize("size", [(40, 15), (80, 24), (200, 50)])
+async def test_T_shows_the_treemap_in_any_terminal_and_keeps_the_cursor(
+    size: tuple[int, int],
+) -> None:
+    async with browsing() as browser:
+        await resize(browser, *size)
+        await browser.press("j")
+        treemap = browser.screen.query_one(Treemap)
+        was_wide = treemap.region.width
+        shown = await browser.press("T")
+        assert "last change" not in shown and "maildrop/" in shown
+        assert treemap.region.width == size[0] - 2
+        assert treemap.highlighted == "sessions"
+        await browser.press("enter")
+        await browser.sees("two/")
+        assert [part.key for part in treemap.parts] == ["one", "two", "/rest"]
+        await browser.press("h")
+        await browser.sees("maildrop/")
+        assert treemap.highlighted == "sessions"
+        await browser.press("T")
+        assert treemap.region.width == was_wide
+
+
+async def test_a_click_on_the_treemap_moves_the_cursor_and_a_second_one_opens() -> None:
+    async with browsing() as browser:
+        await browser.press("2", "T", "j")
+        treemap = browser.screen.query_one(Treemap)
+        assert treemap.highlighted == "sessions"
+        await browser.pilot.click(Treemap, offset=(1, 1))
+        await settle(browser.pilot)
+        assert treemap.highlighted == "maildrop"
+        await browser.pilot.click(Treemap, offset=(1, 1))
+        await browser.sees("/srv/spool/maildrop")
+        assert browser.screen.path == MAILDROP

@@ -117,3 +117,57 @@ async def test_a_number_is_whole_or_not_there() -> None:
 @pytest.mark.parametrize("size", [(1, 1), (2, 1), (3, 40), (200, 2)])
 async def test_any_size_is_drawn(size: tuple[int, int]) -> None:
     assert [len(line) for line in await drawn(size=size)] == [size[0]] * size[1]
+
+
+NESTED = (
+    Part(
+        "mail",
+        "mail/",
+        90,
+        "90 B",
+        parts=(Part("cai", "ada/", 50, "50 B", "old"), Part("ben", "ben/", 20, "20 B")),
+    ),
+    Part("cai", "cai/", 30, "30 B"),
+)
+
+
+class Nested(App[None]):
+    """A treemap with parts inside another one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clicked: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        treemap = Treemap()
+        treemap.styles.height = "1fr"
+        treemap.parts = NESTED
+        yield treemap
+
+    def on_treemap_clicked(self, message: Treemap.Clicked) -> None:
+        self.clicked.append(message.key)
+
+
+@pytest.mark.parametrize("theme", ["nord", "ansi-dark"])
+@pytest.mark.parametrize(("size", "has_room"), [((60, 16), True), ((60, 4), False)])
+async def test_parts_are_drawn_inside_where_there_is_room(
+    theme: str, size: tuple[int, int], has_room: bool
+) -> None:
+    async with Nested().run_test(size=size) as pilot:
+        pilot.app.theme = theme
+        await pilot.pause()
+        text = str(pilot.app.query_one(Treemap).render())
+        assert [len(line) for line in text.split("\n")] == [size[0]] * size[1]
+        assert "mail/" in text and "cai/" in text
+        assert ("ada/" in text, "ben/" in text) == (has_room, has_room)
+        assert ("mail/ 90 B" in text) == has_room  # the label of a frame has one line
+
+
+async def test_a_click_inside_is_one_on_the_outermost_part() -> None:
+    app = Nested()
+    async with app.run_test(size=(60, 16)) as pilot:
+        lines = str(app.query_one(Treemap).render()).split("\n")
+        for label in ("ben/", "cai/", "mail/"):
+            row = next(number for number, line in enumerate(lines) if label in line)
+            await pilot.click(Treemap, offset=(lines[row].index(label), row))
+        assert app.clicked == ["mail", "cai", "mail"]

@@ -60,6 +60,22 @@ def test_a_directory_shows_the_times_and_inodes_below_it(tmp_path: Path) -> None
     assert children["empty"].inodes == 1
 
 
+def test_a_large_directory_has_its_largest_subdirectories_inside(tmp_path: Path) -> None:
+    for name in ("large/a/b/c/d", *(f"large/many/{n}" for n in range(30)), "small/e"):
+        (tmp_path / name).mkdir(parents=True)
+    for number in range(2_000):
+        (tmp_path / "large" / "a" / "b" / "c" / f"{number}").touch()
+    (tmp_path / "large" / "data").write_bytes(bytes(4 << 20))
+    children = by_name(shown(walked(tmp_path)[0], tmp_path))
+    large = children["large"]
+    assert [child.name for child in large.inside] == ["a", "many"]
+    levels = [large.inside[0], large.inside[0].inside[0], large.inside[0].inside[0].inside[0]]
+    assert [child.name for child in levels] == ["a", "b", "c"]
+    assert [child.totals.files for child in levels] == [2_000] * 3
+    assert levels[-1].inside == ()  # deeper levels have no room
+    assert children["small"].inside == ()
+
+
 def test_the_oldest_times_of_all_are_times(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     for name, moment in (("epoch", 0), ("before", -5), ("later", 500)):

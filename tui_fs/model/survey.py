@@ -143,6 +143,7 @@ class Child(Struct, frozen=True):
         inodes: number of distinct inodes of its names.
         oldest_s, newest_s: modification times of all entries below it but directories (epoch
             seconds); None without such entries.
+        inside: its largest subdirectories, if it is large itself.
     """
 
     name: PathStr
@@ -153,6 +154,7 @@ class Child(Struct, frozen=True):
     inodes: int = 1
     oldest_s: int | None = None
     newest_s: int | None = None
+    inside: "tuple[Child, ...]" = ()
 
 
 class Listing(Struct, frozen=True):

@@ -67,7 +67,7 @@ HELP_TASKS = {
     "find": (
         "open", "open_here", "up", "search", "ranking", "largest_files", "findings", "filter",
         "remove_filter", "sort", "sort_by", "reverse", "next", "rank_by", "path", "start",
-        "recount", "switch", "result",
+        "recount", "switch", "result", "map",
     ),
     "choose": ("toggle_mark", "unmark_all", "mark_named", "mark_all", "marks", "compare"),
     "delete": ("delete", "delete_here", "recommended", "options", "maintenance"),

@@ -25,6 +25,10 @@ PUBLISH_INTERVAL_S = 0.25
 READ_LIMIT_S = 30.0
 """A server that needs longer for one directory is not asked for the rest of its entries."""
 
+_LEVELS_INSIDE, _MOST_INSIDE, _LEAST_SHARE = 3, 12, 1 / 40
+"""The levels of subdirectories in a listing, their number in each directory, and the share of the
+listed directory from which a directory has them: enough for a treemap."""
+
 _KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
 
 SortKey = tuple[int | str, ...]
@@ -224,7 +228,11 @@ def listing_of(
             examined=names.examined,
         )
     counted_rows = {table.name(child): child for child in table.children(row)}
-    children = [_directory(table, name, child) for name, child in counted_rows.items()]
+    whole = table.subtree(row).totals
+    children = [
+        _directory(table, name, child, whole, _LEVELS_INSIDE)
+        for name, child in counted_rows.items()
+    ]
     children += [_uncounted(table, name) for name in names.directories if name not in counted_rows]
     listed = {child.name for child in names.others}
     further = [_big(file) for file in big_files]
@@ -248,8 +256,23 @@ def _uncounted(table: DirectoryTable, name: bytes) -> Child:
     return Child(PathStr(os.fsdecode(name)), EntryKind.DIRECTORY, totals, False)
 
 
-def _directory(table: DirectoryTable, name: bytes, row: int) -> Child:
+def _directory(table: DirectoryTable, name: bytes, row: int, whole: Totals, levels: int) -> Child:
+    """Return a directory, with some levels of its largest subdirectories if it is large itself.
+
+    Args:
+        whole: the totals of the listed directory.
+    """
     subtree = table.subtree(row)
+    inside: tuple[Child, ...] = ()
+    if levels and _share(subtree.totals, whole) >= _LEAST_SHARE:
+        rows = heapq.nlargest(
+            _MOST_INSIDE,
+            table.children(row),
+            key=lambda below: _share(table.subtree(below).totals, whole),
+        )
+        inside = tuple(
+            _directory(table, table.name(below), below, whole, levels - 1) for below in rows
+        )
     return Child(
         PathStr(os.fsdecode(name)),
         EntryKind.DIRECTORY,
@@ -258,6 +281,15 @@ def _directory(table: DirectoryTable, name: bytes, row: int) -> Child:
         inodes=subtree.totals.entries - subtree.repeats,
         oldest_s=subtree.oldest_s if subtree.newest_s else None,
         newest_s=subtree.newest_s if subtree.newest_s else None,
+        inside=inside,
+    )
+
+
+def _share(totals: Totals, whole: Totals) -> float:
+    """Return the share of the allocated bytes or of the entries, whichever is larger."""
+    return max(
+        totals.allocated_bytes / max(1, whole.allocated_bytes),
+        totals.entries / max(1, whole.entries),
     )
 
 

@@ -208,17 +208,18 @@ def treemap_parts(listing: Listing, order: Order, now_s: float) -> tuple[Part, .
     def words(number: int) -> str:
         return count(number) if by_entries else bytes_iec(number)
 
-    children = sorted(listing.children, key=value, reverse=True)[:_DRAWN]
-    parts = [
-        Part(
+    def part(child: Child) -> Part:
+        return Part(
             child.name,
             displayable(child.name) + ("/" if child.kind is EntryKind.DIRECTORY else ""),
             value(child),
             words(value(child)),
             _tone(child, now_s),
+            tuple(map(part, child.inside)),
         )
-        for child in children
-    ]
+
+    children = sorted(listing.children, key=value, reverse=True)[:_DRAWN]
+    parts = [part(child) for child in children]
     whole = listing.totals.entries if by_entries else listing.totals.allocated_bytes
     rest = whole - sum(map(value, children))
     if by_entries and listing.totals.directories:

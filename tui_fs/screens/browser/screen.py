@@ -64,6 +64,7 @@ from tui_fs.widgets.footer import Footer
 from tui_fs.widgets.key_question import KeyQuestion
 from tui_fs.widgets.ordered_input import OrderedInput
 from tui_fs.widgets.path_input import PathInput
+from tui_fs.widgets.treemap import Treemap
 
 _IMPORTED = "This was imported from a file: nothing here can be marked or deleted."
 _NO_ANSWER = "The directory has not answered yet. Press the key again in a moment."
@@ -111,7 +112,8 @@ class BrowserScreen(BaseScreen):
         "filter, for example *.log >100M >30d: then the numbers count only the files that match, "
         "and d and D preview deleting only these. From 110 columns on, a pane shows the ages and "
         "sizes of the files in the highlighted directory; from 160 on, another one shows a "
-        "treemap. e writes the survey as a page (HTML) that opens in any web browser."
+        "treemap. T shows the treemap in any terminal; enter zooms into the highlighted directory, "
+        "← out again. e writes the survey as a page (HTML) that opens in any web browser."
     )
 
     HORIZONTAL_BREAKPOINTS = [(0, "-table"), (110, "-details"), (160, "-treemap")]
@@ -147,6 +149,7 @@ class BrowserScreen(BaseScreen):
         Binding("B", "largest_files", tooltip="List the largest files below the shown directory"),
         Binding("tab", "findings", tooltip="List all findings"),
         Binding("e", "export", tooltip="Write this survey as a page (HTML) to hand on"),
+        Binding("T", "map", tooltip="Show the treemap in place of the panes, or hide it again"),
         Binding("w", "watch", tooltip="Watch the job that runs"),
         Binding("p", "pause", tooltip="Pause or resume counting"),
         Binding("r", "recount", tooltip="Count again"),
@@ -442,6 +445,7 @@ class BrowserScreen(BaseScreen):
             ("s", "sort"),
             ("enter", "open"),
             ("b", "biggest"),
+            ("T", "map"),
             ("M", "marks"),
             ("←", "up"),
             ("1–6", "order"),
@@ -507,6 +511,20 @@ class BrowserScreen(BaseScreen):
         """Show the finding and the details of the entry under the cursor."""
         self._show_finding()
         self._show_panes()
+
+    def action_map(self) -> None:
+        """Show the treemap below the table at full width, or the panes again."""
+        self.toggle_class("-map")
+        self.call_after_refresh(self._show_panes)
+
+    def on_treemap_clicked(self, message: Treemap.Clicked) -> None:
+        """Move the cursor to an entry, or open it if the cursor is there, as in the table."""
+        child = self._table.highlighted
+        if child is not None and child.name == message.key:
+            self._table.action_open()
+        else:
+            self._table.move_to(message.key)
+            self.on_bar_table_highlighted()
 
     def on_resize(self) -> None:
         """Fill the panes that have appeared."""
