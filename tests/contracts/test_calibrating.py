@@ -29,7 +29,8 @@ from tests.matrix.ordinary_user import GID, UID, give_away, ordinary_user
 from tests.needs import needs_root
 from tests.trees import HOSTILE_NAMES, Sentinel, manifest, many_directories
 from tests.unit.scratching import records
-from tui_fs.estimate.calibration import Calibration, Shape
+from tui_fs.estimate.calibration import Calibration
+from tui_fs.estimate.fit import Shape
 from tui_fs.job.calibration.child import SmallTrees
 from tui_fs.job.calibration.store import (
     MEASURED_FROM_ENTRIES,

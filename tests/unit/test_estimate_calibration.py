@@ -7,14 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tui_fs.estimate.calibration import (
-    BLOCK_BYTES,
-    Calibration,
-    LearnedFactor,
-    Sample,
-    Shape,
-    fit,
-)
+from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, LearnedFactor
+from tui_fs.estimate.fit import Sample, Shape, fit
 from tui_fs.estimate.time import typical
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import StrategyName

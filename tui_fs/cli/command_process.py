@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from enum import Enum
 from typing import NoReturn
@@ -164,8 +163,8 @@ def _run_here(command: Callable[[], int], close_request: int) -> int:
         code = command()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
-    except BaseException:  # noqa: BLE001  prints it as the interpreter would
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001  prints it as the interpreter would
+        sys.excepthook(type(error), error, error.__traceback__)
         code = SOME_FAILED
     try:
         sys.stdout.flush()

@@ -20,7 +20,6 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -134,8 +133,8 @@ class Launcher:
                     )
                     rights = self._last_confined, kept
                     _Process(theirs, steps, places, ranks, channels, rights).run()
-            except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
-                traceback.print_exc()
+            except BaseException as error:  # noqa: BLE001  it ends the job, and is in its log
+                sys.excepthook(type(error), error, error.__traceback__)
             finally:
                 os._exit(1)  # this process is a copy of the caller and must not return into it
         theirs.close()
@@ -378,9 +377,9 @@ class _Process:
             self._serve()
         except ConnectionError:  # the supervisor has died
             pass
-        except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
+        except BaseException as error:  # noqa: BLE001  it ends the job, and is in its log
             status = 1
-            traceback.print_exc()
+            sys.excepthook(type(error), error, error.__traceback__)
         finally:
             self._signal(signal.SIGKILL)
             if self._gate >= 0:

@@ -23,7 +23,7 @@ from tui_fs.model.strategy import Argv, flatten
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Target, is_file
 from tui_fs.model.units import counted
-from tui_fs.strategies.rmtree_child import EXIT_EXCHANGED
+from tui_fs.strategies.rmtree import EXIT_EXCHANGED
 
 COUNTING_LIMIT_S = 10.0
 """Survivors are counted for at most this long; more are reported as not counted."""

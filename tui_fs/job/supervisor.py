@@ -9,7 +9,6 @@ import selectors
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -599,7 +598,7 @@ def main() -> None:
         status = 0
     except BaseException as error:  # noqa: BLE001  a bug is logged; no caller may continue
         mark.leave(error)
-        traceback.print_exc()
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         # Exit without joining threads: the launcher sees its socket close and kills the tools. The
         # kernel closes the counters, 40 ms each, and no process waits for that.

@@ -17,6 +17,9 @@ _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rmtree_child.py")
 """Not imported here: loading shutil takes some milliseconds of every command."""
 
+EXIT_EXCHANGED = 3
+"""Of the child: another process exchanged the file between the last comparison and its removal."""
+
 MAX_LEVELS = 900
 """shutil.rmtree calls itself for each level, and Python permits 1,000 nested calls."""
 

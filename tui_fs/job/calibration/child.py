@@ -22,7 +22,8 @@ from typing import Any, NoReturn
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, Sample, Shape, fit
+from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration
+from tui_fs.estimate.fit import Sample, Shape, fit
 from tui_fs.estimate.time import typical
 from tui_fs.job.conflicts import check_conflicts, no_job_starting
 from tui_fs.job.launcher import run_steps
