@@ -168,7 +168,7 @@ def test_the_treemap_has_all_bytes_or_entries_of_the_directory() -> None:
 
 
 @pytest.mark.parametrize("size", [(40, 15), (80, 24), (200, 50)])
-async def test_T_shows_the_treemap_in_any_terminal_and_keeps_the_cursor(
+async def test_the_treemap_has_a_key_in_any_terminal_and_keeps_the_cursor(
     size: tuple[int, int],
 ) -> None:
     async with browsing() as browser:
