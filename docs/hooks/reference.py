@@ -23,7 +23,7 @@ from tui_fs.cli.parser import COMMAND_MODULES, app_parser, command_parser
 from tui_fs.model.events import EVENT_TYPES
 from tui_fs.model.strategy import Options
 from tui_fs.screens.base import BaseScreen, key_actions
-from tui_fs.strategies.base import Strategy
+from tui_fs.strategies.base import Invocation, Strategy
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.widgets.bar_table import BarTable
@@ -165,7 +165,7 @@ def describe_strategy_commands() -> Iterator[str]:
     """Yield the command lines of each strategy."""
     for strategy in STRATEGIES.values():
         tools = {tool: tool for tool in strategy.tools}
-        steps = strategy.steps(("TARGET",), Options(), tools, "EMPTY")
+        steps = strategy.steps(Invocation(("TARGET",), Options(), tools, "EMPTY"))
         lines = (" | ".join(map(shlex.join, step)) for step in steps)
         yield from (f"### {strategy.name}", "")
         yield from (f"    {line.replace(_PACKAGE_FOLDER, '')}" for line in lines)

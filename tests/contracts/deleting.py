@@ -14,7 +14,7 @@ from tui_fs.job.path_safety import PreparedStep
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.strategy import IoPriority, Options, Step, StrategyName
 from tui_fs.model.survey import Survey
-from tui_fs.strategies.base import ComparesPins
+from tui_fs.strategies.base import ComparesPins, Invocation
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.tracing.perf import PerfCounters, find_tracefs
 
@@ -96,10 +96,10 @@ def prepared_steps(
         return build.pinned(steps, [take_pin(str(target))])
 
     if not is_inside:
-        steps = pinned(build.steps((str(target),), options, tools, str(empty)))
+        steps = pinned(build.steps(Invocation((str(target),), options, tools, str(empty))))
         return [PreparedStep(step, (0,), False) for step in steps]
     emptying = replace(options, keep_root=True)
-    inside = pinned(build.steps((".",), emptying, tools, str(empty)))
+    inside = pinned(build.steps(Invocation((".",), emptying, tools, str(empty))))
     prepared_steps = [PreparedStep(step, (0,), True) for step in inside]
     if not options.keep_root:
         prepared_steps.append(

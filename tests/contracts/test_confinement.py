@@ -28,7 +28,7 @@ from tui_fs.safety.confinement import (
     capabilities_without_confining,
     give_up_confining,
 )
-from tui_fs.strategies.base import ComparesPins
+from tui_fs.strategies.base import ComparesPins, Invocation
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.tracing.select_source import open_source
 
@@ -89,7 +89,7 @@ def test_a_tool_that_is_led_to_another_directory_deletes_nothing_there(
     flat(outside, 5)
     chosen = STRATEGIES[StrategyName(strategy)]
     tools, _ = tools_of(chosen)
-    steps = chosen.steps((str(outside),), Options(), tools, "")
+    steps = chosen.steps(Invocation((str(outside),), Options(), tools))
     if isinstance(chosen, ComparesPins):
         steps = chosen.pinned(steps, [take_pin(str(outside))])
     place, descriptor = open_path_fd(str(tmpfs)), open_path_fd(str(target))

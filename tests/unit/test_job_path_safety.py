@@ -28,6 +28,7 @@ from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters, Options, Step, StrategyName
 from tui_fs.model.target import Pin, Target
+from tui_fs.strategies.base import Invocation
 from tui_fs.strategies.registry import STRATEGIES
 
 NOBODY = 65534
@@ -86,7 +87,7 @@ def steps_of(
     """Return the steps of one strategy as it would build them."""
     built = STRATEGIES[strategy]
     tools = dict.fromkeys(built.tools, TOOL)
-    return built.steps(tuple(paths), options, tools, "/e", with_output=with_output)
+    return built.steps(Invocation(tuple(paths), options, tools, "/e", with_output))
 
 
 def race_reason(

@@ -6,7 +6,7 @@ from tui_fs.linux.tools import Tool
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Filters, Options, Pace, Step, StrategyName, flatten
 from tui_fs.strategies import rmtree_child
-from tui_fs.strategies.base import Progress, find_tests
+from tui_fs.strategies.base import Invocation, Progress, find_tests
 from tui_fs.strategies.registry import STRATEGIES, tools_of, unfit_options
 
 TOOLS = {
@@ -20,7 +20,7 @@ EMPTY = "/jobs/1/empty"
 def steps(name: str, options: Options, output: bool = False) -> tuple[Step, ...]:
     """Return the steps of a strategy."""
     strategy = STRATEGIES[StrategyName(name)]
-    return strategy.steps((TARGET,), options, TOOLS, EMPTY, with_output=output)
+    return strategy.steps(Invocation((TARGET,), options, TOOLS, EMPTY, output))
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def test_several_targets_replace_a_single_one(name: StrategyName, keep_root: boo
         assert name == StrategyName("rsync") or (name == StrategyName("rm") and keep_root)
         return
     several = ("/t/a", TARGET, "/t/b")
-    alone = strategy.steps((TARGET,), options, TOOLS, EMPTY)
+    alone = strategy.steps(Invocation((TARGET,), options, TOOLS, EMPTY))
     expected = tuple(
         tuple(
             tuple(part for word in argv for part in (several if word == TARGET else (word,)))
@@ -165,7 +165,7 @@ def test_several_targets_replace_a_single_one(name: StrategyName, keep_root: boo
         )
         for step in alone
     )
-    assert strategy.steps(several, options, TOOLS, EMPTY) == expected
+    assert strategy.steps(Invocation(several, options, TOOLS, EMPTY)) == expected
     assert expected != alone
 
 

@@ -19,6 +19,7 @@ from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import (
     ComparesPins,
     Failure,
+    Invocation,
     Strategy,
 )
 from tui_fs.strategies.registry import STRATEGIES
@@ -121,7 +122,7 @@ def test_undeletable_names_come_back_from_every_tool(
     empty = tmp_path / "empty"
     empty.mkdir()
     reported: set[tuple[bytes, int]] = set()
-    steps = strategy.steps((str(undeletable),), Options(), tools, str(empty))
+    steps = strategy.steps(Invocation((str(undeletable),), Options(), tools, str(empty)))
     if isinstance(strategy, ComparesPins):
         steps = strategy.pinned(steps, [take_pin(str(undeletable))])
     for step in steps:

@@ -7,7 +7,7 @@ import pytest
 from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.strategy import Filters, Options, flatten
 from tui_fs.model.target import Pin
-from tui_fs.strategies.base import Failure, Remark, Totals
+from tui_fs.strategies.base import Failure, Invocation, Remark, Totals
 from tui_fs.strategies.parallel import Parallel
 
 TOOLS = {"tui-fs-engine": "/bin/tui-fs-engine"}
@@ -20,7 +20,7 @@ COUNTS = (
 
 def argv(targets: tuple[str, ...], pins: list[Pin], options: Options) -> tuple[str, ...]:
     """Build the one command line of a deletion with pins."""
-    steps = PARALLEL.pinned(PARALLEL.steps(targets, options, TOOLS, ""), pins)
+    steps = PARALLEL.pinned(PARALLEL.steps(Invocation(targets, options, TOOLS)), pins)
     (line,) = flatten(steps)
     return line
 

@@ -14,7 +14,7 @@ from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.strategy import Mechanism, Options, Step
 from tui_fs.model.target import Pin, Target, is_file
-from tui_fs.strategies.base import ComparesPins, Strategy
+from tui_fs.strategies.base import ComparesPins, Invocation, Strategy
 from tui_fs.strategies.registry import RACE_SAFE
 from tui_fs.tracing.perf import allow_more_descriptors
 
@@ -86,7 +86,7 @@ def prepare_steps(
     share = options.filters.share
 
     def build(group: tuple[int, ...], names: tuple[str, ...], how: Options) -> tuple[Step, ...]:
-        steps = strategy.steps(names, how, tools, empty_directory, with_output=with_output)
+        steps = strategy.steps(Invocation(names, how, tools, empty_directory, with_output))
         if not pins or not isinstance(strategy, ComparesPins):
             return steps
         on_own_mounts = confined_by == (Mechanism.NAMESPACE,)

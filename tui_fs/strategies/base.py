@@ -58,6 +58,23 @@ class Remark(Struct, frozen=True):
 Report = Progress | Totals | Failure | Remark
 
 
+class Invocation(Struct, frozen=True):
+    """What one run of a strategy's tools deletes, and with what.
+
+    Attributes:
+        targets: canonical absolute paths of as many as `at_once` permits, or the one ``.``.
+        tools: absolute path of each tool.
+        empty_directory: an empty directory of the job's own.
+        with_output: report each removal on standard output.
+    """
+
+    targets: tuple[str, ...]
+    options: Options
+    tools: Mapping[str, str]
+    empty_directory: str = ""
+    with_output: bool = False
+
+
 class Strategy(ABC):
     """A method of deletion: what runs, what its tools report, and what it costs.
 
@@ -93,23 +110,8 @@ class Strategy(ABC):
     ends_with_rmdir: bool = False
 
     @abstractmethod
-    def steps(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-        *,
-        with_output: bool = False,
-    ) -> tuple[Step, ...]:
-        """Return the exact command lines that will run.
-
-        Args:
-            targets: canonical absolute paths of as many as `at_once` permits, or the one ``.``.
-            tools: absolute path of each tool.
-            empty_directory: an empty directory of the job's own.
-            with_output: report each removal on standard output.
-        """
+    def steps(self, run: Invocation) -> tuple[Step, ...]:
+        """Return the exact command lines that will run."""
 
     def file_step(
         self, name: str, pin: Pin, tools: Mapping[str, str], *, with_output: bool = False

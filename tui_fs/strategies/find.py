@@ -1,11 +1,10 @@
 """GNU find -delete: one process, descends by descriptors, takes filters."""
 
-from collections.abc import Mapping
-
 from tui_fs.model.calls import OTHER_CALLS
-from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
+from tui_fs.model.strategy import Guarantees, Step, StrategyName
 from tui_fs.strategies.base import (
     Failure,
+    Invocation,
     Progress,
     Strategy,
     below_root,
@@ -49,20 +48,11 @@ class Find(Strategy):
     cost = CostRelation(0.0015, 1.0, (0.9, 1.3), (0.9, 2.5))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=True)
 
-    def steps(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-        *,
-        with_output: bool = False,
-    ) -> tuple[Step, ...]:
+    def steps(self, run: Invocation) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
-        del empty_directory
-        tests = (*below_root(options), "-depth", *find_tests(options.filters))
-        output = ("-printf", "%y\\n") if with_output else ()
-        return (((tools["find"], *targets, "-xdev", *tests, "-delete", *output),),)
+        tests = (*below_root(run.options), "-depth", *find_tests(run.options.filters))
+        output = ("-printf", "%y\\n") if run.with_output else ()
+        return (((run.tools["find"], *run.targets, "-xdev", *tests, "-delete", *output),),)
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.parse_output`."""

@@ -20,6 +20,7 @@ from tui_fs.model.survey import Survey
 from tui_fs.model.target import Pin
 from tui_fs.strategies.base import (
     Failure,
+    Invocation,
     Remark,
     Report,
     Strategy,
@@ -111,19 +112,10 @@ class Parallel(Strategy):
         takes_shares=True,
     )
 
-    def steps(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-        *,
-        with_output: bool = False,
-    ) -> tuple[Step, ...]:
+    def steps(self, run: Invocation) -> tuple[Step, ...]:
         """See `Strategy.steps`; the engine always reports its counts."""
-        del empty_directory, with_output
-        flags = (*_flags(options), "--every", str(TOLD_EVERY_MS), "--")
-        return (((tools[ENGINE], "delete", *flags, *targets),),)
+        flags = (*_flags(run.options), "--every", str(TOLD_EVERY_MS), "--")
+        return (((run.tools[ENGINE], "delete", *flags, *run.targets),),)
 
     def pinned(
         self, steps: tuple[Step, ...], pins: Sequence[Pin], *, on_own_mounts: bool = False

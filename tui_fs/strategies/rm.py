@@ -11,6 +11,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Argv, Guarantees, Options, Step, StrategyName
 from tui_fs.strategies.base import (
     Failure,
+    Invocation,
     Progress,
     Strategy,
     gnu_failure,
@@ -92,24 +93,15 @@ class Rm(Strategy):
     cost = CostRelation(0.001, 1.0, (1.0, 1.0), (1.0, 1.0))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=False)
 
-    def steps(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-        *,
-        with_output: bool = False,
-    ) -> tuple[Step, ...]:
+    def steps(self, run: Invocation) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
-        del empty_directory
-        flags = "-rfv" if with_output else "-rf"
-        rm: Argv = (tools["rm"], flags, "--one-file-system")
-        if not options.keep_root:
-            return (((*rm, "--", *targets),),)
+        flags = "-rfv" if run.with_output else "-rf"
+        rm: Argv = (run.tools["rm"], flags, "--one-file-system")
+        if not run.options.keep_root:
+            return (((*rm, "--", *run.targets),),)
         # each entry is an argument here, and only this makes rm refuse one that is a mount point
         rm = (*rm, "--preserve-root=all", "--")
-        top = (tools["find"], *targets, "-xdev", "-mindepth", "1", "-maxdepth", "1")
+        top = (run.tools["find"], *run.targets, "-xdev", "-mindepth", "1", "-maxdepth", "1")
         return (((*top, "-execdir", *rm, "{}", "+"),),)
 
     def at_once(self, options: Options) -> int | None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from tui_fs.model.calls import OTHER_CALLS, OTHER_CALLS_LABEL
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
+from tui_fs.model.strategy import Guarantees, Step, StrategyName
 from tui_fs.model.target import Pin
-from tui_fs.strategies.base import Failure, Progress, Strategy
+from tui_fs.strategies.base import Failure, Invocation, Progress, Strategy
 from tui_fs.strategies.prediction import CallTable, Work, mean_name_bytes
 from tui_fs.strategies.unit_costs import CostRelation
 
@@ -72,20 +72,11 @@ class Rmtree(Strategy):
         takes_files=True,
     )
 
-    def steps(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-        *,
-        with_output: bool = False,
-    ) -> tuple[Step, ...]:
+    def steps(self, run: Invocation) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
-        del empty_directory
-        flags = ("--report",) if with_output else ()
-        keep = ("--keep-root",) if options.keep_root else ()
-        return (((tools["python"], "-I", "-S", _CHILD, *flags, *keep, "--", *targets),),)
+        flags = ("--report",) if run.with_output else ()
+        keep = ("--keep-root",) if run.options.keep_root else ()
+        return (((run.tools["python"], "-I", "-S", _CHILD, *flags, *keep, "--", *run.targets),),)
 
     def file_step(
         self, name: str, pin: Pin, tools: Mapping[str, str], *, with_output: bool = False

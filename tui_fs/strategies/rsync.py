@@ -9,6 +9,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
 from tui_fs.strategies.base import (
     Failure,
+    Invocation,
     Progress,
     Strategy,
     level_limit,
@@ -98,23 +99,15 @@ class Rsync(Strategy):
     cost = CostRelation(0.01, 1.15, (1.1, 1.6), (1.1, 2.5))
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=False)
 
-    def steps(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-        *,
-        with_output: bool = False,
-    ) -> tuple[Step, ...]:
+    def steps(self, run: Invocation) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
-        (target,) = targets
-        flags = ("--info=del",) if with_output else ()
-        sync = (tools["rsync"], "-r", "--delete", "-x", *flags)
-        first: Step = ((*sync, f"{empty_directory.rstrip('/')}/", f"{target}/"),)
-        if options.keep_root:
+        (target,) = run.targets
+        flags = ("--info=del",) if run.with_output else ()
+        sync = (run.tools["rsync"], "-r", "--delete", "-x", *flags)
+        first: Step = ((*sync, f"{run.empty_directory.rstrip('/')}/", f"{target}/"),)
+        if run.options.keep_root:
             return (first,)
-        return (first, ((tools["rmdir"], "--", target),))
+        return (first, ((run.tools["rmdir"], "--", target),))
 
     def at_once(self, options: Options) -> int | None:
         """See `Strategy.at_once`."""

@@ -1,13 +1,13 @@
 """find | xargs rm: shows the effect of the batch size; deletes by path, so it is not race-safe."""
 
 import math
-from collections.abc import Mapping
 
 from tui_fs.model.calls import OTHER_CALLS, OTHER_CALLS_LABEL
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
 from tui_fs.model.units import count
 from tui_fs.strategies.base import (
     Failure,
+    Invocation,
     Progress,
     Strategy,
     below_root,
@@ -89,30 +89,23 @@ class Xargs(Strategy):
     cost = CostRelation(0.004, 1.2, (0.9, 1.8), (0.9, 2.5))
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=True)
 
-    def steps(
-        self,
-        targets: tuple[str, ...],
-        options: Options,
-        tools: Mapping[str, str],
-        empty_directory: str,
-        *,
-        with_output: bool = False,
-    ) -> tuple[Step, ...]:
+    def steps(self, run: Invocation) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
-        del empty_directory
-        rm_flags, directory_output = ("-fv", ("-printf", "%y\\n")) if with_output else ("-f", ())
-        filters = options.filters
+        rm_flags = "-fv" if run.with_output else "-f"
+        directory_output = ("-printf", "%y\\n") if run.with_output else ()
+        filters = run.options.filters
         tests = find_tests(filters) if filters.active else ("!", "-type", "d")
-        names = (tools["find"], *targets, "-xdev", *tests, "-print0")
+        names = (run.tools["find"], *run.targets, "-xdev", *tests, "-print0")
         batches = (
-            *(tools["xargs"], "-0", "-r"),
-            *("-n", str(options.batch_size), "-P", str(options.processes)),
-            *(tools["rm"], rm_flags, "--"),
+            *(run.tools["xargs"], "-0", "-r"),
+            *("-n", str(run.options.batch_size), "-P", str(run.options.processes)),
+            *(run.tools["rm"], rm_flags, "--"),
         )
         if filters.active:
             return ((names, batches),)
-        keep = below_root(options)
-        directories = (tools["find"], *targets, "-xdev", *keep, "-depth", "-type", "d", "-delete")
+        keep = below_root(run.options)
+        delete = ("-depth", "-type", "d", "-delete")
+        directories = (run.tools["find"], *run.targets, "-xdev", *keep, *delete)
         return ((names, batches), ((*directories, *directory_output),))
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:

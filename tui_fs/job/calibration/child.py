@@ -46,7 +46,7 @@ from tui_fs.model.target import Pin, Target
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.safety.confinement import ConfinedTarget, Enclosure, mechanisms_for
 from tui_fs.safety.policy import read_policy
-from tui_fs.strategies.base import ComparesPins
+from tui_fs.strategies.base import ComparesPins, Invocation
 from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES, tools_of
 from tui_fs.tracing.perf import allow_more_descriptors
 from tui_fs.tracing.select_source import open_source
@@ -488,7 +488,7 @@ class SmallTrees:
         """
         chosen = STRATEGIES[tree.strategy]
         tools, _ = tools_of(chosen)
-        steps = chosen.steps((tree.name,), tree.options, tools, _EMPTY)
+        steps = chosen.steps(Invocation((tree.name,), tree.options, tools, _EMPTY))
         if isinstance(chosen, ComparesPins):
             steps = chosen.pinned(steps, [_pin_of(tree.name, self._directory)])
         # The same confinement as in a job, whose cost belongs to the unit costs.

@@ -21,6 +21,7 @@ from tui_fs.lab.results import Measure, Results
 from tui_fs.lab.tree_generators import Wide
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.strategy import Argv, Options
+from tui_fs.strategies.base import Invocation
 from tui_fs.strategies.rmtree import Rmtree
 
 ALONE, RAW, NATIVE = "alone", "raw", "native"
@@ -38,7 +39,7 @@ _ROUNDS = 3
 
 
 def _rmtree(python: str) -> Argv:
-    ((argv,),) = Rmtree().steps(("{tree}",), Options(), {"python": python}, "{empty}")
+    ((argv,),) = Rmtree().steps(Invocation(("{tree}",), Options(), {"python": python}))
     return argv
 
 

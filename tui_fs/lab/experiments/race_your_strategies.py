@@ -22,7 +22,7 @@ from tui_fs.lab.shape_copy import copy_shape
 from tui_fs.lab.tree_generators import Tree, Wide
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.strategy import Options
-from tui_fs.strategies.base import Strategy
+from tui_fs.strategies.base import Invocation, Strategy
 from tui_fs.strategies.parallel import Parallel, with_pins
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.strategies.rm import Rm
@@ -62,7 +62,7 @@ def _step(strategy: Strategy) -> Step:
     # A tool that another one starts is named by its path, as in a job.
     tools = {name: f"{{path:{name}}}" for name in strategy.tools}
     bare = {path: name for name, path in tools.items()}
-    steps = strategy.steps(("{tree}",), Options(), tools, "{empty}")
+    steps = strategy.steps(Invocation(("{tree}",), Options(), tools, "{empty}"))
     if isinstance(strategy, Parallel):
         steps = with_pins(steps, [PIN])
     return Step(
