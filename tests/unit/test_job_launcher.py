@@ -63,6 +63,25 @@ def test_a_tool_sees_the_c_locale_and_a_path_and_nothing_else(
     assert variables == {b"LC_ALL", b"PATH"} and b"LC_ALL=C\n" in ended.output
 
 
+_NICED = """
+import os, sys
+from tui_fs.job.launcher import run_steps
+from tui_fs.model.calls import TraceSource
+from tui_fs.tracing.select_source import open_source
+os.nice(3)
+directory = os.open("/", os.O_RDONLY)
+ended = run_steps((((sys.argv[1],),),), directory, open_source(TraceSource.OFF))
+print(ended.output.decode(), end="")
+"""
+
+
+def test_a_tool_is_as_nice_as_the_program() -> None:
+    script = [sys.executable, "-c", _NICED, tool("nice")]
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    printed = subprocess.run(script, stdout=subprocess.PIPE, timeout=60, check=True).stdout
+    assert int(printed) == min(own + 3, 19)
+
+
 @pytest.mark.slow
 def test_a_name_that_a_killed_tool_has_not_finished_is_dropped(
     directory: int, tmp_path: Path

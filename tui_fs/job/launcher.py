@@ -622,7 +622,7 @@ def run_steps(
     goes_on: Callable[[], None] = lambda: None,
     enclosure: Enclosure | None = None,
 ) -> StepsEnd:
-    """Run the steps one after the other; the source is closed at the end.
+    """Run the steps one after the other, as nice as this process; close the source at the end.
 
     Args:
         directory: open; the tools run in it.
@@ -637,7 +637,7 @@ def run_steps(
     launcher = Launcher(
         wrapped,
         (directory,) * len(wrapped),
-        0,
+        os.getpriority(os.PRIO_PROCESS, 0),
         IoPriority.NORMAL,
         enclosures=(enclosure,) * len(wrapped),
     )
