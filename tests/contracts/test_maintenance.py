@@ -31,7 +31,6 @@ __all__ = ["full", "spool"]
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
 def test_without_a_terminal_it_needs_yes(cli: Cli, spool: Path, command: str) -> None:
-    """Without a terminal for the confirmation, nothing is changed."""
     inode = spool.stat().st_ino
 
     assert "Add --yes" in refused(cli.run(command, spool), 2)
@@ -41,7 +40,6 @@ def test_without_a_terminal_it_needs_yes(cli: Cli, spool: Path, command: str) ->
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
 def test_a_mount_point_is_refused(cli: Cli, spool: Path, command: str) -> None:
-    """A mount point is refused, as for deleting."""
     needs_root("mounting")
     mount_tmpfs(spool)
     try:
@@ -51,7 +49,6 @@ def test_a_mount_point_is_refused(cli: Cli, spool: Path, command: str) -> None:
 
 
 def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> None:
-    """A mount on the twin in another namespace makes the undo be refused."""
     needs_root("a mount namespace")
     record = put_aside(cli, full, "--twin")
     with other_namespace('mount -t tmpfs none "$1"', full) as pid:
@@ -64,7 +61,6 @@ def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> N
 
 
 def test_a_begun_deletion_is_not_undone(cli: Cli, tmpfs: Path) -> None:
-    """A job on what was set aside, running or ended, makes the undo be refused."""
     spool = tmpfs / "spool"
     flat(spool, 20_000)
     record = put_aside(cli, spool)
@@ -79,7 +75,6 @@ def test_a_begun_deletion_is_not_undone(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_a_directory_with_a_job_is_left_alone(cli: Cli, tmpfs: Path) -> None:
-    """A directory with a job at work below it is not set aside."""
     tree = tmpfs / "tree"
     tree.mkdir()
     flat(tree / "inner", 20_000)
@@ -119,7 +114,6 @@ def test_another_quota_project_is_named(cli: Cli, xfs: Path, command: tuple[str,
 
 
 def test_putting_aside_and_back(cli: Cli, full: Path) -> None:
-    """A full directory leaves its place at once, is recorded, and comes back."""
     inode = full.stat().st_ino
     record = put_aside(cli, full)
     aside = Path(record["aside"])
@@ -138,7 +132,6 @@ def test_putting_aside_and_back(cli: Cli, full: Path) -> None:
 
 
 def test_a_twin_takes_the_place(cli: Cli, full: Path) -> None:
-    """With --twin, an equal empty directory takes its place until the undo removes it."""
     inode, mode = full.stat().st_ino, full.stat().st_mode
 
     record = put_aside(cli, full, "--twin")
@@ -152,7 +145,6 @@ def test_a_twin_takes_the_place(cli: Cli, full: Path) -> None:
 
 
 def test_what_is_printed_can_be_pasted(cli: Cli, tmpfs: Path) -> None:
-    """The printed command quotes a name with quotes, spaces and escapes correctly."""
     spool = tmpfs / "it's a \x1b[31m 'spool'"
     spool.mkdir()
 
@@ -166,7 +158,6 @@ def test_what_is_printed_can_be_pasted(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_the_printed_command_deletes_it(cli: Cli, full: Path) -> None:
-    """The printed command deletes what was set aside and leaves nothing."""
     record = put_aside(cli, full)
 
     cli.run(*record["delete_command"][0][1:], "--yes").expect(0)
@@ -180,7 +171,6 @@ def test_the_printed_command_deletes_it(cli: Cli, full: Path) -> None:
 
 @pytest.mark.parametrize("instead", ["file", "empty", "full", "link"])
 def test_what_is_now_at_the_old_place_stays(cli: Cli, full: Path, instead: str) -> None:
-    """An undo does not replace what is now at the old place, and says what to do."""
     record = put_aside(cli, full)
     if instead == "file":
         full.touch()
@@ -201,7 +191,6 @@ def test_what_is_now_at_the_old_place_stays(cli: Cli, full: Path, instead: str) 
 
 @pytest.mark.parametrize("change", ["entry", "mode", "occupant"])
 def test_a_twin_in_use_stays(cli: Cli, full: Path, start_python: StartPython, change: str) -> None:
-    """A twin that was written into, changed or entered is not removed."""
     record = put_aside(cli, full, "--twin")
     twin = full.stat().st_ino
     if change == "entry":
@@ -221,12 +210,10 @@ def test_a_twin_in_use_stays(cli: Cli, full: Path, start_python: StartPython, ch
     "arguments", [(), ("--list", "--undo", "x"), ("P", "--list"), ("--twin", "--list"), ("P", "-x")]
 )
 def test_arguments_that_make_no_sense(cli: Cli, arguments: tuple[str, ...]) -> None:
-    """Contradicting arguments are a usage error."""
     refused(cli.run("aside", *arguments), 2)
 
 
 def test_a_long_name_can_be_put_aside(cli: Cli, tmpfs: Path) -> None:
-    """A name of 255 bytes that are not UTF-8 can be set aside and put back."""
     name = b"\xff" * 255
     os.mkdir(os.path.join(os.fsencode(tmpfs), name))
 
@@ -239,7 +226,6 @@ def test_a_long_name_can_be_put_aside(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_ctrl_c_while_waiting_changes_nothing(cli: Cli, full: Path, state_home: Path) -> None:
-    """After Ctrl-C while a job is starting, nothing happens when the lock is free again."""
     state = state_home / "tui-fs"
     state.mkdir(parents=True, mode=0o700)
     with (state / "starting").open("w") as lock:
@@ -258,7 +244,6 @@ def test_ctrl_c_while_waiting_changes_nothing(cli: Cli, full: Path, state_home: 
 
 
 def test_a_damaged_record_is_listed_as_such(cli: Cli, full: Path, state_home: Path) -> None:
-    """A damaged record is reported, and the other record is listed."""
     record = put_aside(cli, full)
     (state_home / "tui-fs" / "aside" / "0badbad0.json").write_text("{")
 
@@ -274,7 +259,6 @@ def test_a_damaged_record_is_listed_as_such(cli: Cli, full: Path, state_home: Pa
 
 
 def test_the_record_is_private(cli: Cli, full: Path, state_home: Path) -> None:
-    """Only its owner can read a record."""
     record = put_aside(cli, full)
 
     place = state_home / "tui-fs" / "aside"
@@ -285,7 +269,6 @@ def test_the_record_is_private(cli: Cli, full: Path, state_home: Path) -> None:
 
 
 def test_a_full_state_directory_needs_another_place(cli: Cli, full: Path, state_home: Path) -> None:
-    """Without room for the record nothing is renamed, unless a runtime directory takes it."""
     needs_root("mounting tmpfs")
     state_home.mkdir()
     mount_tmpfs(state_home)
@@ -306,7 +289,6 @@ def test_a_full_state_directory_needs_another_place(cli: Cli, full: Path, state_
 
 
 def test_the_line_for_the_systems_log(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a hostile path the log line names user and action, and no value ends early."""
     lines: list[str] = []
     monkeypatch.setattr(maintenance, "send_to_syslog", lines.append)
     path = PathStr('/srv/a" result="done\n' + "x" * 4000)
@@ -332,7 +314,6 @@ def occupant_pid(spool: Path, start_python: StartPython) -> int:
 
 
 def test_an_emptied_directory_gets_a_small_index(cli: Cli, ext4: Path) -> None:
-    """An ext4 directory that had 30,000 entries has an index of one block afterwards."""
     spool = ext4 / "spool"
     flat(spool, INDEXED_FILES)
     for entry in list(os.scandir(spool)):
@@ -350,14 +331,12 @@ def test_an_emptied_directory_gets_a_small_index(cli: Cli, ext4: Path) -> None:
 
 
 def test_recreating_reports_what_it_did(cli: Cli, spool: Path) -> None:
-    """Without --json, one sentence states the size before and after."""
     finished = cli.run("recreate", spool, "--yes").expect(0)
 
     assert re.search(rf"{spool} is recreated: .* took .*, now ", finished.stdout.decode())
 
 
 def test_recreating_refuses_what_it_must(cli: Cli, full: Path) -> None:
-    """A directory with entries, a missing path, a link or a file is refused with its exit code."""
     link = full.parent / "link"
     link.symlink_to("spool")
 
@@ -370,7 +349,6 @@ def test_recreating_refuses_what_it_must(cli: Cli, full: Path) -> None:
 
 
 def test_processes_in_it_are_named(cli: Cli, spool: Path, occupant_pid: int) -> None:
-    """A process in the directory is named, and only --accept-occupants leaves it there."""
     sentence = refused(cli.run("recreate", spool, "--yes"))
     assert f"Process {occupant_pid} " in sentence
     assert "--accept-occupants" in sentence
@@ -392,7 +370,6 @@ def mounted_on(spool: Path) -> Iterator[int]:
 
 
 def test_a_mount_of_a_container_stays(cli: Cli, spool: Path, mounted_on: int) -> None:
-    """With a mount on it in another namespace, no option permits the removal."""
     inode = spool.stat().st_ino
 
     for option in ((), ("--accept-occupants",)):
