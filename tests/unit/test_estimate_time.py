@@ -1,6 +1,7 @@
 """How long a deletion is predicted to take, from counts and prices."""
 
 import math
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -253,15 +254,37 @@ def test_a_busy_machine_makes_the_range_wider() -> None:
     assert spread(2 * NOISE_BORNE) == pytest.approx(2 * UNCERTAINTY_MEASURED)
 
 
-def test_the_present_load_extends_the_high_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_fs.linux.limits.processors", lambda: 2)
-    for load, slowdown in ((0.0, 1.0), (1.0, 1.0), (2.0, 1.5), (5.0, 3.0)):
-        monkeypatch.setattr("os.getloadavg", lambda load=load: (load, 0.0, 0.0))
-        assert slowdown_by_load() == slowdown
+@pytest.mark.parametrize("slowdown", [1.0, 1.5, 3.0, 50.0])
+def test_the_slowdown_is_the_time_that_a_computation_takes(
+    slowdown: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_fs.linux.limits._slowdown_of_thread", lambda: 1.0)
+    ticks = count()
+    used_s = [0.0]
+
+    def processor_time() -> float:
+        used_s[0] = next(ticks) * 0.001
+        return used_s[0]
+
+    measured = slowdown_by_load(lambda: slowdown * used_s[0], processor_time)
+    assert measured == pytest.approx(slowdown)
+
+
+def test_the_present_load_extends_the_high_end_only() -> None:
     idle = predicted_seconds(STRATEGIES[RM], Work(survey()), ROUND)
     busy = predicted_seconds(STRATEGIES[RM], Work(survey()), ROUND, slowdown=1.5)
     assert (busy.low, busy.expected) == (idle.low, idle.expected)
     assert busy.high == pytest.approx(1.5 * idle.high)
+
+
+def test_the_load_of_the_calibration_is_not_counted_twice() -> None:
+    loaded = replace(ROUND, slowdown=3.0)
+    quiet = predicted_seconds(STRATEGIES[RM], Work(survey()), ROUND)
+    for slowdown, factor in ((1.0, 1.0), (3.0, 1.0), (6.0, 2.0)):
+        times = predicted_seconds(STRATEGIES[RM], Work(survey()), loaded, slowdown=slowdown)
+        assert times.expected == quiet.expected
+        assert times.low == pytest.approx(quiet.low / 3.0)  # that load may have ended
+        assert times.high == pytest.approx(factor * quiet.high)
 
 
 def test_experience_holds_for_its_strategy_and_its_file_system_only() -> None:

@@ -40,6 +40,7 @@ class Calibration(Struct, frozen=True):
             measured.
         noise: factor between repeated times of the same tree; large on a busy machine.
         is_whole: everything was measured in the time available.
+        slowdown: how many times longer a thread took beside the load of the measurement.
         experience: by strategy, of jobs that were predicted with these prices.
     """
 
@@ -55,4 +56,5 @@ class Calibration(Struct, frozen=True):
     cold_directory_s: float | None = None
     noise: float = 1.0
     is_whole: bool = True
+    slowdown: float = 1.0
     experience: dict[str, LearnedFactor] = field(default_factory=dict)

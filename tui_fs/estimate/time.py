@@ -104,7 +104,8 @@ def predicted_seconds(
         trace: source that counts its calls, which takes time.
         calls: number of its calls.
         is_cold: nothing of the tree is cached; ignored where the calibration has no cold costs.
-        slowdown: by the present load, which may end or last: it extends only the high end.
+        slowdown: by the present load, which may end or last: it extends only the high end, as far
+            as it exceeds the load of the calibration. That load extends the low end.
     """
     survey, totals = work.survey, work.survey.totals
     own, rm = calibration.prices[strategy.name], calibration.prices[REFERENCE]
@@ -125,7 +126,10 @@ def predicted_seconds(
     if calibration.measured_at:
         spread = UNCERTAINTY_MEASURED if is_of_this else UNCERTAINTY_ELSEWHERE
         spread *= max(1.0, calibration.noise / NOISE_BORNE)
-    return Seconds(seconds / spread, seconds, seconds * spread * slowdown)
+    calibrated = calibration.slowdown if is_of_this else 1.0
+    return Seconds(
+        seconds / spread / calibrated, seconds, seconds * spread * max(1.0, slowdown / calibrated)
+    )
 
 
 def learned_factor(calibration: Calibration, strategy: StrategyName, *, is_of_this: bool) -> float:

@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -148,14 +149,33 @@ class MemoryReserve:
                 return
 
 
-def slowdown_by_load(threads: int = 1) -> float:
-    """Return how many times longer `threads` take beside the present load; 1 on an idle machine.
+_PROBE_S, _PROBE_LIMIT_S = 0.02, 0.25
 
-    The kernel shares the processors equally among the runnable tasks. The load average is their
-    mean number in the last minute. It does not show time that a hypervisor steals.
+
+def slowdown_by_load(
+    clock: Callable[[], float] = time.monotonic,
+    processor_time: Callable[[], float] = time.thread_time,
+) -> float:
+    """Return how many times longer a thread takes beside the present load; 1 on an idle machine.
+
+    It computes for `_PROBE_S`, and compares the time that passes with the processor time that it
+    gets. So it counts only what takes the processors from this process: not tasks of low priority
+    or those that wait for a disk, which the load average contains, but a limit of a control group,
+    and time that a hypervisor steals. If this thread has waited more in its life, that counts: so
+    short a computation may by chance not have to wait.
     """
+    began_s, used_before_s = clock(), processor_time()
+    used_s = passed_s = 0.0
+    while used_s < _PROBE_S and passed_s < _PROBE_LIMIT_S:
+        used_s, passed_s = processor_time() - used_before_s, clock() - began_s
+    return max(1.0, passed_s / max(used_s, 1e-4), _slowdown_of_thread())
+
+
+def _slowdown_of_thread() -> float:
+    """Return the time that this thread has run or was ready to run, relative to that it has run."""
     try:
-        load = os.getloadavg()[0]
-    except OSError:
-        return 1.0  # /proc is masked
-    return max(1.0, (load + threads) / max(1, processors()))
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            run_ns, waited_ns, _ = map(int, file.read().split())
+    except (OSError, ValueError):
+        return 1.0  # a kernel without schedstat, or a hidden /proc
+    return 1.0 + waited_ns / max(run_ns, 1)

@@ -35,7 +35,7 @@ from tui_fs.linux.filesystem import DROP_CACHES, FileSystem, drop_caches, file_s
 from tui_fs.linux.memory import children_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.pins import pin_of, take_pin
-from tui_fs.linux.processes import set_child_subreaper
+from tui_fs.linux.processes import set_child_subreaper, waits_of
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import encode
@@ -113,13 +113,25 @@ def _measure(
 
     foreign = foreign_mount_on_way(scratch.path, read_mounts())
     trees = SmallTrees(scratch.descriptor, goes_on, is_exchangeable=foreign is not None)
+    used_s, waited_s = time.process_time(), _processor_wait_s()
     samples = list(trees.samples())
     is_whole = trees.is_whole
     if is_cold:
         deadline += COLD_LIMIT_S
         samples += trees.cold_samples()
     kind = filesystem.kind
-    return fit(samples, typical(kind), time.time(), os.uname().release, is_whole=is_whole)
+    costs = fit(samples, typical(kind), time.time(), os.uname().release, is_whole=is_whole)
+    used_s, waited_s = time.process_time() - used_s, _processor_wait_s() - waited_s
+    # This process makes the trees, and so needs the processors as the tools do.
+    return replace(costs, slowdown=1.0 + max(0.0, waited_s) / max(used_s, 1e-3))
+
+
+def _processor_wait_s() -> float:
+    """Return how long this process was ready without a processor; 0 if nothing measures it."""
+    try:
+        return sum(processor_s for processor_s, _ in waits_of("/proc/self").values())
+    except OSError:
+        return 0.0  # a kernel without schedstat, or a hidden /proc
 
 
 def _measure_in_child(
