@@ -136,6 +136,8 @@ BPFTRACE_LINES = (
     b'{"type": "map", "data": {"@calls": {"263": 12, "3": 40, "84": 2}}}',
     b'{"type": "map", "data": {"@ns": {"263": 120000, "3": 4000}}}',
     b'{"type": "map", "data": {"@errors": {"263": 1}}}',
+    b'{"type": "hist", "data": {"@times": {"263": [{"min": 4096, "max": 8191, "count": 12}]}}}',
+    b'{"type": "map", "data": {"@lock_ns": 250000}}',
     b'{"type": "stats", "data": {"@calls": {"87": 1}}}',
     b'{"type": "map", "data": {"@directories": 3}}',
     b"",

@@ -150,6 +150,27 @@ def test_the_last_sums_of_bpftrace_count(printed: list[tuple[str, dict[str, int]
     }
 
 
+@given(st.lists(st.integers(1, 1 << 40), min_size=1, max_size=300))
+@fuzzed
+def test_quantiles_of_bpftrace_are_limits_that_enough_calls_keep(times_ns: list[int]) -> None:
+    classes = Counter(time_ns.bit_length() for time_ns in times_ns)
+    histogram = [
+        {"min": 1 << bits - 1, "max": (1 << bits) - 1, "count": number}
+        for bits, number in sorted(classes.items())
+    ]
+    parser = BpftraceParser(NAMES)
+    number, name = next(iter(NAMES.items()))
+    with tried():
+        parser.line(json.dumps({"type": "map", "data": {"@calls": {number: 9}}}).encode())
+        parser.line(json.dumps({"type": "hist", "data": {"@times": {number: histogram}}}).encode())
+        quantiles_s = parser.counts().calls[name].quantiles_s
+    assert quantiles_s is not None
+    for share, limit_s in zip((0.5, 0.99), quantiles_s, strict=True):
+        within = sum(time_ns <= round(1e9 * limit_s) for time_ns in times_ns)
+        below = sum(time_ns <= round(1e9 * limit_s) // 2 for time_ns in times_ns)
+        assert below < share * len(times_ns) <= within
+
+
 @given(mutated([b"336\n", b"12"]))
 @fuzzed_rarely
 def test_a_damaged_tracefs_is_missing(

@@ -47,6 +47,10 @@ def test_costs_and_errors_are_those_of_the_job() -> None:
     rm = StrategyName("rm")
     text = " ".join(explanation(lines[0], lines, rm, Snapshot()))
     assert "It is 30 of 40 calls here and 75 % of their time, 10,000.0 µs each." in text
+    timed = lines[0]._replace(counted=CallCount(30, 2, 0.3, (8.191e-6, 0.065535)))
+    text = " ".join(explanation(timed, lines, rm, Snapshot()))
+    assert "each: half of them took at most 8.2 µs (p50), and 99 of 100 at most" in text
+    assert "65,535.0 µs (p99)." in text
     assert "2 of its calls returned an error. No failure was reported" in text
     failed = call_lines(counted, {}, None, Failures({"unlink": 2}))
     assert "x lists them" in " ".join(explanation(failed[0], failed, rm, Snapshot()))

@@ -25,6 +25,8 @@ def test_times_are_those_that_are_measured() -> None:
     )
     measured = with_usage(disk_wait_s=0.25)
     assert call_footer(measured).endswith("· disk 0.2 s · other waits 0.2 s")
+    traced = with_usage(disk_wait_s=0.1, lock_wait_s=0.3)
+    assert call_footer(traced).endswith("· disk 0.1 s · locks 0.3 s · other waits 0.1 s")
     unknown = with_usage(processor_wait_s=None, alive_s=None)
     assert call_footer(unknown) == "time: kernel 9.0 s · user 1.0 s"
     # A tool that tui-fs stops does not wait for a disk
@@ -37,6 +39,7 @@ def test_times_are_those_that_are_measured() -> None:
         (FREE, "kernel work: only threads can be faster"),
         (replace(FREE, threads=4), "kernel work: no tool would be much faster"),
         (with_usage(processor_wait_s=6.0), "CPUs are busy: every strategy is slower now"),
+        (with_usage(lock_wait_s=6.0), "it waits for locks: more threads would not help"),
         (with_usage(alive_s=60.0), "it mostly waits: threads can help (parallel)"),
         (with_usage(system_s=3.0), "the tool is slow: try another strategy"),
     ],

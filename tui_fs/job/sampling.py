@@ -253,7 +253,9 @@ class Sampler:
 
     def _sample_processes(self, space_timeout_s: float) -> None:
         self._looked_at_s = time.monotonic()
-        self._usage = measured(self._meter.measure) or self._usage
+        usage = measured(self._meter.measure)
+        if usage is not None:
+            self._usage = replace(usage, lock_wait_s=self._counts_read.lock_wait_s)
         self._measure_space(space_timeout_s)
 
     def _measure_space(self, timeout_s: float) -> None:

@@ -192,11 +192,14 @@ class CallCount(Struct, frozen=True):
 
     Attributes:
         seconds: time spent in the call, None if the source does not measure it.
+        quantiles_s: a time that half of the calls did not exceed, and one that 99 of 100 did not;
+            None if the source does not measure them.
     """
 
     calls: int
     errors: int = 0
     seconds: float | None = None
+    quantiles_s: tuple[float, float] | None = None
 
 
 class Removed(Struct, frozen=True):

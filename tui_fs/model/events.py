@@ -30,6 +30,8 @@ class Usage(Struct, frozen=True):
         processor_wait_s, disk_wait_s: how long all threads were ready without a processor, and
             waited for block devices; None where the kernel does not measure it.
         alive_s: age of the only thread; None if there were several.
+        lock_wait_s: how long all threads slept until a lock was free; None where the source of
+            the counts does not measure it.
     """
 
     cpu_s: float
@@ -43,6 +45,7 @@ class Usage(Struct, frozen=True):
     processor_wait_s: float | None = None
     disk_wait_s: float | None = None
     alive_s: float | None = None
+    lock_wait_s: float | None = None
 
 
 class MachineUse(Struct, frozen=True):

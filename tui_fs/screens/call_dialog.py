@@ -48,7 +48,14 @@ def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
     if counted.seconds is not None and total_s > 0:
         each_us = 1e6 * counted.seconds / counted.calls
         share = f"{100 * counted.seconds / total_s:.0f} %"
-        return f"{words} and {share} of their time, {each_us:,.1f} µs each."
+        words = f"{words} and {share} of their time, {each_us:,.1f} µs each"
+        if counted.quantiles_s is None:
+            return f"{words}."
+        p50_us, p99_us = (1e6 * quantile_s for quantile_s in counted.quantiles_s)
+        return (
+            f"{words}: half of them took at most {p50_us:,.1f} µs (p50), and 99 of 100 at most "
+            f"{p99_us:,.1f} µs (p99)."
+        )
     usage = snapshot.usage
     if usage is not None and snapshot.usage_entries:
         each_us = 1e6 * usage.system_s / snapshot.usage_entries

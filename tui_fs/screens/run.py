@@ -202,13 +202,15 @@ class TimeShares(NamedTuple):
     """Where the time of a job's processes went, in seconds; None where nothing measures it.
 
     Attributes:
-        other_s: neither running nor ready; with disk_s, without waits for block devices.
+        lock_s: asleep until a lock is free.
+        other_s: neither running nor ready, and not in one of the waits before.
     """
 
     kernel_s: float
     user_s: float
     processor_s: float | None
     disk_s: float | None
+    lock_s: float | None
     other_s: float | None
 
     @property
@@ -227,13 +229,15 @@ def time_shares(snapshot: Snapshot) -> TimeShares | None:
         snapshot.pace.rate_per_s or snapshot.held_s or snapshot.held or snapshot.paused_s
     )
     if usage.alive_s is not None and is_free and snapshot.paused_at_s is None:
-        waits_s = (usage.processor_wait_s or 0.0) + (usage.disk_wait_s or 0.0)
+        waits = usage.processor_wait_s, usage.disk_wait_s, usage.lock_wait_s
+        waits_s = sum(wait_s or 0.0 for wait_s in waits)
         other_s = max(0.0, usage.alive_s - usage.cpu_s - waits_s)
     return TimeShares(
         usage.system_s,
         max(0.0, usage.cpu_s - usage.system_s),
         usage.processor_wait_s,
         usage.disk_wait_s,
+        usage.lock_wait_s,
         other_s,
     )
 
@@ -249,6 +253,7 @@ def call_footer(snapshot: Snapshot) -> str:
         ("user", shares.user_s),
         ("wait for CPU", shares.processor_s),
         ("disk", shares.disk_s),
+        ("locks", shares.lock_s),
         (others, shares.other_s),
     )
     return "time: " + " · ".join(f"{name} {s:.1f} s" for name, s in parts if s is not None)
@@ -266,6 +271,8 @@ def time_meaning(snapshot: Snapshot) -> str:
         pass  # a stopped tool waits, too
     elif (shares.processor_s or 0.0) > _MANY * shares.total_s:
         words.append("CPUs are busy: every strategy is slower now")
+    elif (shares.lock_s or 0.0) > _MANY * shares.total_s:
+        words.append("it waits for locks: more threads would not help")
     elif waits_s > _MOST * shares.total_s:
         words.append(
             "it mostly waits for the disk or its journal"

@@ -6,11 +6,14 @@ import selectors
 import subprocess
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import accumulate
 
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Argv
+from tui_fs.tracing.perf import TRACEFS
 from tui_fs.tracing.source import Counts
 from tui_fs.tracing.syscalls import AT_REMOVEDIR, native_syscall_names, native_syscall_numbers
 
@@ -34,6 +37,7 @@ tracepoint:raw_syscalls:sys_enter /@traced[tid]/ {
 tracepoint:raw_syscalls:sys_exit /@traced[tid] && @since[tid]/ {
   @calls[args->id] = count();
   @ns[args->id] = sum(nsecs - @since[tid]);
+  @times[args->id] = hist(nsecs - @since[tid]);
   if (args->ret < 0) { @errors[args->id] = count(); }
   if (args->ret == 0 && @rmdir[tid]) { @directories = count(); }
   delete(@since[tid]);
@@ -42,9 +46,22 @@ tracepoint:raw_syscalls:sys_exit /@traced[tid] && @since[tid]/ {
 tracepoint:sched:sched_process_exit /@traced[tid]/ {
   delete(@traced[tid]); delete(@since[tid]); delete(@rmdir[tid]);
 }
-interval:ms:250 { print(@calls); print(@ns); print(@errors); print(@directories); }
+interval:ms:250 {
+  print(@calls); print(@ns); print(@times); print(@errors); print(@directories);
+}
 interval:ms:20 { if (@ready == 0) { @ready = 1; printf("READY\\n"); } }
 """
+
+
+_LOCKS_SCRIPT = """
+tracepoint:lock:contention_begin /@traced[tid] && (args->flags & SPIN) == 0/ { @lock[tid] = nsecs; }
+tracepoint:lock:contention_end /@lock[tid]/ {
+  @lock_ns = sum(nsecs - @lock[tid]); delete(@lock[tid]);
+}
+interval:ms:250 { print(@lock_ns); }
+"""
+_LCB_F_SPIN = 1  # include/trace/events/lock.h: a thread that spins runs, and is no waiter
+_LOCK_EVENT = "events/lock/contention_begin"  # since Linux 5.19
 
 
 class BpftraceParser:
@@ -57,7 +74,9 @@ class BpftraceParser:
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
         self._maps: dict[str, Mapping[str, int]] = {}
+        self._times: dict[str, tuple[float, float]] = {}
         self._directories = 0
+        self._lock_ns: int | None = None
 
     def line(self, line: bytes) -> None:
         """Parse one line; skip a line without a complete map, since the next has newer sums."""
@@ -68,13 +87,27 @@ class BpftraceParser:
         except (ValueError, RecursionError):
             return
         data = message.get("data")
-        if message.get("type") not in ("map", "stats") or not isinstance(data, dict):
+        if not isinstance(data, dict):
+            return
+        if message.get("type") == "hist":
+            self._read_times(data.get("@times"))
+        if message.get("type") not in ("map", "stats"):
             return
         for name, value in data.items():
             if isinstance(value, dict) and all(map(_is_sum, value.values())):
                 self._maps[name] = value
             elif name == "@directories" and _is_sum(value):
                 self._directories = value
+            elif name == "@lock_ns" and _is_sum(value):
+                self._lock_ns = value
+
+    def _read_times(self, histograms: object) -> None:
+        if not isinstance(histograms, dict):
+            return
+        for key, histogram in histograms.items():
+            quantiles_s = _quantiles_s(histogram)
+            if quantiles_s is not None:
+                self._times[key] = quantiles_s
 
     def counts(self) -> Counts:
         """Return the last sums; errors are printed after the calls and may be newer."""
@@ -84,12 +117,35 @@ class BpftraceParser:
         for key, number in self._maps.get("@calls", {}).items():
             name = self._names.get(key, f"system call {key}")
             failed = min(number, errors.get(key, 0))
-            calls[name] = CallCount(number, failed, times.get(key, 0) / 1e9)
+            seconds = times.get(key, 0) / 1e9
+            calls[name] = CallCount(number, failed, seconds, self._times.get(key))
         removed = sum(
             count.calls - count.errors for name, count in calls.items() if name in REMOVING_CALLS
         )
         rmdir = calls.get("rmdir", CallCount(0))
-        return Counts(calls, Removed(removed, self._directories + rmdir.calls - rmdir.errors))
+        directories = self._directories + rmdir.calls - rmdir.errors
+        lock_wait_s = None if self._lock_ns is None else self._lock_ns / 1e9
+        return Counts(calls, Removed(removed, directories), lock_wait_s)
+
+
+def _quantiles_s(histogram: object) -> tuple[float, float] | None:
+    """Return the upper limits of the classes with the median and the 99th percentile, in seconds.
+
+    Args:
+        histogram: a list of classes with their ``max`` in ns and their ``count``.
+    """
+    if not isinstance(histogram, list):
+        return None
+    classes = [each for each in histogram if isinstance(each, dict)]
+    limits: list[int] = [each.get("max", -1) for each in classes]
+    counts: list[int] = [each.get("count", -1) for each in classes]
+    if len(classes) != len(histogram) or not all(map(_is_sum, [*limits, *counts])):
+        return None
+    sums = list(accumulate(counts))
+    if not sums or not sums[-1] or limits != sorted(limits):
+        return None
+    p50, p99 = (limits[bisect_left(sums, share * sums[-1])] / 1e9 for share in (0.5, 0.99))
+    return p50, p99
 
 
 def _is_sum(value: object) -> bool:
@@ -133,6 +189,8 @@ class Bpftrace:
             .replace("UNLINKAT", str(numbers["unlinkat"]))
             .replace("REMOVEDIR", str(AT_REMOVEDIR))
         )
+        if any(os.path.exists(os.path.join(place, _LOCK_EVENT)) for place in TRACEFS):
+            script += _LOCKS_SCRIPT.replace("SPIN", str(_LCB_F_SPIN))
         self._process = subprocess.Popen(
             [self._path, "-f", "json", "-e", script],
             stdin=subprocess.DEVNULL,

@@ -14,10 +14,13 @@ class Counts(Struct, frozen=True):
     Attributes:
         removed: entries removed by successful unlink, unlinkat and rmdir calls; None where
             the source does not count calls.
+        lock_wait_s: how long all threads slept until a lock was free; None where the source does
+            not measure it.
     """
 
     calls: dict[str, CallCount] = field(default_factory=dict)
     removed: Removed | None = None
+    lock_wait_s: float | None = None
 
 
 class CallSource(Protocol):
