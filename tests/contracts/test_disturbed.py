@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from tests.conftest import Cli, entries_in, wait_until
 from tests.contracts.test_overlap import removed_by
 from tests.namespaces import after_shell
-from tests.trees import many_directories
+from tests.trees import manifest, many_directories
 
 _INTERRUPTED = """
 import os, sys
@@ -221,6 +222,26 @@ def test_closed_standard_streams_harm_nothing(cli: Cli, target: Path, closed: st
     assert "Traceback" not in ended.stderr
     assert not target.exists()
     assert (cli.jobs_directory / cli.only_job() / "log").read_text() == ""
+
+
+@pytest.mark.parametrize("is_socket", [False, True], ids=["pipe", "socket"])
+def test_a_stream_that_ends_before_the_job_starts_deletes_nothing(
+    cli: Cli, target: Path, is_socket: bool
+) -> None:
+    # As after a lost connection: whoever started it can neither see nor cancel it
+    before = manifest(target)
+    if is_socket:
+        reader, writer = (end.detach() for end in socket.socketpair())
+    else:
+        reader, writer = os.pipe()
+    os.close(reader)
+    command = [cli.program, "delete", "--strategy", "rm", "--yes", "--json", str(target)]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert ended.returncode == 141
+    assert "Standard output was closed before the job began; nothing was deleted." in ended.stderr
+    assert manifest(target) == before
+    assert [job["deleted_entries"] for job in cli.jobs()] == [None]
 
 
 def test_a_report_that_cannot_be_printed_is_not_mistaken_for_a_failed_job(

@@ -71,7 +71,14 @@ class QuietFleet(Fleet):
         self.started: list[tuple[str, Argv, str]] = []
         self.coming: list[Line | Ended] = []
 
-    def start(self, host: str, arguments: Argv, purpose: str = "") -> None:
+    def start(
+        self,
+        host: str,
+        arguments: Argv,
+        purpose: str = "",
+        *,
+        is_long: bool = False,  # noqa: ARG002
+    ) -> None:
         self.started.append((host, arguments, purpose))
 
     def next_event(self) -> Line | Ended | None:

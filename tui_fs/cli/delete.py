@@ -25,9 +25,9 @@ from tui_fs.cli.arguments import (
 )
 from tui_fs.cli.command_process import set_left_running, watch_session
 from tui_fs.cli.counting import count_targets
-from tui_fs.cli.exit_codes import DONE
+from tui_fs.cli.exit_codes import DONE, OUTPUT_LOST
 from tui_fs.cli.follow import Interrupts, follow
-from tui_fs.cli.output import SCHEMA, note, print_json, print_text
+from tui_fs.cli.output import SCHEMA, is_reader_gone, note, print_json, print_text
 from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.path_safety import keep_open, shown_directories
 from tui_fs.job.permission import (
@@ -237,13 +237,21 @@ def _confirm_and_start(
     check_plan(plan)  # reports a refusal before the job starts
     interrupts = Interrupts()
     set_left_running(f"Job {plan.job_id} may be running. See: tui-fs jobs")
-    folder = start(plan, lambda: interrupts.received is None, watch_session, parsed.supervisor)
+
+    def is_wanted() -> bool:
+        # A fleet that has left can neither cancel the job nor see its end.
+        return interrupts.received is None and not (parsed.json and is_reader_gone())
+
+    folder = start(plan, is_wanted, watch_session, parsed.supervisor)
     return plan, folder, interrupts
 
 
 def _follow(
     plan: Plan, folder: JobFolder | None, interrupts: Interrupts, parsed: argparse.Namespace
 ) -> int:
+    if folder is None and interrupts.received is None:
+        note("tui-fs: Standard output was closed before the job began; nothing was deleted.")
+        return OUTPUT_LOST
     if folder is None:
         note("tui-fs: Interrupted before the job began; nothing was deleted.")
         return interrupts.exit_code

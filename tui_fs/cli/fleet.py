@@ -19,7 +19,7 @@ from tui_fs.cli.arguments import (
     require_terminal,
     strategy,
 )
-from tui_fs.cli.exit_codes import CANCELLED_BY_INT, DONE, MISSING, SOME_FAILED
+from tui_fs.cli.exit_codes import DONE, MISSING, SOME_FAILED
 from tui_fs.cli.follow import Interrupts
 from tui_fs.cli.output import (
     SCHEMA,
@@ -61,6 +61,7 @@ _PASSED_OPTIONS = {
 }  # fmt: skip
 """Options with a value that the hosts get as they are, and the unit that is added."""
 
+_ZERO_IS_UNSET = ("rate", "nice", "threads")
 _POLL_S = 0.2
 _PASSED_FLAGS = ("keep_root", "accept_races", "gentle", "cold", "no_measuring")
 
@@ -263,7 +264,7 @@ def _options_of(parsed: argparse.Namespace) -> Argv:
     words: list[str] = []
     for name, unit in _PASSED_OPTIONS.items():
         value = getattr(parsed, name, None)
-        if value:
+        if value or (value is not None and name not in _ZERO_IS_UNSET):
             words.append(f"--{name.replace('_', '-')}={value}{unit}")
     words += [f"--{name.replace('_', '-')}" for name in _PASSED_FLAGS if getattr(parsed, name, 0)]
     return tuple(words)
@@ -292,6 +293,14 @@ def _exit_code(codes: Iterable[int | None]) -> int:
         return SOME_FAILED
     code = common.pop()
     return MISSING if code is None or code > 141 else code
+
+
+def _codes(answers: Sequence[Answer], values: Mapping[str, object]) -> list[int | None]:
+    """Return the exit codes; an answer that is not understood is no success."""
+    return [
+        answer.exit_code or None if isinstance(values[answer.host], str) else answer.exit_code
+        for answer in answers
+    ]
 
 
 def _print_answers(name: str, answers: Sequence[Answer], total: dict[str, Any]) -> None:
@@ -328,6 +337,7 @@ def run_survey(parsed: argparse.Namespace) -> int:
     """Count a directory on each host."""
     answers = _answers(parsed, "survey")
     surveys = {answer.host: understood(HostSurvey, answer) for answer in answers}
+    codes = _codes(answers, surveys)
     counted_ones = [survey for survey in surveys.values() if isinstance(survey, HostSurvey)]
     entries = sum(survey.entries for survey in counted_ones)
     allocated = sum(survey.allocated_bytes for survey in counted_ones)
@@ -347,7 +357,7 @@ def run_survey(parsed: argparse.Namespace) -> int:
             rows.append((answer.host, *row))
         rows.append(("total", count(entries), bytes_iec(allocated), ""))
         _print_table(rows, {1, 2})
-    return _exit_code(answer.exit_code for answer in answers)
+    return _exit_code(codes)
 
 
 def run_estimate(parsed: argparse.Namespace) -> int:
@@ -359,7 +369,7 @@ def run_estimate(parsed: argparse.Namespace) -> int:
     entries = sum(estimate.entries for estimate in estimates.values())
     if parsed.json:
         _print_answers("estimate", answers, {"entries": entries, "strategies": encode(sums)})
-        return _exit_code(answer.exit_code for answer in answers)
+        return _exit_code(_codes(answers, understood_ones))
     rows: list[tuple[str, ...]] = [("host", "entries", "frees", "recommended", "")]
     for host, estimate in understood_ones.items():
         if isinstance(estimate, str):
@@ -383,7 +393,7 @@ def run_estimate(parsed: argparse.Namespace) -> int:
             )
     print_text("")
     _print_table(rows, {1, 4, 5})
-    return _exit_code(answer.exit_code for answer in answers)
+    return _exit_code(_codes(answers, understood_ones))
 
 
 def run_doctor(parsed: argparse.Namespace) -> int:
@@ -406,24 +416,24 @@ def run_doctor(parsed: argparse.Namespace) -> int:
 def run_jobs(parsed: argparse.Namespace) -> int:
     """List the jobs of each host."""
     answers = _job_answers(parsed)
+    listed = {answer.host: understood(list[ListedJob], answer) for answer in answers}
     if parsed.json:
         _print_answers("jobs", answers, {})
     else:
         rows: list[tuple[str, ...]] = [
             ("host", "job", "state", "strategy", "deleted", "of", "target")
         ]
-        for answer in answers:
-            jobs = understood(list[ListedJob], answer)
+        for host, jobs in listed.items():
             if isinstance(jobs, str):
-                rows.append((answer.host, "", jobs, "", "", "", ""))
+                rows.append((host, "", jobs, "", "", "", ""))
                 continue
             for job in _chosen(jobs, parsed):
                 deleted = "?" if job.deleted_entries is None else count(job.deleted_entries)
                 numbers = (deleted, count(job.expected_entries))
                 state = (job.id, str(job.state), job.strategy)
-                rows.append((answer.host, *state, *numbers, ", ".join(job.paths)))
+                rows.append((host, *state, *numbers, ", ".join(job.paths)))
         _print_table(rows, {4, 5})
-    return _exit_code(answer.exit_code for answer in answers)
+    return _exit_code(_codes(answers, listed))
 
 
 def _job_answers(parsed: argparse.Namespace) -> list[Answer]:
@@ -434,21 +444,23 @@ def _job_answers(parsed: argparse.Namespace) -> list[Answer]:
 
 
 def _chosen(jobs: Sequence[ListedJob], parsed: argparse.Namespace) -> list[ListedJob]:
-    paths = _paths_of(parsed)
+    # Hosts list canonical paths, as they are shown.
+    paths = [displayable(os.path.normpath(path)) for path in _paths_of(parsed)]
     return [job for job in jobs if not paths or job.paths == paths]
 
 
 def run_control(parsed: argparse.Namespace) -> int:
     """Send a command to the live jobs of each host."""
     with reached(parsed) as fleet:
-        jobs = _live_jobs(fleet, parsed)
+        jobs, unlisted = _live_jobs(fleet, parsed)
         results: list[tuple[str, str, Answer]] = []
-        for host, listed in jobs.items():
-            for job in listed:
-                (answer,) = fleet.ask({host: (parsed.action, job.id)}).values()
-                results.append((host, job.id, answer))
+        for number in range(max(map(len, jobs.values()), default=0)):
+            ids = {host: listed[number].id for host, listed in jobs.items() if number < len(listed)}
+            commands = {host: (parsed.action, job_id) for host, job_id in ids.items()}
+            answers = fleet.ask(commands, wants_value=False)
+            results += [(host, ids[host], answer) for host, answer in answers.items()]
         codes = [answer.exit_code for _, _, answer in results]
-        codes += [None] * len(fleet.problems)
+        codes += [None] * (len(fleet.problems) + len(unlisted))
     if parsed.json:
         fields = [
             {"host": host, "job": job, "exit_code": answer.exit_code, "problem": answer.problem}
@@ -466,23 +478,30 @@ def run_control(parsed: argparse.Namespace) -> int:
 _DONE_WORDS = {"pause": "is paused.", "resume": "continues.", "cancel": "is cancelled."}
 
 
-def _live_jobs(fleet: Fleet, parsed: argparse.Namespace) -> dict[str, list[ListedJob]]:
-    """Return the live jobs of each host that lists them; report the other hosts."""
+def _live_jobs(
+    fleet: Fleet, parsed: argparse.Namespace
+) -> tuple[dict[str, list[ListedJob]], list[str]]:
+    """Return the live jobs of each host, and the hosts that list none; report these."""
     live: dict[str, list[ListedJob]] = {}
+    unlisted: list[str] = []
     for host, answer in _ask(fleet, dict.fromkeys(fleet.programs, ("jobs", "--json"))).items():
         jobs = understood(list[ListedJob], answer)
         if isinstance(jobs, str):
             note(f"tui-fs: {host}: {jobs}")
-        else:
-            live[host] = live_jobs(jobs, _paths_of(parsed))
-    return live
+            unlisted.append(host)
+            continue
+        live[host] = [job for job in _chosen(jobs, parsed) if job.is_live]
+        for job in live_jobs(jobs):
+            if job not in live[host]:
+                note(f"tui-fs: {host}: job {job.id} runs on {harmless(', '.join(job.paths))}.")
+    return live, unlisted
 
 
 def run_attach(parsed: argparse.Namespace) -> int:
     """Follow the live jobs of all hosts to their ends."""
     interrupts = Interrupts()
     with reached(parsed) as fleet:
-        jobs = _live_jobs(fleet, parsed)
+        jobs, unlisted = _live_jobs(fleet, parsed)
         arguments = {
             host: ("attach", "--json", listed[0].id) for host, listed in jobs.items() if listed
         }
@@ -491,12 +510,12 @@ def run_attach(parsed: argparse.Namespace) -> int:
                 note(f"tui-fs: {host}: job {job.id} runs, too; this follows {listed[0].id}.")
         if not arguments:
             note("tui-fs: no job runs there.")
-            return _exit_code([DONE, *(None for _ in fleet.problems)])
+            return _exit_code([DONE, *(None for _ in (*fleet.problems, *unlisted))])
         targets = {host: listed[0].paths for host, listed in jobs.items() if listed}
         deletion = FleetDeletion(fleet, arguments, targets, at_once=len(arguments))
         _watch(deletion, interrupts, as_json=parsed.json, cancels=False, asks=False)
-        code = _end(deletion, as_json=parsed.json)
-        return SOME_FAILED if fleet.problems else code
+        code = _end(deletion, interrupts, as_json=parsed.json)
+        return SOME_FAILED if fleet.problems or unlisted else code
 
 
 def run_delete(parsed: argparse.Namespace) -> int:
@@ -518,7 +537,7 @@ def run_delete(parsed: argparse.Namespace) -> int:
         else:
             _print_plans(understood_ones, at_once, print_text if parsed.dry_run else note)
         codes = [
-            *(answer.exit_code for answer in answers.values()),
+            *_codes(list(answers.values()), understood_ones),
             *(None for _ in fleet.problems),
         ]
         if parsed.dry_run or not plans:
@@ -537,7 +556,7 @@ def run_delete(parsed: argparse.Namespace) -> int:
             canary=parsed.canary,
         )
         _watch(deletion, interrupts, as_json=parsed.json, cancels=True, asks=asks)
-        code = _end(deletion, as_json=parsed.json)
+        code = _end(deletion, interrupts, as_json=parsed.json)
         return code if len(deletion.jobs) == len(fleet.hosts) else SOME_FAILED
 
 
@@ -661,17 +680,16 @@ def _status(deletion: FleetDeletion) -> tuple[str, float | None]:
 
 
 def _end_of(job: HostJob) -> str:
-    if job.report is None:
+    if (summary := job.summary) is None:
         return f"tui-fs: {job.host}: {job.problem}"
-    report = job.report
-    deleted = counted(report["deleted_files"] + report["deleted_directories"], "entry", "entries")
-    words = [f"{report['outcome']}, {deleted} deleted in {duration(report['elapsed_s'])}"]
+    deleted = counted(summary.deleted_entries, "entry", "entries")
+    words = [f"{summary.outcome}, {deleted} deleted in {duration(summary.elapsed_s or 0)}"]
     if job.problem:
-        words.append(harmless(job.problem))
+        words.append(job.problem)
     return f"tui-fs: {job.host}: {'. '.join(words)}"
 
 
-def _end(deletion: FleetDeletion, *, as_json: bool) -> int:
+def _end(deletion: FleetDeletion, interrupts: Interrupts, *, as_json: bool) -> int:
     """Print what became of each host; return the exit code."""
     jobs = list(deletion.jobs.values())
     for job in jobs:
@@ -698,24 +716,24 @@ def _end(deletion: FleetDeletion, *, as_json: bool) -> int:
     else:
         _print_ends(jobs)
     if any(job.phase is not Phase.OVER for job in jobs):
-        return CANCELLED_BY_INT if deletion.is_cancelled else SOME_FAILED
+        return SOME_FAILED if interrupts.received is None else interrupts.exit_code
     return _exit_code(job.exit_code for job in jobs)
 
 
 def _print_ends(jobs: Sequence[HostJob]) -> None:
     rows: list[tuple[str, ...]] = [("host", "outcome", "deleted", "failed", "freed", "time")]
     for job in jobs:
-        if (report := job.report) is None:
-            rows.append((job.host, str(job.phase), "", "", "", ""))
+        if (summary := job.summary) is None:
+            rows.append((job.host, job.problem or str(job.phase), "", "", "", ""))
             continue
-        deleted = report["deleted_files"] + report["deleted_directories"]
-        freed = "?" if report["freed_bytes"] is None else bytes_iec(report["freed_bytes"])
-        row = (count(deleted), count(report["failed"]), freed, duration(report["elapsed_s"]))
-        rows.append((job.host, report["outcome"], *row))
-    reports = [job.report for job in jobs if job.report is not None]
-    deleted = sum(each["deleted_files"] + each["deleted_directories"] for each in reports)
-    failed = sum(each["failed"] for each in reports)
-    rows.append(("total", "", count(deleted), count(failed), "", ""))
+        freed = "?" if summary.freed_bytes is None else bytes_iec(summary.freed_bytes)
+        failed, elapsed = count(summary.failed), duration(summary.elapsed_s or 0)
+        row = (count(summary.deleted_entries), failed, freed, elapsed)
+        rows.append((job.host, str(summary.outcome), *row))
+    summaries = [job.summary for job in jobs if job.summary is not None]
+    deleted = sum(summary.deleted_entries for summary in summaries)
+    failures = sum(summary.failed for summary in summaries)
+    rows.append(("total", "", count(deleted), count(failures), "", ""))
     _print_table(rows, {2, 3, 4})
 
 

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import select
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
@@ -37,6 +38,16 @@ def writing_output() -> Iterator[None]:
             raise  # a file that was opened meanwhile
         reason = os.strerror(error.errno or 0)
         raise OutputLost(f"Standard output cannot be written: {reason}.") from error
+
+
+def is_reader_gone() -> bool:
+    """Return whether standard output is a pipe or socket whose reader has closed it."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):
+        return False  # no descriptor
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 class DataOutput(io.RawIOBase):

@@ -22,7 +22,10 @@ echo "machine=$(uname -m)"
 """
 """Prints what decides whether tui-fs has to be brought to a host."""
 
-_BECOME_PROBE = "if sudo -n true 2>/dev/null; then echo sudo=yes; else echo sudo=no; fi\n"
+_BECOME_PROBE = """if sudo -n -- "${p:-true}" --version >/dev/null 2>&1; then echo sudo=yes
+else echo sudo=no; fi
+"""
+"""Asks for tui-fs itself, as sudoers may allow nothing else."""
 
 _BRING = """umask 077
 for base in /dev/shm "$XDG_RUNTIME_DIR"; do
@@ -39,7 +42,7 @@ for base in /dev/shm "$XDG_RUNTIME_DIR"; do
         exit 1
     }}
     chmod 700 "$dir/tui-fs"
-    echo "version=$("$dir/tui-fs" --version 2>&1)"
+    echo "version=$("$dir/tui-fs" --version 2>&1 | head -n 1)"
     echo "program=$dir/tui-fs"
     cat >/dev/null
     exit 0
@@ -48,6 +51,22 @@ echo "Programs cannot be run from memory there: /dev/shm is missing or mounted n
 exit 1
 """
 """Receives the program, and removes it when the connection ends, however it ends."""
+
+
+class Password:
+    """A password that no log, traceback or message shows."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        """Hide it."""
+        return "Password(***)"
+
+    @property
+    def line(self) -> bytes:
+        """What sudo reads."""
+        return os.fsencode(f"{self._text}\n")
 
 
 class Account(Struct, frozen=True):
@@ -59,7 +78,7 @@ class Account(Struct, frozen=True):
     """
 
     becomes_root: bool = False
-    password: str | None = None
+    password: Password | None = None
 
     def line(self, argv: Argv) -> str:
         """Return the line for the shell that runs a command."""
@@ -71,7 +90,7 @@ class Account(Struct, frozen=True):
     @property
     def stdin(self) -> bytes:
         """What sudo reads."""
-        return b"" if self.password is None else f"{self.password}\n".encode()
+        return b"" if self.password is None else self.password.line
 
 
 class OneFile(Struct, frozen=True):
@@ -150,12 +169,21 @@ def one_file_build(path: str | None) -> OneFile | None:
     return OneFile(path, content, platform.machine())
 
 
+def why_not_run(version: str) -> str:
+    """Return why the program that was brought cannot be used; empty if it can."""
+    if version == f"tui-fs {__version__}":
+        return ""
+    return f"The one-file build does not run there: {displayable(version) or 'it ends at once'}"
+
+
 def why_not_brought(host: Probed, one_file: OneFile | None) -> str:
     """Return why the program cannot be brought to a host; empty if it can."""
     lacks = f"has {host.version or 'another tui-fs'}, not {__version__}" if host.program else ""
     lacks = lacks or "has no tui-fs"
+    lacks = displayable(lacks)
     if one_file is None:
         return f"It {lacks}; give the one-file build with --bring FILE."
     if one_file.machine != host.machine:
-        return f"It {lacks}, and is {host.machine}; the one-file build is for {one_file.machine}."
+        machine = displayable(host.machine)
+        return f"It {lacks}, and is {machine}; the one-file build is for {one_file.machine}."
     return ""

@@ -171,6 +171,8 @@ def total_seconds(seconds: Sequence[float], at_once: int) -> float:
 def different_directories(plans: Mapping[str, HostPlan]) -> str:
     """Return why the hosts cannot share one deletion; empty if all see the same directory."""
     ids = {host: tuple(plan.directory_ids) for host, plan in plans.items()}
+    if not all(ids.values()):
+        return "A host gives no id of its directory."
     if len(set(ids.values())) <= 1:
         return ""
     first, *others = ids

@@ -17,13 +17,16 @@ from tui_fs.model.compat import StrEnum
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import JobStarted, event_from_json
 from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import harmless
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.strategy import Argv
 
 _ATTEMPTS = 3
 """To find a job again after its connection was lost."""
 
-_ATTEMPT_INTERVAL_S = 5.0
+_FAILED = 1
+_EXIT_CODES = {JobState.DONE: 0, JobState.REFUSED: 3, JobState.DIED: 5, JobState.CANCELLED: 130}
+"""Of outcomes, where the connection was lost after the report."""
 
 _FOLLOW, _FIND, _CANCEL = "follow", "find", "cancel"
 """What a command is for."""
@@ -40,11 +43,30 @@ class Phase(StrEnum):
     SKIPPED = "skipped"
 
 
+class ReportSummary(Struct, frozen=True):
+    """The fields of a report that the fleet needs; a refused job lacks the numbers."""
+
+    outcome: JobState
+    explanation: str
+    id: str = ""
+    deleted_files: int = 0
+    deleted_directories: int = 0
+    failed: int = 0
+    freed_bytes: int | None = None
+    elapsed_s: float | None = None
+
+    @property
+    def deleted_entries(self) -> int:
+        """Files and directories."""
+        return self.deleted_files + self.deleted_directories
+
+
 class HostJob(Struct):
     """The deletion on one host.
 
     Attributes:
         report: of the job; None while it runs, or if it is not known how it ended.
+        summary: what the fleet needs of the report.
         exit_code: of the deletion; None while it runs, or if it was skipped.
         problem: one sentence; empty if all went well.
     """
@@ -54,10 +76,12 @@ class HostJob(Struct):
     snapshot: Snapshot = field(default_factory=Snapshot)
     job_id: str = ""
     report: dict[str, Any] | None = None
+    summary: ReportSummary | None = None
     exit_code: int | None = None
     problem: str = ""
     attempts: int = 0
     retry_at_s: float = 0.0
+    cancel_at_s: float | None = None
 
     @property
     def is_over(self) -> bool:
@@ -81,6 +105,7 @@ class FleetDeletion:
         at_once: jobs that run at the same time.
         max_failures: no further job starts after this many have failed; 0 for no limit.
         canary: the others wait until the first job is over and `go_on` is called.
+        retry_interval_s: between two attempts to find a lost job or to cancel a job.
     """
 
     def __init__(
@@ -92,11 +117,13 @@ class FleetDeletion:
         at_once: int,
         max_failures: int = 0,
         canary: bool = False,
+        retry_interval_s: float = 5.0,
     ) -> None:
         self.jobs = {host: HostJob(host) for host in arguments}
         self.is_cancelled = False
         self._fleet, self._arguments, self._targets = fleet, arguments, targets
         self._at_once, self._max_failures = at_once, max_failures
+        self._retry_interval_s = retry_interval_s
         self._waiting = deque(arguments)
         self._is_canary_out = canary and len(arguments) > 1
         self._listings: dict[str, list[bytes]] = {}
@@ -139,14 +166,21 @@ class FleetDeletion:
         for job in self.jobs.values():
             if job.phase is Phase.LOST and time.monotonic() >= job.retry_at_s:
                 self._look_again(job)
+            if job.cancel_at_s is not None and time.monotonic() >= job.cancel_at_s:
+                self._send_cancel(job)
         event = self._fleet.next_event()
-        if event is None or event.command.purpose not in (_FOLLOW, _FIND):
+        if event is None or event.command.purpose not in (_FOLLOW, _FIND, _CANCEL):
             return None
         job = self.jobs[event.command.host]
         match event:
             case Line() if event.command.purpose == _FOLLOW:
                 return job, self._hear(job, event.text)
-            case Line():
+            case Ended() if event.command.purpose == _CANCEL:
+                if not event.is_success and not job.is_over:
+                    job.problem = f"It is not cancelled yet: {event.sentence}"
+                    job.cancel_at_s = time.monotonic() + self._retry_interval_s
+                return job, None
+            case Line() if event.command.purpose == _FIND:
                 self._listings[job.host].append(event.text)
             case Ended() if event.command.purpose == _FOLLOW:
                 self._end(job, event)
@@ -169,8 +203,12 @@ class FleetDeletion:
                 self.skip_waiting(f"Not started: {self.failures} other hosts have failed.")
                 return
             host = self._waiting.popleft()
-            self.jobs[host].phase = Phase.STARTING
-            self._fleet.start(host, self._arguments[host], _FOLLOW)
+            job = self.jobs[host]
+            if host not in self._fleet.programs:
+                self._give_up(job, "The connection that brought tui-fs was lost; nothing began.")
+                continue
+            job.phase = Phase.STARTING
+            self._fleet.start(host, self._arguments[host], _FOLLOW, is_long=True)
             live += 1
 
     def skip_waiting(self, problem: str) -> None:
@@ -187,56 +225,65 @@ class FleetDeletion:
         try:
             value = json.loads(text)
             if value["type"] == "report":
-                job.report, job.job_id = value, value.get("id", job.job_id)
+                job.summary = msgspec.convert(value, ReportSummary)
+                job.report, job.job_id = value, job.summary.id or job.job_id
                 return dict(value)
             event = event_from_json(value)
-        except (ValueError, KeyError, TypeError, BadInput):
+            job.snapshot = fold(job.snapshot, event)
+        except (ValueError, KeyError, TypeError, RecursionError, BadInput):
             return None  # no line of a job; without a report, the end is an error
-        job.snapshot = fold(job.snapshot, event)
         if isinstance(event, JobStarted):
             job.job_id, job.phase, job.attempts = event.job_id, Phase.RUNNING, 0
             if self.is_cancelled:
-                self._send_cancel(job)
+                job.cancel_at_s = 0.0
         return dict(value)
 
     def _send_cancel(self, job: HostJob) -> None:
-        self._fleet.start(job.host, ("cancel", job.job_id), _CANCEL)
+        job.cancel_at_s = None
+        if not job.is_over and job.host in self._fleet.programs:
+            self._fleet.start(job.host, ("cancel", job.job_id), _CANCEL, is_long=True)
 
     def _end(self, job: HostJob, ended: Ended) -> None:
-        if job.report is None and ended.is_lost:
+        code = ended.exit_code
+        has_no_end = code is None or ended.is_lost or not ended.was_reached
+        if (summary := job.summary) is not None:
+            job.phase = Phase.OVER
+            expected = _EXIT_CODES.get(summary.outcome, _FAILED)
+            job.exit_code = expected if has_no_end or not code else code
+            job.problem = "" if summary.outcome is JobState.DONE else harmless(summary.explanation)
+        elif has_no_end:  # also if nothing was heard: it may have begun
             job.phase, job.problem = Phase.LOST, "The connection was lost; the job goes on there."
-            job.retry_at_s = time.monotonic() + _ATTEMPT_INTERVAL_S
-            return
-        job.phase, job.exit_code, job.problem = Phase.OVER, ended.exit_code, ended.sentence
-        if job.report is not None:
-            outcome = JobState(job.report["outcome"])
-            job.problem = "" if outcome is JobState.DONE else str(job.report["explanation"])
+            job.retry_at_s = time.monotonic() + self._retry_interval_s
+        else:
+            self._give_up(job, ended.sentence or "The command ended without a report.", code or 1)
+
+    def _give_up(self, job: HostJob, problem: str, code: int = CONNECTION_FAILED) -> None:
+        job.phase, job.exit_code, job.problem = Phase.OVER, code, problem
 
     def _look_again(self, job: HostJob) -> None:
         job.attempts += 1
         if job.attempts > _ATTEMPTS or job.host not in self._fleet.programs:
             where = f"attach {job.host}" if job.job_id else f"jobs {job.host}"
-            job.phase, job.exit_code = Phase.OVER, CONNECTION_FAILED
-            job.problem = f"The connection was lost. What became of the job: tui-fs fleet {where}"
+            self._give_up(
+                job, f"The connection was lost. What became of the job: tui-fs fleet {where}"
+            )
             return
         job.phase = Phase.STARTING
         if job.job_id:
             job.snapshot = Snapshot()  # all events are sent again
-            self._fleet.start(job.host, ("attach", "--json", job.job_id), _FOLLOW)
+            self._fleet.start(job.host, ("attach", "--json", job.job_id), _FOLLOW, is_long=True)
         else:
             self._listings[job.host] = []
-            self._fleet.start(job.host, ("jobs", "--json"), _FIND)
+            self._fleet.start(job.host, ("jobs", "--json"), _FIND, is_long=True)
 
     def _find(self, job: HostJob, ended: Ended) -> None:
         """Recognise the job that was started before the connection was lost."""
         listing = b"".join(self._listings.pop(job.host))
         try:
-            listed = (
-                msgspec.json.decode(listing, type=list[ListedJob]) if not ended.exit_code else []
-            )
-        except msgspec.DecodeError:
+            listed = msgspec.json.decode(listing, type=list[ListedJob]) if ended.is_success else []
+        except (msgspec.DecodeError, RecursionError):
             listed = []
         live = live_jobs(listed, self._targets[job.host])
         job.job_id = live[0].id if live else ""
         job.phase = Phase.LOST
-        job.retry_at_s = time.monotonic() + (0 if live else _ATTEMPT_INTERVAL_S)
+        job.retry_at_s = time.monotonic() + (0 if live else self._retry_interval_s)

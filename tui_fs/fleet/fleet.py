@@ -1,6 +1,7 @@
 """The hosts of a fleet: reach them, run tui-fs there, collect what each one answers."""
 
 import json
+import os
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -11,14 +12,17 @@ from msgspec import Struct
 from tui_fs.fleet.access import (
     Account,
     OneFile,
+    Password,
     Probed,
     probe_script,
     probed,
     why_not_brought,
+    why_not_run,
 )
 from tui_fs.fleet.connections import Connections, Ended, HostCommand, Line, Ssh
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Argv
+from tui_fs.model.units import bytes_iec
 
 _PROBE_TIMEOUT_S = 30.0
 _BRING_TIMEOUT_S = 600.0
@@ -26,7 +30,7 @@ _BRING_AT_ONCE = 8
 """Each of them has a copy of the program in its buffer."""
 
 _POLL_S = 0.1
-_MAX_ANSWER_BYTES = 64 << 20
+_MAX_ANSWER_BYTES = 32 << 20
 
 
 class Answer(Struct, frozen=True):
@@ -95,12 +99,13 @@ class Fleet:
             self._connections.start(HostCommand(host, script, timeout_s=_PROBE_TIMEOUT_S))
         has: dict[str, Probed] = {}
         for ended, lines in self._collected(set(self.hosts)):
-            if ended.exit_code == 0:
+            if ended.is_success:
                 has[ended.command.host] = probed(lines)
             else:
                 give_up(ended.command.host, ended.sentence)
         needs_password = [host for host, found in has.items() if found.has_sudo is False]
-        password = self._ask_password() if needs_password else None
+        typed = self._ask_password() if needs_password else None
+        password, typed = None if typed is None else Password(typed), None
         waiting: list[str] = []
         for host, found in has.items():
             self._accounts[host] = Account(
@@ -122,6 +127,7 @@ class Fleet:
         self, one_file: OneFile, waiting: deque[str], give_up: Callable[[str, str], None]
     ) -> None:
         began_s: dict[str, float] = {}
+        versions: dict[str, str] = {}
         while waiting or began_s:
             while waiting and len(began_s) < _BRING_AT_ONCE:
                 host = waiting.popleft()
@@ -130,22 +136,39 @@ class Fleet:
             event = self._connections.next_event(_POLL_S)
             host = event.command.host if event else ""
             match event:
-                case Line(text=text) if text.startswith(b"program="):
-                    self.programs[host] = text.removeprefix(b"program=").decode()
-                    self.brought_to.append(host)
+                case Line(text=text) if host in began_s and text.startswith(b"version="):
+                    versions[host] = os.fsdecode(text.removeprefix(b"version="))
+                case Line(text=text) if host in began_s and text.startswith(b"program="):
                     del began_s[host]
-                case Ended() if began_s.pop(host, None) is not None:
-                    give_up(host, event.sentence)
+                    if problem := why_not_run(versions.get(host, "")):
+                        self._connections.abandon(host, holds=True)
+                        give_up(host, problem)
+                    else:
+                        self.programs[host] = os.fsdecode(text.removeprefix(b"program="))
+                        self.brought_to.append(host)
+                case Ended():
+                    if began_s.pop(host, None) is not None:
+                        give_up(host, event.sentence)
+                    elif self.programs.pop(host, None) is not None:
+                        self.brought_to.remove(host)
+                        give_up(host, "The connection that brought tui-fs was lost.")
             for host in [h for h, s in began_s.items() if time.monotonic() > s + _BRING_TIMEOUT_S]:
                 del began_s[host]
-                self._connections.abandon(host)
+                self._connections.abandon(host, holds=True)
                 give_up(host, f"The program was not received within {_BRING_TIMEOUT_S:.0f} s.")
 
-    def start(self, host: str, arguments: Argv, purpose: str = "") -> None:
-        """Run tui-fs on a reached host."""
+    def start(
+        self, host: str, arguments: Argv, purpose: str = "", *, is_long: bool = False
+    ) -> None:
+        """Run tui-fs on a reached host.
+
+        Args:
+            is_long: at once, however many commands run.
+        """
         account = self._accounts[host]
         line = f"exec {account.line((self.programs[host], *arguments))}"
-        self._connections.start(HostCommand(host, line, purpose, account.stdin))
+        command = HostCommand(host, line, purpose, account.stdin, is_long=is_long)
+        self._connections.start(command)
 
     def next_event(self) -> Line | Ended | None:
         """Return what has happened next; None if nothing did within a tenth of a second."""
@@ -165,19 +188,24 @@ class Fleet:
         self._connections.abandon(host)
 
     def ask(
-        self, arguments: Mapping[str, Argv], heard: Callable[[Answer], None] = ignore
+        self,
+        arguments: Mapping[str, Argv],
+        heard: Callable[[Answer], None] = ignore,
+        *,
+        wants_value: bool = True,
     ) -> dict[str, Answer]:
         """Run a command on reached hosts; return what each one answers, in the order of the hosts.
 
         Args:
             arguments: of tui-fs, for each host.
             heard: called for each host as soon as it has answered.
+            wants_value: an answer without JSON is a problem.
         """
         for host, argv in arguments.items():
             self.start(host, argv)
         answers: dict[str, Answer] = {}
         for ended, lines in self._collected(set(arguments)):
-            answer = _answer(ended, lines)
+            answer = _answer(ended, lines, wants_value=wants_value)
             answers[answer.host] = answer
             heard(answer)
         return {host: answers[host] for host in arguments}
@@ -195,19 +223,30 @@ class Fleet:
                 yield event, lines.pop(host, [])
                 continue
             sizes[host] += len(event.text)
-            if sizes[host] <= _MAX_ANSWER_BYTES:
-                lines[host].append(event.text)
-            else:
+            if sizes[host] > _MAX_ANSWER_BYTES:
+                lines[host] = [_TOO_LONG]
                 self.abandon(host)
+            elif lines[host] != [_TOO_LONG]:
+                lines[host].append(event.text)
 
 
-def _answer(ended: Ended, lines: list[bytes]) -> Answer:
+_TOO_LONG = b"{"
+"""Stands for an answer that was cut; it is no JSON."""
+
+
+def _answer(ended: Ended, lines: list[bytes], *, wants_value: bool) -> Answer:
     host, text = ended.command.host, b"\n".join(lines)
+    exit_code = ended.exit_code if ended.was_reached and not ended.is_lost else None
+    if lines == [_TOO_LONG] or ended.was_cut:
+        limit = bytes_iec(_MAX_ANSWER_BYTES)
+        return Answer(host, None, problem=f"The answer is longer than {limit}.")
     if not text.strip():
-        return Answer(host, ended.exit_code, problem=ended.sentence)
+        if wants_value and ended.is_success:
+            return Answer(host, None, problem="The answer is empty.")
+        return Answer(host, exit_code, problem=ended.sentence)
     try:
-        return Answer(host, ended.exit_code, json.loads(text), ended.sentence)
-    except ValueError:
+        return Answer(host, exit_code, json.loads(text), ended.sentence)
+    except (ValueError, RecursionError):
         start = displayable(text[:60].decode(errors="surrogateescape"))
         problem = ended.sentence or f"The answer is not JSON: {start}"
-        return Answer(host, ended.exit_code, problem=problem)
+        return Answer(host, exit_code or None, problem=problem)

@@ -1,8 +1,8 @@
 """Which hosts are meant: node sets, groups, inventory files of Ansible, standard input."""
 
-import configparser
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,8 +16,9 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 
 _YAML_ENDINGS = (".yml", ".yaml")
 _INVENTORY_ENDINGS = (".ini", *_YAML_ENDINGS)
-_RANGE = re.compile(r"\[([0-9]+):([0-9]+)\]")
+_RANGE = re.compile(r"\[([0-9]+):([0-9]+)(?::([0-9]+))?\]")
 _ALL = "all"
+_MAX_HOSTS = 10_000
 
 
 def require_clustershell() -> None:
@@ -49,13 +50,19 @@ def hosts_of(text: str, inventory: str | None = None) -> tuple[str, ...]:
 
     if inventory is None and _is_inventory(text):
         inventory, text = text, "@*"
+    elif os.sep in text:
+        raise BadInput(f"There is no inventory file {displayable(text)}.")
     if text == STANDARD_INPUT:
         text = ",".join(line.strip() for line in sys.stdin if line.strip())
     if text.startswith("-"):
         raise BadInput(f"'{displayable(text)}' is no host: a name cannot begin with '-'.")
     try:
         resolver = None if inventory is None else _resolver_of(inventory)
-        names = tuple(str(name) for name in NodeSet(text, resolver=resolver))
+        _check_ranges(text)
+        nodes = NodeSet(text, resolver=resolver)
+        if len(nodes) > _MAX_HOSTS:
+            raise BadInput(f"'{displayable(text)}' is more than {_MAX_HOSTS:,} hosts.")
+        names = tuple(str(name) for name in nodes)
     except (NodeSetException, GroupResolverError, GroupSourceError) as error:
         raise BadInput(
             f"'{displayable(text)}' is no set of hosts: {displayable(str(error))}.",
@@ -67,6 +74,14 @@ def hosts_of(text: str, inventory: str | None = None) -> tuple[str, ...]:
         if not _HOST.fullmatch(name):
             raise BadInput(f"'{displayable(name)}' is not the name of a host.")
     return names
+
+
+def _check_ranges(text: str) -> None:
+    """Raise BadInput for a range that ClusterShell would expand for minutes."""
+    in_brackets = "".join(re.findall(r"\[[^\]]*\]", text))
+    for low, high in re.findall("([0-9]+)-([0-9]+)", in_brackets):
+        if len(high) > len(str(_MAX_HOSTS)) + 5 or abs(int(high) - int(low)) > _MAX_HOSTS:
+            raise BadInput(f"'{low}-{high}' is more than {_MAX_HOSTS:,} hosts.")
 
 
 def folded(names: tuple[str, ...] | list[str]) -> str:
@@ -98,23 +113,34 @@ def inventory_groups(path: str) -> Mapping[str, str]:
     Raises:
         BadInput: the file cannot be read.
     """
+    from ClusterShell.NodeSet import NodeSetException
+
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
         is_yaml = path.endswith(_YAML_ENDINGS)
-        groups, children = _yaml_groups(text) if is_yaml else _ini_groups(text)
-    except (OSError, ValueError, configparser.Error) as error:
+        groups, children, addresses = _yaml_groups(text) if is_yaml else _ini_groups(text)
+        # A host is one host, even if only one of its groups has its address.
+        names_of = {
+            group: [str(host) for pattern in patterns for host in _expanded(pattern)]
+            for group, patterns in groups.items()
+        }
+    except (OSError, ValueError, RecursionError, NodeSetException) as error:
         reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
         raise BadInput(
             f"The inventory {displayable(path)} cannot be read: {displayable(reason)}."
         ) from error
-    names = {*groups, *children, *(child for below in children.values() for child in below)}
-    resolved = {name: ",".join(_members(name, groups, children, ())) for name in names}
-    every = dict.fromkeys(host for hosts in groups.values() for host in hosts)
+    hosts = {
+        group: [addresses.get(name, name) for name in names] for group, names in names_of.items()
+    }
+    names = {*hosts, *children, *(child for below in children.values() for child in below)}
+    resolved = {name: ",".join(_members(name, hosts, children, ())) for name in names}
+    every = dict.fromkeys(host for members in hosts.values() for host in members)
     return {**resolved, _ALL: ",".join(every)}
 
 
 _Groups = dict[str, list[str]]
+_Addresses = dict[str, str]
 
 
 def _members(
@@ -126,36 +152,40 @@ def _members(
             yield from _members(child, groups, children, (*above, group))
 
 
-def _ini_groups(text: str) -> tuple[_Groups, _Groups]:
+def _ini_groups(text: str) -> tuple[_Groups, _Groups, _Addresses]:
     groups: _Groups = {}
     children: _Groups = {}
+    addresses: _Addresses = {}
     section, kind = "ungrouped", ""
     for line in text.splitlines():
-        words = line.split("#")[0].split(";")[0].split()
-        if not words:
+        if line.startswith("["):
+            section, _, kind = line.split("]")[0].strip("[").strip().partition(":")
+        elif kind == "vars":
             continue
-        if words[0].startswith("["):
-            section, _, kind = line.strip().strip("[]").partition(":")
-        elif kind == "children":
-            children.setdefault(section, []).append(words[0])
-        elif not kind:
+        elif words := shlex.split(line.split(";")[0], comments=True):
+            if kind == "children":
+                children.setdefault(section, []).append(words[0])
+                continue
+            groups.setdefault(section, []).append(words[0])
             variables = dict(word.partition("=")[::2] for word in words[1:])
-            groups.setdefault(section, []).append(_destination(words[0], variables))
-    return groups, children
+            if "ansible_host" in variables:
+                addresses[words[0]] = variables["ansible_host"]
+    return groups, children, addresses
 
 
-def _yaml_groups(text: str) -> tuple[_Groups, _Groups]:
+def _yaml_groups(text: str) -> tuple[_Groups, _Groups, _Addresses]:
     import yaml  # comes with ClusterShell
 
     groups: _Groups = {}
     children: _Groups = {}
+    addresses: _Addresses = {}
 
     def add(name: str, group: Any) -> None:
-        if group is not None and not isinstance(group, dict):
-            raise ValueError(f"the group {name} is no mapping")
-        for host, variables in ((group or {}).get("hosts") or {}).items():
-            groups.setdefault(name, []).append(_destination(str(host), variables or {}))
-        for child, below in ((group or {}).get("children") or {}).items():
+        for host, variables in _mapping(_mapping(group, name).get("hosts"), name).items():
+            groups.setdefault(name, []).append(str(host))
+            if "ansible_host" in _mapping(variables, str(host)):
+                addresses[str(host)] = str(variables["ansible_host"])
+        for child, below in _mapping(_mapping(group, name).get("children"), name).items():
             children.setdefault(name, []).append(str(child))
             add(str(child), below)
 
@@ -163,13 +193,23 @@ def _yaml_groups(text: str) -> tuple[_Groups, _Groups]:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
-    if not isinstance(content, dict):
-        raise ValueError("it is no mapping of groups")
-    for name, group in content.items():
+    for name, group in _mapping(content, "file").items():
         add(str(name), group)
-    return groups, children
+    return groups, children, addresses
 
 
-def _destination(host: str, variables: Mapping[str, object]) -> str:
-    """Return the destination of a host as a node set; Ansible writes ranges as ``[01:50]``."""
-    return _RANGE.sub(r"[\1-\2]", str(variables.get("ansible_host", host)))
+def _mapping(value: Any, name: str) -> dict[Any, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"{name} has something else than names with values")
+    return value or {}
+
+
+def _expanded(pattern: str) -> Any:
+    """Return the names of a pattern; Ansible writes ranges as ``[01:50]`` and ``[1:9:2]``."""
+    from ClusterShell.NodeSet import NodeSet
+
+    text = _RANGE.sub(
+        lambda match: f"[{match[1]}-{match[2]}{f'/{match[3]}' if match[3] else ''}]", pattern
+    )
+    _check_ranges(text)
+    return NodeSet(text)

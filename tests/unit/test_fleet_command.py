@@ -1,0 +1,143 @@
+"""The exit codes and options of ``tui-fs fleet``, with hosts that a test describes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Finished
+from tests.unit.fleet_hosts import Hosts, job_started, listing, prints, report
+
+PLAN = prints(
+    {
+        "strategy": "rm",
+        "expected": {
+            "totals": {
+                "files": 3, "directories": 1, "symlinks": 0, "other": 0, "allocated_bytes": 4096
+            },
+            "freed_bytes_min": 4096,
+            "freed_bytes_max": 4096,
+        },
+        "predicted": {"seconds_low": 1, "seconds_high": 2, "syscalls": {}, "processes": 1},
+        "directory_ids": ["0123456789abcdef"],
+        "targets": [{"path": "/d"}],
+    }
+)  # fmt: skip
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Hosts:
+    """Return hosts that plan and delete."""
+    hosts = Hosts(tmp_path)
+    for host in "abc":
+        deletes(hosts, host, job_started() + report())
+    return hosts
+
+
+def deletes(hosts: Hosts, host: str, script: str) -> None:
+    """Let a host answer a dry run with a plan, and a deletion with a script."""
+    hosts.on(host, "delete", f'case "$*" in *--dry-run*) {PLAN} exit ;; esac\n{script}')
+
+
+def fleet(cli: Cli, hosts: Hosts, action: str, names: str, *arguments: str) -> Finished:
+    """Run ``tui-fs fleet``."""
+    return cli.run("fleet", action, names, *arguments, "--ssh", hosts.ssh.program)
+
+
+def test_all_done_is_exit_code_0_with_a_report_for_each_host(cli: Cli, hosts: Hosts) -> None:
+    finished = fleet(cli, hosts, "delete", "a,b", "/d", "--yes", "--json").expect(0)
+    last = finished.stream()[-1]
+    assert last["type"] == "fleet-report"
+    assert [(h["host"], h["exit_code"], h["phase"]) for h in last["hosts"]] == [
+        ("a", 0, "over"), ("b", 0, "over")
+    ]  # fmt: skip
+    # What was previewed is what is deleted
+    assert "--directory-id=0123456789abcdef" in hosts.calls("a")[-1]
+    assert "--strategy=rm" in hosts.calls("a")[-1]
+
+
+@pytest.mark.parametrize(
+    "script", ["", job_started(), report("partial") + "exit 1", "echo 'tui-fs: No.' >&2; exit 3"]
+)
+def test_a_host_without_a_report_of_done_is_no_success(cli: Cli, hosts: Hosts, script: str) -> None:
+    deletes(hosts, "b", script)
+    fleet(cli, hosts, "delete", "a,b", "/d", "--yes").expect(1)
+
+
+def test_hosts_that_are_not_reached_or_refuse_are_skipped_and_no_success(
+    cli: Cli, hosts: Hosts
+) -> None:
+    hosts.on("b", "connect", "echo 'ssh: no route' >&2; exit 255")
+    hosts.on("c", "delete", "echo 'tui-fs: /d is a mount point.' >&2; exit 3")
+    finished = fleet(cli, hosts, "delete", "a,b,c", "/d", "--yes").expect(1)
+    assert "b: no route" in finished.stderr
+    assert "/d is a mount point." in finished.stderr
+    assert not any("--yes" in call for call in hosts.calls("c"))
+    assert any("--yes" in call for call in hosts.calls("a"))
+
+
+def test_a_failed_canary_stops_the_others(cli: Cli, hosts: Hosts) -> None:
+    deletes(hosts, "a", "exit 0")
+    finished = fleet(cli, hosts, "delete", "a,b,c", "/d", "--yes", "--canary", "--json").expect(1)
+    phases = [host["phase"] for host in finished.stream()[-1]["hosts"]]
+    assert phases == ["over", "skipped", "skipped"]
+    assert not any("--yes" in call for host in "bc" for call in hosts.calls(host))
+
+
+def test_filters_that_are_zero_reach_the_hosts(cli: Cli, hosts: Hosts) -> None:
+    zeros = ("--newer-than", "0s", "--size-below", "0", "--older-than", "0s", "--min-size", "0")
+    fleet(cli, hosts, "delete", "a", "/d", "--yes", *zeros, "--nice", "0").expect(0)
+    for call in hosts.calls("a"):
+        assert "--newer-than=0s" in call
+        assert "--size-below=0" in call
+        assert "--older-than=0s" in call
+        assert "--min-size=0" in call
+
+
+def test_an_answer_that_is_not_understood_is_no_success(cli: Cli, hosts: Hosts) -> None:
+    hosts.on("a", "survey", 'echo \'{"entries": "many"}\'')
+    finished = fleet(cli, hosts, "survey", "a", "/d")
+    assert finished.code != 0
+    assert b"not understood" in finished.stdout
+
+
+@pytest.mark.parametrize("action", ["cancel", "pause", "attach", "jobs"])
+def test_a_host_that_lists_no_jobs_is_no_success(cli: Cli, hosts: Hosts, action: str) -> None:
+    for host in "ab":
+        hosts.on(host, "jobs", "echo '[]'")
+    fleet(cli, hosts, action, "a,b").expect(0)
+    hosts.on("b", "jobs", "echo '{}'")
+    assert fleet(cli, hosts, action, "a,b").code != 0
+
+
+def test_control_reaches_the_jobs_with_these_targets(cli: Cli, hosts: Hosts) -> None:
+    hosts.on("a", "jobs", listing("running", "done", "paused"))
+    hosts.on("b", "jobs", listing("running", path="/other"))
+    for host in "ab":
+        hosts.on(host, "cancel", "exit 0")
+    finished = fleet(cli, hosts, "cancel", "a,b", "/d/").expect(0)
+    assert hosts.calls("a")[1:] == ["cancel j1", "cancel j3"]
+    assert hosts.calls("b")[1:] == []
+    assert "b: job j1 runs on /other." in finished.stderr
+
+
+def test_a_cancellation_that_fails_is_no_success(cli: Cli, hosts: Hosts) -> None:
+    hosts.on("a", "jobs", listing("running"))
+    hosts.on("a", "cancel", "echo 'tui-fs: busy' >&2; exit 5")
+    finished = fleet(cli, hosts, "cancel", "a").expect(5)
+    assert "is cancelled" not in finished.stderr
+
+
+def test_a_job_that_ended_during_the_attachment_has_its_exit_code(cli: Cli, hosts: Hosts) -> None:
+    hosts.on("a", "jobs", listing("running"))
+    hosts.on("a", "attach", job_started() + report("partial") + "exit 1")
+    assert b"partial" in fleet(cli, hosts, "attach", "a").expect(1).stdout
+
+
+def test_tables_show_no_control_characters_of_hosts(cli: Cli, hosts: Hosts) -> None:
+    hosts.on("a", "survey", "printf 'tui-fs: \\033[2J\\n' >&2; exit 1")
+    hosts.on("a", "jobs", listing("running", path="/\x1b[2J"))
+    hosts.on("a", "delete", "printf 'tui-fs: \\033[2J\\n' >&2; exit 3")
+    for action, *rest in (("survey", "/d"), ("jobs",), ("delete", "/d", "--yes"), ("doctor",)):
+        finished = fleet(cli, hosts, action, "a", *rest)
+        assert b"\x1b" not in finished.stdout
+        assert "\x1b" not in finished.stderr
