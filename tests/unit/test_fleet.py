@@ -212,6 +212,12 @@ def test_an_error_keeps_its_exit_code_and_its_sentence(hosts: Hosts) -> None:
         assert fleet.ask({"a": DOCTOR})["a"] == Answer("a", 3, None, "/x is a mount point.")
 
 
+def test_an_answer_may_have_many_lines(hosts: Hosts) -> None:
+    hosts.on("a", "doctor", "printf '{\n\n  \"a\":\n [1,\n2]\n}\n'")
+    with hosts.fleet("a") as fleet:
+        assert fleet.ask({"a": DOCTOR})["a"] == Answer("a", 0, {"a": [1, 2]})
+
+
 def test_hosts_with_refusals_keep_their_json(hosts: Hosts) -> None:
     hosts.on("a", "doctor", prints({"refused": "so"}) + "exit 3")
     with hosts.fleet("a") as fleet:

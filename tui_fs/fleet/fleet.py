@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.fleet.access import (
     Account,
@@ -220,24 +221,21 @@ class Fleet:
             host = event.command.host
             if isinstance(event, Ended):
                 hosts.discard(host)
-                yield event, lines.pop(host, [])
+                is_cut = event.was_cut or sizes[host] > _MAX_ANSWER_BYTES
+                yield replace(event, was_cut=is_cut), lines.pop(host, [])
                 continue
             sizes[host] += len(event.text)
             if sizes[host] > _MAX_ANSWER_BYTES:
-                lines[host] = [_TOO_LONG]
+                lines[host] = []
                 self.abandon(host)
-            elif lines[host] != [_TOO_LONG]:
+            else:
                 lines[host].append(event.text)
-
-
-_TOO_LONG = b"{"
-"""Stands for an answer that was cut; it is no JSON."""
 
 
 def _answer(ended: Ended, lines: list[bytes], *, wants_value: bool) -> Answer:
     host, text = ended.command.host, b"\n".join(lines)
     exit_code = ended.exit_code if ended.was_reached and not ended.is_lost else None
-    if lines == [_TOO_LONG] or ended.was_cut:
+    if ended.was_cut:
         limit = bytes_iec(_MAX_ANSWER_BYTES)
         return Answer(host, None, problem=f"The answer is longer than {limit}.")
     if not text.strip():
