@@ -1,4 +1,8 @@
-"""The snapshots of screens."""
+"""The snapshots of screens, and the end of their threads."""
+
+import time
+from collections.abc import AsyncIterator
+from threading import Event
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -16,3 +20,12 @@ class _TextFile(SingleFileSnapshotExtension):
 def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
     """Return what a screen's text is compared with."""
     return snapshot.use_extension(_TextFile)
+
+
+@pytest.fixture(autouse=True)
+async def end_of_polling(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Wake the threads that poll, for which the event loop waits at its end."""
+    is_over = Event()
+    monkeypatch.setattr(time, "sleep", is_over.wait)
+    yield
+    is_over.set()
