@@ -117,6 +117,7 @@ class ConfirmDialog(ModalScreen[bool]):
             background: $error 20%;
             color: $text-error;
             &:disabled { background: $foreground 5%; color: $foreground; }
+            &:ansi { background: $background; }  /* else red on red: there are no shares */
         }
     }
     """

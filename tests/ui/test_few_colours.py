@@ -42,10 +42,20 @@ async def test_the_cursor_row_is_reversed(
             assert all(style.color is None or style.color.is_default for style in styles)
 
 
-async def test_buttons_of_a_dialog_have_their_words() -> None:
+@pytest.mark.parametrize("word", ["word", None])
+async def test_buttons_of_a_dialog_have_their_words(word: str | None) -> None:
     app = Host(StartScreen("/", Settings(), lambda: list(DISKS)), FEW_COLOURS_THEME)
     async with app.run_test(size=(80, 24)) as pilot:
-        await app.push_screen(ConfirmDialog("Delete?", ["one"], "It cannot be undone.", "word"))
+        await app.push_screen(ConfirmDialog("Delete?", ["one"], "It cannot be undone.", word))
         await wait_for(pilot, "No, go back")
         await wait_for(pilot, "Delete  ")
         assert "╭" in screen_text(app)
+        unreadable = [
+            segment.text
+            for strip in app.screen._compositor.render_strips()
+            for segment in strip
+            if segment.text.strip() and segment.style is not None
+            if segment.style.color is not None and not segment.style.color.is_default
+            if segment.style.color == segment.style.bgcolor
+        ]
+        assert not unreadable
