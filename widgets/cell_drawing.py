@@ -14,9 +14,22 @@ if TYPE_CHECKING:
 
 ELLIPSIS = "…"
 
-_PLAIN_TERMINALS = frozenset(("linux", "vt100", "vt102", "vt220", "ansi", "dumb"))
+BLOCKS = "▏▎▍▌▋▊▉█"
 
-_EIGHTHS = "▏▎▍▌▋▊▉█"
+# The kernel's font of the console has the characters of code page 437. Dash and ellipsis, which
+# names may contain, become characters that names do not, so that names stay different.
+_CODE_PAGE_437 = str.maketrans(
+    "▏▎▍▋▊▉▁▂▃▅▆▇▔▕╭╮╰╯…›–✓✗●◇△□␣",
+    "▌▌▌███__▄▄██▀▐┌┐└┘»►─√x•*^■_",
+)
+_ASCII = str.maketrans(
+    "▏▎▍▌▋▊▉█▐▁▂▃▄▅▆▇▀▔▕░▒▓─│┌┐└┘├┤┬┴┼╭╮╰╯›✓✗●◇△□◆▲■○▼▶→←␣",
+    "::::#####__..--#'-|-:=-|+++++++++++++>vxo*^o*^#ov>><_",
+)
+_FEW_CHARACTERS = {
+    "linux": _CODE_PAGE_437,
+    **dict.fromkeys(("vt100", "vt102", "vt220", "ansi", "dumb"), _ASCII),
+}
 
 
 def fit_cells(text: str, width: int, *, right: bool = False) -> str:
@@ -51,20 +64,19 @@ def fit_end(text: str, width: int) -> str:
     return ELLIPSIS + kept
 
 
-def draws_blocks() -> bool:
-    """Return whether the terminal's fonts have all block characters."""
-    return os.environ.get("TERM", "") not in _PLAIN_TERMINALS
+def has_few_characters() -> bool:
+    """Return whether the fonts of the terminal lack most characters for drawing."""
+    return os.environ.get("TERM", "") in _FEW_CHARACTERS
 
 
-def share_bar(share: float, width: int) -> str:
-    """Draw a bar as `eighth_blocks` does, in ASCII where the terminal lacks these characters."""
-    if draws_blocks():
-        return eighth_blocks(share, width)
-    return "#" * max(1, round(min(1.0, share) * width)) if share > 0 else ""
+def for_terminal(text: str) -> str:
+    """Replace the characters for drawing that the fonts of the terminal lack."""
+    table = _FEW_CHARACTERS.get(os.environ.get("TERM", ""))
+    return text if table is None else text.translate(table)
 
 
 def range_bar(low: float, middle: float, high: float, width: int, *, strong: bool = False) -> str:
-    """Draw a range with a mark in its middle, in ASCII where the terminal lacks the characters.
+    """Draw a range with a mark in its middle.
 
     Args:
         low, middle, high: positions on the width, 0..1.
@@ -72,9 +84,8 @@ def range_bar(low: float, middle: float, high: float, width: int, *, strong: boo
         strong: Draw the range denser.
     """
     first, at, last = (min(width - 1, int(share * width)) for share in (low, middle, high))
-    weak, dense, mark = ("░", "▓", "█") if draws_blocks() else ("-", "=", "|")
-    fill = dense if strong else weak
-    return f"{' ' * first}{fill * (at - first)}{mark}{fill * (last - at)}".ljust(width)
+    fill = "▓" if strong else "░"
+    return f"{' ' * first}{fill * (at - first)}█{fill * (last - at)}".ljust(width)
 
 
 def eighth_blocks(fraction: float, width: int) -> str:
@@ -90,7 +101,7 @@ def eighth_blocks(fraction: float, width: int) -> str:
         return ""
     eighths = 8 * width if fraction >= 1 else min(8 * width - 1, int(fraction * 8 * width))
     full, rest = divmod(max(1, eighths), 8)
-    return "█" * full + (_EIGHTHS[rest - 1] if rest else "")
+    return "█" * full + (BLOCKS[rest - 1] if rest else "")
 
 
 def styled_line(widget: Widget, prefix: str, pieces: Iterable[tuple[str, str]]) -> Text:

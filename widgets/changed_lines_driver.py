@@ -8,6 +8,8 @@ from itertools import takewhile
 from rich.cells import cell_len
 from textual.drivers.linux_driver import LinuxDriver
 
+from tui_fs.widgets.cell_drawing import for_terminal
+
 FORGETS_AFTER_S = 20.0
 """What another program has written over the screen is repaired after this time."""
 
@@ -111,5 +113,5 @@ class ChangedLinesDriver(LinuxDriver):
         self._changed.forget()
 
     def write(self, data: str) -> None:
-        """Send what the terminal does not show yet."""
-        super().write(self._changed.reduced(data))
+        """Send what the terminal does not show yet, in characters that it has."""
+        super().write(self._changed.reduced(for_terminal(data)))

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rich.cells import cell_len
 
-from tui_fs.widgets.cell_drawing import draws_blocks, eighth_blocks, fit_cells, share_bar
+from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 
 Line = tuple[tuple[str, str], ...]
 """Pieces of a line: a component's name, empty for plain text, and the text."""
@@ -330,13 +330,12 @@ def layout_predicted(pairs: Sequence[PredictedPair], width: int) -> list[Line]:
     length = min(_MAX_PAIR_BAR, width - label - texts - 2 * GAP)
     if length < MINIMUM_BAR:
         return []
-    certain, possible = "▒░" if draws_blocks() else "=-"
     lines: list[Line] = []
     for pair, (predicted, measured) in zip(pairs, shown, strict=True):
         scale = max(pair.high, pair.measured) or 1.0
         low, high = round(length * pair.low / scale), round(length * pair.high / scale)
-        bar = certain * low + possible * (high - low)
-        filled = share_bar(max(0.0, pair.measured) / scale, length)
+        bar = "▒" * low + "░" * (high - low)
+        filled = eighth_blocks(max(0.0, pair.measured) / scale, length)
         start = fit_cells(pair.label, label) + " " * GAP
         for head, component, cells, text in (
             (start, "muted", bar, predicted),

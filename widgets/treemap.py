@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from tui_fs.widgets.cell_drawing import draws_blocks, fit_cells
+from tui_fs.widgets.cell_drawing import fit_cells, has_few_characters
 
 _MIN_LABEL = 4
 _MIN_FRAME, _MIN_INNER_ROWS = 14, 3
@@ -130,7 +130,7 @@ class _Block(NamedTuple):
 class Treemap(Widget):
     """Parts as rectangles with labels; the colours and gaps separate them.
 
-    With few colours or none, and without block characters, their fillings differ.
+    With few colours or few characters, their fillings differ.
     """
 
     COMPONENT_CLASSES = {f"treemap--{name}" for name in _TONES}
@@ -162,7 +162,7 @@ class Treemap(Widget):
     @property
     def is_plain(self) -> bool:
         """Whether tones are fillings, for want of colours."""
-        return self.app.no_color or self.app.current_theme.ansi or not draws_blocks()
+        return self.app.no_color or self.app.current_theme.ansi or has_few_characters()
 
     @property
     def old_sign(self) -> str:
@@ -230,7 +230,7 @@ class Treemap(Widget):
 
 def fillings() -> dict[str, str]:
     """Return the characters of the tones on a terminal without colours."""
-    return dict(zip(_TONES, "░▒  █" if draws_blocks() else ".:  #", strict=True))
+    return dict(zip(_TONES, "░▒  █", strict=True))
 
 
 def _placed(

@@ -273,7 +273,10 @@ def _bars(predicted: Forecast) -> list[str]:
 
 def range_bars(predicted: Forecast, width: int) -> list[str]:
     """Return an axis and for each strategy the range of its time; nothing if there is no room."""
-    from tui_fs.widgets.cell_drawing import range_bar  # loads rich, for a terminal only
+    from tui_fs.widgets.cell_drawing import (
+        for_terminal,
+        range_bar,
+    )  # loads rich, for a terminal only
 
     axis = TimeAxis.of(predicted.estimates)
     names = max(len(estimate.strategy) for estimate in predicted.estimates)
@@ -287,7 +290,7 @@ def range_bars(predicted: Forecast, width: int) -> list[str]:
             bar = f"cannot run: {estimate.reasons[0]}"[:cells]
         else:
             is_recommended = estimate.strategy == predicted.recommended
-            bar = range_bar(*span, cells, strong=is_recommended)
+            bar = for_terminal(range_bar(*span, cells, strong=is_recommended))
         lines.append(f"{estimate.strategy:{names}}  {bar}".rstrip())
     return [*lines, ""]
 

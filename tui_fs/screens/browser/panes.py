@@ -30,7 +30,7 @@ from tui_fs.screens.base import muted, shown_below
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.histogram import OLD_DAYS, SHORT_AGE_LABELS, SHORT_SIZE_LABELS
-from tui_fs.widgets.cell_drawing import fit_cells, fit_end, share_bar
+from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells, fit_end
 from tui_fs.widgets.figure_layout import Line
 from tui_fs.widgets.fitted_lines import FittedLines
 from tui_fs.widgets.treemap import Part, Treemap
@@ -60,7 +60,7 @@ def details_lines(
     elif details.histograms is None:
         words = "r counts ages and sizes", "of everything"
         sections.append([(("muted", fit_cells(line, width)),) for line in words])
-    else:
+    elif any(each.entries for each in details.histograms.sizes):
         sections += _histograms(details.histograms, width)
     sections.append(_findings(findings, path, width))
     largest = _largest(details, path, width) if details is not None else []
@@ -166,7 +166,7 @@ def _bars(
     lines: list[Line] = []
     for label, each in zip(labels, bins, strict=True):
         share = each.allocated_bytes / all_bytes if all_bytes else each.entries / all_entries
-        bar = share_bar(share, length)
+        bar = eighth_blocks(share, length)
         numbers = f" {bytes_iec(each.allocated_bytes):>{_BYTES}} {short_count(each.entries):>7}"
         tone = "" if each.entries else "faint"
         lines.append(
