@@ -18,14 +18,16 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells, fit_end, range_bar
+from tui_fs.widgets.cell_drawing import BLOCKS, eighth_blocks, fit_cells, fit_end, range_bar
 
 HEADER_HEIGHT = 1
 GUTTER = 2
 GAP = 2
 
 # A narrower name is unreadable; the bar loses its cells first.
-MINIMUM_FLEXIBLE = 12
+MINIMUM_FLEXIBLE = 20
+MINIMUM_BAR = 4
+MINIMUM_NAME = 8
 
 Tone = Literal["normal", "muted", "directory", "warning", "danger"]
 Component = Literal["", "bar", "mark", "muted", "directory", "warning", "danger"]
@@ -52,7 +54,8 @@ class Column:
         right: Align title and cells at the right.
         bar: Draw the row's fraction as a bar; the row's cell text is ignored.
         has_range: Draw the row's span as a range; the row's cell text is ignored.
-        is_optional: Left out, the last one first, where the flexible column has no room.
+        is_optional: Left out, the last one first, where the flexible column has no room, as are
+            bars.
         keep_end: A long text loses its beginning, as suits a path; only for the column that
             takes the remaining width.
         meaning: What the cells hold, for a legend.
@@ -76,7 +79,7 @@ class BarRow:
 
     Attributes:
         key: Names the row when the rows are sorted again or replaced.
-        cells: Displayable texts, one per column.
+        cells: Displayable texts, one per column; blocks that one begins with are drawn as a bar.
         fraction: Length of the bar, 0..1; None draws no bar.
         span: Low end, mark and high end of the range, 0..1; None draws no range.
         strong: The range is drawn denser.
@@ -166,12 +169,13 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         & > .bar-list--header { color: $text-muted; }
         & > .bar-list--cursor { background: $foreground 8%; }
         & > .bar-list--bar { color: $primary 70%; }
-        & > .bar-list--mark { color: $accent; text-style: bold; }
+        & > .bar-list--mark { color: $text-accent; text-style: bold; }
         & > .bar-list--muted { color: $text-muted; }
         & > .bar-list--directory { color: $text-primary; }
         & > .bar-list--warning { color: $text-warning; }
         & > .bar-list--danger { color: $text-error; text-style: bold; }
         &:focus > .bar-list--cursor { background: $primary 30%; }
+        &:ansi > .bar-list--directory { color: $foreground; }
         &:ansi > .bar-list--cursor { background: transparent; text-style: bold; }
         &:ansi:focus > .bar-list--cursor { background: transparent; text-style: reverse; }
     }
@@ -387,7 +391,9 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _render_row(self, index: int, width: int) -> Strip:
         row = self._cursor.rows[index]
-        is_cursor = index == self._cursor.index
+        # Of several tables, only the one that has the focus shows a cursor.
+        is_elsewhere = not self.has_focus and isinstance(self.screen.focused, BarTable)
+        is_cursor = index == self._cursor.index and not is_elsewhere
         base = self.rich_style
         if is_cursor:
             base += self._style("cursor")
@@ -480,15 +486,19 @@ def check_columns(columns: Sequence[Column]) -> None:
 
 
 def shown_columns(columns: Sequence[Column], width: int) -> list[int]:
-    """Return the indexes of the columns for which a line of this width has room."""
+    """Return the indexes of the columns for which a line of this width has room.
+
+    Bars go first, then optional columns, each from the right.
+    """
     shown = list(range(len(columns)))
 
     def needed() -> int:
-        cells = sum(0 if columns[at].bar else columns[at].width for at in shown)
+        cells = sum(MINIMUM_BAR if columns[at].bar else columns[at].width for at in shown)
         return GUTTER + GAP * (len(shown) - 1) + cells + MINIMUM_FLEXIBLE
 
-    for at in reversed(range(len(columns))):
-        if needed() > width and columns[at].is_optional:
+    order = sorted(shown, key=lambda at: (not columns[at].bar, -at))
+    for at in order:
+        if needed() > width and (columns[at].bar or columns[at].is_optional):
             shown.remove(at)
     return shown
 
@@ -521,7 +531,8 @@ def column_widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
 def column_at(columns: Sequence[Column], width: int, x: int) -> Column | None:
     """Return the column at a cell of a line, None in a gap."""
     left = GUTTER
-    for column, cells in zip(columns, column_widths(columns, width), strict=True):
+    shown = [columns[at] for at in shown_columns(columns, width)]
+    for column, cells in zip(shown, column_widths(shown, width), strict=True):
         if left <= x < left + cells:
             return column
         left += cells + GAP
@@ -567,7 +578,11 @@ def row_parts(
         elif column.width == 0:
             parts.extend(_name_parts(row, text, cells, column))
         else:
-            parts.append((plain, fit_cells(text, cells, right=column.right)))
+            shown_text = fit_cells(text, cells, right=column.right)
+            rest = shown_text.lstrip(BLOCKS)
+            if rest != shown_text:
+                parts.append((bar, shown_text[: len(shown_text) - len(rest)]))
+            parts.append((plain, rest))
     return parts
 
 
@@ -579,13 +594,20 @@ def _gutter(marked: bool, cursor: bool) -> str:
 
 
 def _name_parts(row: BarRow, text: str, width: int, column: Column) -> list[tuple[Component, str]]:
-    """Divide the flexible column between the name and the flag; the flag is never cut."""
+    """Divide the flexible column between the name and the flag.
+
+    Where there is not enough room, the flag keeps its first character at least: its sign.
+    """
     name: Component = row.tone if row.tone in ("muted", "directory") else ""
     flag: Component = row.tone if row.tone in ("warning", "danger") else "muted"
-    flag_width = cell_len(row.flag) + GAP if row.flag else 0
+    flag_text = row.flag
+    flag_room = width - GAP - min(cell_len(text), MINIMUM_NAME)
+    if cell_len(flag_text) > flag_room:
+        flag_text = fit_cells(flag_text, flag_room).rstrip() if flag_room > 2 else flag_text[:1]
+    flag_width = cell_len(flag_text) + GAP if flag_text else 0
     has_flag = 0 < flag_width < width
     room = width - flag_width if has_flag else width
     if column.keep_end:
         text = fit_end(text, room)
     parts = [(name, fit_cells(text, room, right=column.right))]
-    return [*parts, (flag, " " * GAP + row.flag)] if has_flag else parts
+    return [*parts, (flag, " " * GAP + flag_text)] if has_flag else parts

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from tui_fs.widgets.cell_drawing import fit_end
 
 GAP = 2
+SEPARATOR = " · "
 
 
 class Header(Widget):
@@ -37,14 +38,20 @@ class Header(Widget):
     """Displayable; its beginning is cut when the line is too narrow."""
 
     note: reactive[Text] = reactive(Text)
-    """At the right; dropped from its end when it would take more than two thirds."""
+    """At the right; of a line too narrow for the place, it takes at most half.
+
+    Then its first parts, as ` · ` separates them, are left out.
+    """
 
     def render(self) -> RenderResult:
         """Draw the line."""
         width = self.size.width
-        note = self.note.copy()
-        note.truncate(2 * width // 3, overflow="ellipsis")
         verb = f"{self.verb} " if self.verb else ""
+        limit = max(width // 2, width - cell_len(verb) - cell_len(self.place) - GAP)
+        note = self.note.copy()
+        while note.cell_len > limit and SEPARATOR in note.plain:
+            note = note[note.plain.index(SEPARATOR) + len(SEPARATOR) :]
+        note.truncate(limit, overflow="ellipsis")
         room = width - cell_len(verb) - (note.cell_len + GAP if note else 0)
         place = fit_end(self.place, max(1, room))
         line = Text(no_wrap=True, overflow="crop")

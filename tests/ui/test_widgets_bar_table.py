@@ -102,6 +102,18 @@ def test_a_long_name_leaves_room_for_the_flag() -> None:
     assert row_parts(long_row, COLUMNS, 44)[-1] == ("danger", "  ! flat")
 
 
+def test_a_flag_leaves_room_for_the_name() -> None:
+    columns = (Column("name", 0),)
+    flagged = BarRow("k", ("log/",), flag="! control characters", tone="warning")
+    lines = ["".join(text for _, text in row_parts(flagged, columns, w)) for w in (30, 20, 10, 6)]
+    assert lines == [
+        "  log/    ! control characters",
+        "  log/  ! control c…",
+        "  log/   !",
+        "  …  !",
+    ]
+
+
 @pytest.mark.parametrize("name", ["漢字" * 20, "a漢" * 20, "e\u0301" * 40, "🇩🇪" * 20, "", "x"])
 @pytest.mark.parametrize("width", [44, 45, 46])
 def test_every_line_has_the_same_width(name: str, width: int) -> None:
@@ -126,7 +138,7 @@ def test_optional_columns_give_way_to_the_name() -> None:
         Column("ago", 10, right=True, is_optional=True),
         Column("directory", 0),
     )
-    assert [shown_columns(columns, width) for width in (49, 48, 36, 10)] == [
+    assert [shown_columns(columns, width) for width in (57, 56, 44, 10)] == [
         [0, 1, 2, 3],
         [0, 1, 3],
         [0, 3],
@@ -138,10 +150,22 @@ def test_optional_columns_give_way_to_the_name() -> None:
     assert header_line(columns, 30) == "  job     directory           "
 
 
+def test_blocks_that_a_text_begins_with_are_a_bar() -> None:
+    columns = (Column("bytes", 10), Column("name", 0))
+    full = BarRow("k", ("██▌   25 %", "/srv"))
+    assert row_parts(full, columns, 20)[1:3] == [("bar", "██▌"), ("", "   25 %")]
+
+
+def test_a_bar_too_short_to_compare_leaves_no_gap() -> None:
+    assert shown_columns(COLUMNS, 39) == [0, 1, 2]
+    assert shown_columns(COLUMNS, 38) == [0, 2]
+    assert header_line(COLUMNS, 24) == "    entries  name       "
+
+
 def test_the_bar_gives_way_to_the_name_on_a_narrow_terminal() -> None:
-    assert column_widths(COLUMNS, 35) == (9, 8, 12)
-    assert column_widths(COLUMNS, 30) == (9, 3, 12)
-    assert column_widths(COLUMNS, 20) == (9, 0, 5)
+    assert column_widths(COLUMNS, 43) == (9, 8, 20)
+    assert column_widths(COLUMNS, 38) == (9, 3, 20)
+    assert column_widths(COLUMNS, 28) == (9, 0, 13)
 
 
 @pytest.mark.parametrize(
@@ -316,3 +340,24 @@ async def test_very_many_rows_are_sorted_around_the_cursor() -> None:
         await pilot.pause()
         assert app.bar_list.cursor_row == row("3")
         assert "›         1            3" in "\n".join(app.lines())
+
+
+class TwoTables(App[None]):
+    def compose(self) -> ComposeResult:
+        for name in ("upper", "lower"):
+            table = BarTable(id=name)
+            table.set_rows([BarRow("a", ("one",)), BarRow("b", ("two",))])
+            yield table
+
+
+async def test_of_two_tables_the_one_with_the_focus_shows_a_cursor() -> None:
+    app = TwoTables()
+    async with app.run_test() as pilot:
+        upper, lower = app.query(BarTable)
+        for focused, other in ((lower, upper), (upper, lower)):
+            focused.focus()
+            await pilot.pause()
+            assert [table.render_line(1).text.startswith("›") for table in (focused, other)] == [
+                True,
+                False,
+            ]

@@ -32,7 +32,7 @@ _COLUMNS = (
     Column("strategy", 8, is_optional=True, meaning="how it deletes"),
     Column("deleted", 13, right=True, is_optional=True, meaning="the entries that it has deleted"),
     Column("ago", 10, right=True, is_optional=True, meaning="the time since it was started"),
-    Column("directory", 0, meaning="its targets"),
+    Column("directory", 0, keep_end=True, meaning="its targets"),
 )
 _POLL_INTERVAL_S = 1.0
 _BAD = (JobState.DIED, JobState.PARTIAL)

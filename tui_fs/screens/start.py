@@ -224,7 +224,7 @@ def _columns(width: int) -> tuple[Column, ...]:
     return (
         Column("bytes", cells, meaning="the used part of its bytes, as df counts it"),
         Column("inodes", cells, meaning="the used part of its inodes; – if they are not limited"),
-        Column("free", 10, right=True, meaning="free for users other than root"),
+        Column("free", 11, right=True, meaning="free for users other than root"),
         Column("file system", 0, keep_end=True, meaning="the directory where it is mounted"),
     )
 

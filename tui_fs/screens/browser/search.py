@@ -26,7 +26,7 @@ from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 COLUMNS = (
     Column("allocated", 11, right=True, meaning="the disk space of the entry itself"),
-    Column("changed", 9, right=True, meaning="how long ago it was last modified"),
+    Column("changed", 9, right=True, is_optional=True, meaning="how long ago it was last modified"),
     Column(
         "path",
         0,

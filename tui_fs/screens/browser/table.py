@@ -104,6 +104,8 @@ class Arranged(Struct, frozen=True):
                 return ""  # a bar
 
     def _share(self, child: Child) -> float | None:
+        if not child.complete and not self.is_growing:
+            return None
         totals = self.listing.totals
         by_bytes = self.order.sorting not in _BY_ENTRIES
         whole = totals.allocated_bytes if by_bytes else totals.entries
@@ -168,6 +170,7 @@ def columns_of(order: Order, *, is_filtered: bool = False) -> tuple[Column, ...]
                 title(field),
                 _WIDTHS[field],
                 right=True,
+                is_optional=field is not order.sorting,
                 meaning=_MEANINGS[field],
                 action=f"sort_by('{field}')",
             )

@@ -35,19 +35,18 @@ from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 EXPERIMENT_COLUMNS = (
     Column("experiment", 20, meaning="its name, for tui-fs lab run"),
     Column("", 0),
-    Column("last run", 8, right=True, meaning="the age of the last run"),
-    Column("holds", 5, right=True, meaning="claims that hold on this machine"),
-    Column("not", 3, right=True, meaning="claims that do not hold here"),
-    Column("open", 4, right=True, meaning="claims that cannot be tested here"),
+    Column("last run", 8, right=True, is_optional=True, meaning="the age of the last run"),
+    Column("holds", 5, right=True, is_optional=True, meaning="claims that hold on this machine"),
+    Column("not", 3, right=True, is_optional=True, meaning="claims that do not hold here"),
+    Column("open", 4, right=True, is_optional=True, meaning="claims that cannot be tested here"),
 )
 RUN_COLUMNS = (
-    Column("began", 19, meaning="when the run began"),
-    Column("", 0),
-    Column("scale", 9, meaning="small or published"),
+    Column("began", 0, meaning="when the run began"),
+    Column("scale", 9, is_optional=True, meaning="small or published"),
     Column("ended", 10, meaning="how the run ended"),
-    Column("holds", 5, right=True, meaning="claims that hold on this machine"),
-    Column("not", 3, right=True, meaning="claims that do not hold here"),
-    Column("open", 4, right=True, meaning="claims that cannot be tested here"),
+    Column("holds", 5, right=True, is_optional=True, meaning="claims that hold on this machine"),
+    Column("not", 3, right=True, is_optional=True, meaning="claims that do not hold here"),
+    Column("open", 4, right=True, is_optional=True, meaning="claims that cannot be tested here"),
 )
 
 
@@ -116,7 +115,6 @@ def run_rows(runs: Sequence[Judgements], marked: Sequence[str]) -> list[BarRow]:
             judged.run.folder,
             (
                 time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(judged.run.started_at)),
-                "",
                 judged.run.scale.value,
                 ending_words(judged.run.ending),
                 *judged.cells,
@@ -240,7 +238,10 @@ class LabScreen(BaseScreen):
 
     def _show(self) -> None:
         listed = experiments()
-        self.query_one(BarTable).set_rows(experiment_rows(listed, self._last, time.time()))
+        table = self.query_one(BarTable)
+        # Without a run, the descriptions have the room of its columns.
+        table.set_columns(EXPERIMENT_COLUMNS if self._last else EXPERIMENT_COLUMNS[:3])
+        table.set_rows(experiment_rows(listed, self._last, time.time()))
         self.show_place("", "lab", f"{len(listed)} experiments, {len(self._last)} run")
         self._show_chosen()
 
