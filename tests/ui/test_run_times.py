@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from tests.ui.recorded import STARTED
-from tui_fs.model.events import Usage
+from tui_fs.model.events import Throttled, Usage
+from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Pace
-from tui_fs.screens.run import call_footer, predicted_rate, time_meaning
+from tui_fs.screens.run import call_footer, place_of, predicted_rate, time_meaning, usage_line
 
 USAGE = Usage(10.0, 9.0, 90.0, 1 << 20, 0, 0, 1, "rm 7", processor_wait_s=0.5, alive_s=11.0)
 FREE = Snapshot(started=STARTED, usage=USAGE, usage_entries=1_000_000)
@@ -51,6 +52,23 @@ def test_times_mean_something_for_the_choice(snapshot: Snapshot, meaning: str) -
     for pace in (Pace(gentle=True), Pace(rate_per_s=100)):
         slowed = time_meaning(replace(snapshot, pace=pace))
         assert slowed.endswith(" µs kernel per entry")
+
+
+def test_what_has_no_room_is_left_out_as_a_whole() -> None:
+    snapshot = replace(with_usage(written_bytes=3 << 20), io_pressure_percent=5.0)
+    whole = (
+        "1 process (rm 7) · cpu 90 % · memory 1.0 MiB · io pressure 5 % · read 0 B, wrote 3.0 MiB"
+    )
+    assert usage_line(snapshot, len(whole)).plain == whole
+    assert usage_line(snapshot, 40).plain == "1 process (rm 7) · cpu 90 %"
+
+
+def test_a_job_that_waits_still_shows_its_target() -> None:
+    verb, place, _ = place_of(
+        replace(FREE, held=Throttled(1.0, "processors", 99.0)), JobState.RUNNING
+    )
+    assert verb == "WAITING: others wait for the processors"
+    assert place == STARTED.targets[0]
 
 
 def test_nothing_is_concluded_from_a_moment() -> None:

@@ -21,7 +21,7 @@ from tui_fs.linux.logind import ends_at_logout
 from tui_fs.model.calls import CallLine, Failures, call_lines
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed, TuiFsError
-from tui_fs.model.events import Event, Throttled
+from tui_fs.model.events import Event
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv, IoPriority, Pace
@@ -52,19 +52,13 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     if state is not JobState.RUNNING:
         verb = _STATE_WORDS.get(state, str(state))
     if snapshot.held is not None:
-        verb = f"WAITING: {throttle_label(snapshot.held)}"
+        verb = f"WAITING: others wait for the {snapshot.held.resource}"
     verb = "cancelling" if snapshot.cancel is not None else verb
     return (
         verb,
         in_words(started.targets, started.share, is_filtered=started.is_filtered),
         f"{started.strategy} · job {started.job_id}",
     )
-
-
-def throttle_label(throttled: Throttled) -> str:
-    """Return why a gentle job waits."""
-    share = f"{throttled.pressure_percent:.0f} % of the time"
-    return f"other processes wait for the {throttled.resource}, {share}"
 
 
 def pace_words(pace: Pace) -> str:
@@ -175,7 +169,10 @@ def call_lines_of(snapshot: Snapshot) -> list[CallLine]:
 
 def call_rows(snapshot: Snapshot, trends: Trends) -> tuple[CallRow, ...]:
     """Return the rows of the table of calls."""
-    return rows_of_calls(call_lines_of(snapshot), snapshot.call_rates, trends.calls)
+    lines = call_lines_of(snapshot)
+    is_paused = snapshot.paused_at_s is not None
+    rates = dict.fromkeys((line.name for line in lines), 0.0) if is_paused else snapshot.call_rates
+    return rows_of_calls(lines, rates, trends.calls)
 
 
 def rows_of_calls(
@@ -290,26 +287,29 @@ def time_meaning(snapshot: Snapshot) -> str:
     return " · ".join(words)
 
 
-def usage_line(snapshot: Snapshot) -> Text:
-    """Return the resources that the strategy's processes use."""
+def usage_line(snapshot: Snapshot, width: int) -> Text:
+    """Return the resources that the strategy's processes use, as many as fit into the width."""
     usage = snapshot.usage
-    text = Text(no_wrap=True, overflow="ellipsis")
     if usage is None:
-        text.append("processes not measured yet" if snapshot.started else "", "dim")
-        return text
-    plural = "process" if usage.processes == 1 else "processes"
-    text.append(f"{usage.processes} {plural}")
-    text.append(f" ({usage.busiest})" if usage.busiest else "", "dim")
+        return muted("processes not measured yet" if snapshot.started else "")
+    line = Text(counted(usage.processes, "process", "processes"), no_wrap=True, overflow="ellipsis")
+    line.append(f" ({usage.busiest})" if usage.busiest else "", "dim")
+    parts = []
     if snapshot.threads:
-        text.append(f" · {counted(snapshot.threads, 'thread', 'threads')}")
+        parts.append(counted(snapshot.threads, "thread", "threads"))
     if usage.cpu_percent is not None:
-        text.append(f" · cpu {usage.cpu_percent:.0f} %")
-    text.append(f" · {bytes_iec(usage.rss_bytes)}")
+        parts.append(f"cpu {usage.cpu_percent:.0f} %")
+    parts.append(f"memory {bytes_iec(usage.rss_bytes)}")
     if snapshot.io_pressure_percent is not None:
-        text.append(f" · io pressure {snapshot.io_pressure_percent:.0f} %")
+        parts.append(f"io pressure {snapshot.io_pressure_percent:.0f} %")
     if usage.read_bytes is not None and usage.written_bytes is not None:
-        text.append(f" · r {bytes_iec(usage.read_bytes)} w {bytes_iec(usage.written_bytes)}")
-    return text
+        written = bytes_iec(usage.written_bytes)
+        parts.append(f"read {bytes_iec(usage.read_bytes)}, wrote {written}")
+    for part in parts:
+        if line.cell_len + len(part) + 3 > width:
+            break
+        line.append(f" · {part}")
+    return line
 
 
 def missing_lines(snapshot: Snapshot) -> Text:
@@ -357,8 +357,8 @@ class RunScreen(BaseScreen):
 
     KEYS: ClassVar = (
         ("p", "pause/resume"),
-        ("z", "gentle"),
         ("c", "cancel…"),
+        ("z", "gentle"),
         ("x", "errors"),
         ("q", "leave (job continues)"),
         ("enter", "explain"),
@@ -484,7 +484,7 @@ class RunScreen(BaseScreen):
         table.rows = call_rows(snapshot, message.trends)
         table.footer = call_footer(snapshot)
         self.query_one("#time", Static).update(muted(time_meaning(snapshot)))
-        self.query_one("#usage", Static).update(usage_line(snapshot))
+        self.query_one("#usage", Static).update(usage_line(snapshot, self.size.width - 2))
         missing = missing_lines(snapshot)
         self.query_one("#missing", Static).update(missing)
         self.query_one("#missing").display = bool(missing)
