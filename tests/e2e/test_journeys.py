@@ -97,7 +97,7 @@ def test_emptying_keeps_the_directory(open_on: Open, tmpfs: Path) -> None:
     terminal.press("d")
     terminal.wait_for("counted")
     terminal.press("o")
-    terminal.wait_for("delete only its contents")
+    terminal.wait_for("delete its contents")
     terminal.press("Space")
     terminal.wait_for("x▌ keep the directory")
     terminal.press("Enter")

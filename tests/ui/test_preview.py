@@ -220,14 +220,15 @@ async def test_what_others_do_in_the_target_is_said_before_and_in_the_question(
 
 
 @pytest.mark.slow
-async def test_the_options_of_several_targets_can_be_scrolled_to(several: PreviewScreen) -> None:
+async def test_options_and_advice_for_several_targets_are_visible(several: PreviewScreen) -> None:
     async with Host(several).run_test(size=SMALL) as pilot:
         await settle(pilot)
         await counted_together(pilot)
         await settle(pilot)
         assert "recommended:" in screen_text(pilot.app)
+        assert "keep directory [ ]" in screen_text(pilot.app)
         before = chosen(several)
         await pilot.press("pagedown")
         await settle(pilot)
-        assert "keep directory [ ]" in screen_text(pilot.app)
+        assert "app-0" in screen_text(pilot.app)
         assert chosen(several) == before

@@ -8,6 +8,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.validation import Integer
 from textual.widgets import Checkbox, Input, Label, Select, Static
@@ -55,19 +56,11 @@ class _Box(Checkbox, inherit_bindings=False):
         Binding("enter", "screen.accept", "accept", show=False),
     ]
 
-    BUTTON_INNER = " "
-
-    def on_mount(self) -> None:
-        """Draw the initial state."""
-        self._draw()
-
-    def on_checkbox_changed(self) -> None:
-        """Draw the new state."""
-        self._draw()
-
-    def _draw(self) -> None:
-        self.BUTTON_INNER = "x" if self.value else " "
-        self.refresh(layout=True)
+    def render(self) -> Content:
+        """Draw the state in characters that need neither colour nor a font."""
+        label_style = self.get_visual_style("toggle--label")
+        state = Content("[x]" if self.value else "[ ]")
+        return state + self.label.pad(1, 1).stylize_before(label_style)
 
 
 class OptionsDialog(ModalScreen[Choices | None]):
@@ -119,10 +112,10 @@ class OptionsDialog(ModalScreen[Choices | None]):
 
     def _option_fields(self) -> ComposeResult:
         options, trace = self._choices.options, self._choices.trace
-        label = "keep the directory itself; delete only its contents"
+        label = "keep the directory, delete its contents"
         yield _Box(label, options.keep_root, id="keep")
         yield _Box(
-            "gentle: pause while others wait for disk or processors",
+            "gentle: yield to others (disk, processors)",
             options.pace.gentle,
             id="gentle",
         )

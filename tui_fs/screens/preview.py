@@ -87,6 +87,7 @@ from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 from tui_fs.widgets.call_table import CallRow, CallTable
 from tui_fs.widgets.confirm_dialog import DIALOG_TEXT_CELLS, ConfirmDialog
 from tui_fs.widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.footer import Footer
 
 COLUMNS = (
     Column("strategy", 8, meaning="the way to delete"),
@@ -108,7 +109,7 @@ COLUMNS = (
 _RANGE_FROM_COLUMNS, _MIN_RANGE, _MAX_RANGE = 110, 27, 48
 """The terminal width from which the times have bars, and the cells of these."""
 _LARGEST_SHOWN = 3
-_LINES_SHOWN, _LINES_OF_SEVERAL = 6, 3
+_LINES_SHOWN, _LINES_OF_SEVERAL = 6, 2
 _LINES_BESIDE_PATHS = 17
 """The most lines of the confirmation, with its frame, besides the names of several targets."""
 _LONG_PATH = 256
@@ -263,7 +264,8 @@ def about_command(
         text.append("$ ", "dim")
         text.append(f"{line}\n")
     if len(lines) > lines_shown:
-        text.append(f"… {count(len(lines) - lines_shown)} more command lines\n", "dim")
+        more = counted(len(lines) - lines_shown, "more command line", "more command lines")
+        text.append(f"… {more}\n", "dim")
     if estimate.feasible:
         text.append(f"confined by: {confined_words(estimate.confined_by)}\n", "dim")
     for reason in estimate.reasons:
@@ -312,6 +314,8 @@ def largest_directories(survey: Survey) -> Text:
     text = Text("", no_wrap=True, overflow="ellipsis")
     for directory in survey.largest[:_LARGEST_SHOWN]:
         if directory.entries:
+            if not text:
+                text.append("most entries in one directory\n", "dim")
             below = directory.path.removeprefix(survey.path).lstrip("/")
             text.append(f"{count(directory.entries):>13}", "bold")
             text.append(f"  {displayable(below) or 'in the directory itself'}\n", "dim")
@@ -535,15 +539,15 @@ class PreviewScreen(BaseScreen):
         yield BarTable(COLUMNS, empty_text="counting…", id="strategies")
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="news")
-            yield Static(Text(""), id="command")
             yield Static(Text(""), id="options")
+            yield Static(Text(""), id="command")
             if len(self._paths) > 1:
                 yield Static(listed(self._paths), id="targets")
             yield Static(Text(""), id="largest")
 
     def on_mount(self) -> None:
         """Check the safety rules first; refused targets are not counted."""
-        self._show_targets("?")
+        self._show_targets("checking…")
         self.query_one(BarTable).focus()
         self.set_timer(_PATIENCE_S, self._show_no_answer)
         if self._died is not None and self._died.options.filters.share is not None:
@@ -719,6 +723,8 @@ class PreviewScreen(BaseScreen):
         rows = self.query_one(BarTable)
         rows.set_rows(())
         rows.empty_text = "nothing was deleted; esc goes back"
+        self._show_targets(words.rstrip(": ").lower())
+        self.query_one("#keys", Footer).keys = (("esc", "back"), ("?", "help"))
 
     def _show(self) -> None:
         survey, prediction = self._survey, self._forecast
