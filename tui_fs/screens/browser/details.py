@@ -108,7 +108,7 @@ def _completeness(survey: Survey, listing: Listing, since_finished_s: float) -> 
         text.append(" · complete", "dim")
     if since_finished_s >= _SHOWN_AGE_S:
         minutes = f"{since_finished_s / 60:.0f}"
-        text.append(f", counted {minutes} min ago (r counts again)", "dim")
+        text.append(f" {minutes} min ago (r counts again)", "dim")
     return text
 
 

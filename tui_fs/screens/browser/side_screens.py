@@ -619,7 +619,9 @@ class LargestFilesScreen(SideScreen):
         """Show the files so far."""
         super().show_update()
         is_finished = self.shown.survey.finished
-        note = Text("" if is_finished else "~ so far", "bold")
+        note = Text(f"{bytes_iec(BIG_FILE_BYTES)} or more")
+        if not is_finished:
+            note.append(" · ~ so far", "bold")
         self.show_place("largest files in", displayable(self._path), note)
         details = self.client.details(self._path)
         rows = self.query_one(BarTable)
@@ -665,7 +667,13 @@ def measured_sizes(update: Update) -> list[tuple[PathStr, Size]]:
 
 MARK_COLUMNS = (
     Column("allocated", 13, right=True, meaning="the disk space of everything in it; ≥ at least"),
-    Column("entries", 13, right=True, meaning="the names in it, everywhere below it, and its own"),
+    Column(
+        "entries",
+        13,
+        right=True,
+        is_optional=True,
+        meaning="the names in it, everywhere below it, and its own",
+    ),
     Column("directory", 0, keep_end=True, meaning="its path"),
 )
 
