@@ -1,39 +1,57 @@
 """Draw the screens from real sessions in tmux.
 
     python docs/pictures.py DIRECTORY             records docs/tour.svg
-    python docs/pictures.py DIRECTORY --all OUT   draws every screen as OUT/LOOK-SIZE-SCREEN.svg
+    python docs/pictures.py DIRECTORY --all OUT   draws every screen in every state
 
-It makes trees in DIRECTORY/web-application, opens tui-fs on them, presses keys, and confirms a
-deletion at a limited rate. The pictures are what tmux shows. It needs root, tmux and an installed
-tui-fs, and about three minutes for the second.
+The second draws at five sizes and in each look, as OUT/STATE_SIZE_LOOK.svg and .txt, and one page
+for each state, OUT/STATE.html, which shows them together. ``--look`` draws only some looks;
+``--png`` also makes a PNG of each picture with Chromium.
+
+It makes trees in DIRECTORY/web-application, opens tui-fs on them, presses keys, and confirms
+deletions at a limited rate. The pictures are what tmux shows. It needs root, tmux, FUSE and an
+installed tui-fs, and about ten minutes for each look.
 """
 
 import argparse
+import base64
 import io
+import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, TerminalTheme
 from rich.text import Text
 
-SOCKET = "tui-fs-pictures"
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.chromium import running_browser
+from tests.fuse.latency import served_late
+
 PLACE = "web-application"
-TARGET = Path(PLACE, "sessions")
-SIZES = ((80, 24), (120, 40), (200, 50))
+SIZES = ((80, 24), (120, 40), (200, 50), (60, 20), (40, 15))
 TOUR_SIZE = (100, 24)
-RATE = "20000"
-FILES = 120_000
-TOURED = ["preview", "options", "confirm", "run-1", "run-2", "run-4", "run-paused", "report"]
+FILES, RATE = 20_000, 400
+TOUR_FILES, TOUR_RATE = 120_000, 20_000
+"""Files in the directory that is deleted, and how many are deleted each second."""
+TOURED = [
+    "browser", "findings", "preview", "options", "confirm", "run-1", "run-2", "run-4",
+    "run-paused", "report",
+]  # fmt: skip
 SHOWN_S = {"report": 5.0}
 """How long the tour shows a screen, if not the usual time."""
 USUAL_S = 2.6
+ANSWER_MS = 60.0
+"""Time in which the slow file system answers a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +63,57 @@ class Look:
     theme: TerminalTheme = SVG_EXPORT_THEME
 
 
+_TRUECOLOR = ("TERM=xterm-256color", "COLORTERM=truecolor")
 LOOKS = {
-    "dark": Look(("TERM=xterm-256color", "COLORTERM=truecolor")),
+    "dark": Look(_TRUECOLOR),
+    "light": Look(_TRUECOLOR, ("--theme", "textual-light"), DEFAULT_TERMINAL_THEME),
     "ssh": Look(("TERM=xterm-256color",)),
-    "light": Look(("TERM=xterm-256color",), ("--theme", "ansi-light"), DEFAULT_TERMINAL_THEME),
+    "ssh-light": Look(("TERM=xterm-256color",), ("--theme", "ansi-light"), DEFAULT_TERMINAL_THEME),
     "no-color": Look(("TERM=xterm-256color", "NO_COLOR=1")),
     "linux": Look(("TERM=linux",)),
 }
 
+Size = tuple[int, int]
+"""Columns and lines."""
 Frame = tuple[str, str]
 """The name of a screen, and what it shows, with its colours (ANSI)."""
 
 
 class Session:
-    """tui-fs in a terminal of tmux."""
+    """tui-fs in a terminal of tmux.
 
-    def __init__(self, look: Look, size: tuple[int, int], path: Path, state: Path) -> None:
+    Attributes:
+        state: the directory with its jobs.
+
+    Args:
+        sizes: those of each picture; the terminal has the first.
+        save: takes the size and the screen of each picture.
+        options: arguments of tui-fs.
+    """
+
+    def __init__(
+        self,
+        look: str,
+        sizes: Sequence[Size],
+        save: Callable[[Size, Frame], None],
+        state: Path,
+        *options: str | Path,
+    ) -> None:
+        self._socket = f"tui-fs-pictures-{time.monotonic_ns()}"
+        self._sizes = sizes
+        self.state = state
+        self._save = save
         program = str(Path(sys.executable).with_name("tui-fs"))
-        variables = (*look.environment, "LANG=C.UTF-8", f"XDG_STATE_HOME={state}")
-        columns, lines = map(str, size)
+        variables = (*LOOKS[look].environment, "LANG=C.UTF-8", f"XDG_STATE_HOME={state}")
+        columns, lines = map(str, sizes[0])
         self._tmux(
             "-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", lines,
-            "env", *variables, program, *look.options, str(path),
+            "env", *variables, program, *LOOKS[look].options, *map(str, options),
         )  # fmt: skip
+
+    def close(self) -> None:
+        """End the program and its terminal."""
+        subprocess.run(["tmux", "-L", self._socket, "kill-server"], check=False)
 
     def text(self) -> str:
         """Return the screen without colours."""
@@ -77,9 +123,30 @@ class Session:
         """Return the lines of the screen that are not empty, without colours."""
         return [line for line in self.text().splitlines() if line]
 
-    def frame(self, name: str) -> Frame:
-        """Return the screen under a name."""
-        return name, self._tmux("capture-pane", "-e", "-N", "-p")
+    def draw(self, name: str) -> None:
+        """Take a picture at each size."""
+        for size in self._sizes:
+            if len(self._sizes) > 1:
+                self._resize(size)
+            self._save(size, (name, self._tmux("capture-pane", "-e", "-N", "-p")))
+        if len(self._sizes) > 1:
+            self._resize(self._sizes[0])
+
+    def _resize(self, size: Size) -> None:
+        self._tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
+        deadline_s = time.monotonic() + 3.0  # a running job is drawn again and again
+        before, now = "", self._activity()
+        while before != now and time.monotonic() < deadline_s:
+            time.sleep(0.4)
+            before, now = now, self._activity()
+
+    def _activity(self) -> str:
+        """Return what changes as long as the program draws: its screen, state and CPU time."""
+        shell = int(self._tmux("display-message", "-p", "#{pane_pid}"))
+        (program,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[:1]
+        fields = Path(f"/proc/{program}/stat").read_text().rpartition(")")[2].split()
+        is_running = f"{time.monotonic()}" if fields[0] == "R" else ""
+        return f"{self.text()} {fields[11:13]} {is_running}"
 
     def press(self, *keys: str) -> None:
         """Press keys, by the names that tmux gives them."""
@@ -100,22 +167,28 @@ class Session:
                 sys.exit(f"not within {timeout_s:.0f} s: {words!r}\n{self.text()}")
             time.sleep(0.1)
 
+    def go_to(self, name: str) -> None:
+        """Move the cursor to a row that contains a name."""
+        self.press("g")
+        while not any(line[:1] in "›►" and f" {name}" in line for line in self.lines()):
+            self.press("Down")
+
     def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(
-            ["tmux", "-L", SOCKET, *arguments], capture_output=True, text=True, check=True
+            ["tmux", "-L", self._socket, *arguments], capture_output=True, text=True, check=True
         )
         return done.stdout
 
 
-def make_trees(place: Path) -> None:
+def make_trees(place: Path, files: int) -> None:
     """Create what a server has too much of: sessions, mails, modules, logs."""
-    for number in range(1_000):
+    for number in range(200):
         directory = place / "sessions" / f"{number:04}"
         directory.mkdir(parents=True)
-        for name in range(FILES // 1_000):
+        for name in range(files // 200):
             (directory / f"sess_{name:04}").touch()
     (place / "maildrop").mkdir()
-    for number in range(30_000):
+    for number in range(files // 4):
         (place / "maildrop" / f"{number:06X}").touch()
     for application in ("shop", "intranet", "wiki"):
         for package in range(40):
@@ -125,7 +198,10 @@ def make_trees(place: Path) -> None:
                 (directory / f"module-{name}.js").write_bytes(b"x" * 3_000)
     (place / "log").mkdir()
     for number in range(60):
-        (place / "log" / f"access.{number}.log").write_bytes(b"x" * 400_000)
+        file = place / "log" / f"access.{number}.log"
+        file.write_bytes(b"x" * 400_000)
+        written_s = time.time() - 7 * 86_400 * number
+        os.utime(file, (written_s, written_s))
     (place / "log" / "two\nlines").touch()
     with (place / "log" / "core").open("wb") as core:
         core.truncate(20 << 30)
@@ -133,154 +209,381 @@ def make_trees(place: Path) -> None:
     for _ in range(150):
         deep /= "copy"
     deep.mkdir(parents=True)
+    for name in range(3_000):
+        (place / "upload").mkdir(exist_ok=True)
+        (place / "upload" / f"part-{name:04}.tmp").touch()
+    (place / "empty").mkdir()
     subprocess.run(["sync", "--file-system", str(place)], check=True)
 
 
-def walk(session: Session) -> Iterator[Frame]:
-    """Walk through all screens that delete nothing, from the browser and back to it."""
-    session.wait_for("complete")
-    yield session.frame("browser")
+@contextmanager
+def obstacles(place: Path) -> Iterator[None]:
+    """Add a mount point, and files that even root cannot delete."""
+    mount_point = place / "chroot" / "proc"
+    mount_point.mkdir(parents=True)
+    kept = [str(file) for file in sorted((place / "upload").iterdir())[:1_200:100]]
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(mount_point)], check=True)
+    subprocess.run(["chattr", "+i", *kept], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", *filter(os.path.exists, kept)], check=True)
+        subprocess.run(["umount", str(mount_point)], check=True)
+
+
+def help_of(session: Session, name: str) -> None:
+    """Draw a screen and its help."""
+    session.draw(name)
     session.press("?")
-    yield session.frame("browser-help")
+    session.draw(f"{name}-help")
     session.press("Escape")
-    session.press("Tab")
-    yield session.frame("findings")
+
+
+def walk(session: Session) -> None:
+    """Walk through the screens that delete nothing, from the browser and back to it."""
+    session.go_to("sessions/")
+    help_of(session, "browser")
+    session.press("C-p")
+    session.draw("palette")
     session.press("Escape")
-    session.press("b")
+    session.go_to("log/")
+    session.draw("browser-ages")
+    session.press("Enter")
+    session.wait_for("access.0")
+    session.draw("browser-files")
+    session.press("Left")
+    session.go_to("empty/")
+    session.press("Enter")
+    session.draw("browser-empty")
+    session.press("Left", "4")
+    session.draw("browser-by-age")
+    session.press("2")
+    session.draw("browser-by-entries")
+    session.press("1", "Tab")
+    help_of(session, "findings")
+    session.press("Escape", "b")
     session.wait_for("allocated")
-    yield session.frame("biggest")
-    session.press("Escape")
-    session.press("/")
+    help_of(session, "ranking")
+    session.press("Escape", "B")
+    session.wait_for("core")
+    help_of(session, "largest-files")
+    session.press("Escape", "/")
+    session.draw("search-field")
     session.type("node_modules")
     session.press("Enter")
     session.wait_for("complete")
-    yield session.frame("search")
-    session.press("Escape")
-    session.press("Escape")
-    session.press("Space", "Space")
-    yield session.frame("marked")
-    session.press("M")
-    yield session.frame("marks")
-    session.press("Escape", "u")
-    session.press("Up", "Up")
-    session.press("f")
-    yield session.frame("filter-field")
-    session.type("*.log >100k")
+    help_of(session, "search")
+    session.press("Escape", "/")
+    session.type("nothing-like-it")
     session.press("Enter")
-    session.wait_for("matches 60")
-    yield session.frame("filter")
-    session.press("Escape")
-    session.press(":")
-    yield session.frame("path-field")
+    time.sleep(2)
+    session.draw("search-nothing")
+    session.press("Escape", "g", "Space", "Space")
+    session.draw("marked")
+    session.press("M")
+    help_of(session, "marks")
+    session.press("Escape", "u", ":")
+    session.draw("path-field")
+    session.press("Escape", "e")
+    session.draw("page-dialog")
     session.press("Escape")
     for key, name in (
         ("a", "maintenance"),
-        ("J", "jobs"),
-        ("L", "lab"),
+        ("J", "jobs-none"),
         ("I", "this-machine"),
         ("F", "start"),
     ):
         session.press(key)
         time.sleep(1)
-        yield session.frame(name)
-        session.press("?")
-        yield session.frame(f"{name}-help")
-        session.press("Escape", "Escape")
-    session.press("Tab", "Enter")
-    session.wait_for("complete")
-    _go_to(session, TARGET.name)
+        help_of(session, name)
+        session.press("Escape")
+    session.press("F", "Tab")
+    session.draw("start-directories")
+    session.press(":")
+    session.draw("start-path")
 
 
-def deletion(session: Session, target: Path) -> Iterator[Frame]:
-    """Delete the directory under the cursor at a limited rate, from its preview to its report."""
-    session.press("d")
-    session.wait_for(f"Delete {target}")
+def previews(session: Session) -> None:
+    """Preview what has several targets, a filter, or cannot be deleted."""
+    session.press("g", "Space", "Space", "d")
     session.wait_for("counted")
-    yield session.frame("preview")
-    session.press("?")
-    yield session.frame("preview-help")
+    session.draw("preview-targets")
+    session.press("Enter")
+    session.wait_for("permanently")
+    session.draw("confirm-targets")
+    session.press("Escape", "Escape", "u", "f")
+    session.draw("filter-field")
+    session.type("*.log >100k >30d")
+    session.press("Enter")
+    session.wait_for("matches")
+    session.draw("filter")
+    session.press("D")
+    session.wait_for("Refused")
+    session.draw("preview-filter-refused")
     session.press("Escape")
+    session.go_to("log/")
+    session.press("d")
+    session.wait_for("counted")
+    session.draw("preview-filter")
+    session.press("Escape", "Escape", "f")
+    session.type(">z")
+    session.press("Enter")
+    session.draw("filter-wrong")
+    session.press("Escape", "Escape")
+    session.go_to("log/")
+    session.press("Enter")
+    session.wait_for("access.0")
+    session.press("d")
+    session.wait_for("counted")
+    session.draw("preview-file")
+    session.press("Escape", "Left")
+    session.go_to("chroot/")
+    session.press("d")
+    session.wait_for("mount")
+    session.draw("preview-refused")
+    session.press("Escape")
+    session.go_to("empty/")
+    session.press("d")
+    session.wait_for("counted")
+    session.draw("preview-empty")
+    session.press("Enter")
+    session.wait_for("permanently")
+    session.draw("confirm-small")
+
+
+def lab(session: Session) -> None:
+    """Run an experiment."""
+    session.press("L")
+    time.sleep(1)
+    help_of(session, "lab")
+    session.go_to("zero-fill")
+    session.press("Enter")
+    session.wait_for("runs")
+    session.draw("lab-question")
+    session.press("Enter")
+    session.draw("lab-running")
+    session.wait_for("claims", 180)
+    for page in range(1, 7):
+        session.press(str(page))
+        session.draw(f"lab-result-{page}")
+    help_of(session, "lab-result")
     session.press("m")
-    yield session.frame("preview-calls")
-    session.press("Escape")
-    session.press("o")
+    session.draw("lab-result-machine")
+    session.press("Escape", "Escape", "v")
+    session.draw("lab-runs")
+    session.press("Escape", "q")
+
+
+def preview(session: Session, name: str, rate: int) -> None:
+    """Open the preview of an entry, and set a rate."""
+    session.go_to(f"{name}/")
+    session.press("d")
+    session.wait_for("Delete ")
+    session.wait_for("counted")
+    help_of(session, "preview")
+    session.press("m")
+    session.draw("preview-calls")
+    session.press("Escape", "o")
     session.wait_for("options")
     session.press(*["Tab"] * 5)
-    session.type(RATE)
-    yield session.frame("options")
+    session.type(str(rate))
+    session.draw("options")
     session.press("Enter")
     session.wait_for("at most")
+    session.draw("preview-throttled")
+
+
+def confirm(session: Session, name: str) -> None:
+    """Confirm a preview; a large directory by its name."""
     session.press("Enter")
-    session.wait_for("to confirm")
+    session.wait_for("permanently")
     time.sleep(1)  # the dialog ignores keys that come too early
-    session.type(target.name)
-    yield session.frame("confirm")
+    if "to confirm" in session.text():
+        session.type(name)
+        session.draw("confirm")
+    else:
+        session.press("Tab")
+        session.draw("confirm-small")
     session.press("Enter")
-    for second in (1, 2, 4):
-        session.wait_for(f"elapsed 0:0{second}")
-        yield session.frame(f"run-{second}")
+
+
+def deletion(session: Session, rate: int = RATE) -> None:
+    """Delete a directory at a limited rate, from its preview to its report."""
+    preview(session, "sessions", rate)
+    confirm(session, "sessions")
+    if rate == TOUR_RATE:
+        for second in (1, 2, 4):
+            session.wait_for(f"elapsed 0:0{second}")
+            session.draw(f"run-{second}")
+    else:
+        session.wait_for("elapsed")
+        session.draw("run")
     session.press("p")
     session.wait_for("PAUSED")
-    yield session.frame("run-paused")
-    session.press("?")
-    yield session.frame("run-help")
-    session.press("Escape")
+    help_of(session, "run-paused")
     session.press("c")
-    yield session.frame("run-cancel")
-    session.press("Escape")
-    session.press("Enter")
-    yield session.frame("run-call")
-    session.press("Escape")
-    session.press("q")
+    session.draw("run-cancel")
+    session.press("Escape", "Enter")
+    session.draw("run-call")
+    session.press("Escape", "q")
+    session.draw("browser-job")
     session.press("J")
     session.wait_for("paused")
-    yield session.frame("jobs-paused")
+    help_of(session, "jobs-paused")
     session.press("Enter")
     session.wait_for("PAUSED")
     session.press("p")
     session.wait_for("DONE")
-    yield session.frame("report")
-    session.press("?")
-    yield session.frame("report-help")
+    help_of(session, "report")
 
 
-def _go_to(session: Session, name: str) -> None:
-    session.press("g")
-    while not any(line[:1] in "›>" and f" {name}/" in line for line in session.lines()):
-        session.press("Down")
+def failures(session: Session) -> None:
+    """Delete what cannot be deleted completely."""
+    preview(session, "upload", 60)
+    confirm(session, "upload")
+    session.wait_for("failed")
+    session.draw("run-failing")
+    session.press("x")
+    session.draw("run-errors")
+    session.press("Escape")
+    session.wait_for("report")
+    help_of(session, "report-failures")
+    session.press("x")
+    session.draw("report-errors")
+
+
+def cancellation(session: Session) -> None:
+    """Cancel a deletion."""
+    preview(session, "maildrop", 100)
+    confirm(session, "maildrop")
+    session.wait_for("failed")
+    session.press("z", "t", "n")
+    session.draw("run-gentle")
+    session.press("c", "Tab", "Enter")
+    session.draw("run-cancelling")
+    session.wait_for("CANCELLED")
+    session.draw("report-cancelled")
+
+
+def death(session: Session) -> None:
+    """Kill the supervisor of a deletion, and compare two jobs."""
+    preview(session, "maildrop", 100)
+    confirm(session, "maildrop")
+    session.wait_for("failed")
+    folders = list((session.state / "tui-fs" / "jobs").iterdir())
+    newest = max(folders, key=lambda folder: (folder / "plan.json").stat().st_mtime)
+    with (newest / "events.jsonl").open() as journal:
+        os.kill(json.loads(journal.readline())["supervisor_pid"], signal.SIGKILL)
+    session.wait_for("DIED")
+    session.draw("report-died")
+    session.press("Escape", "J")
+    time.sleep(1)
+    session.draw("jobs")
+    session.press("g", "Space", "Space", "=")
+    time.sleep(1)
+    help_of(session, "comparison")
+
+
+def slow(session: Session) -> None:
+    """Count and preview on a file system that answers late."""
+    session.wait_for("counting")
+    session.draw("counting")
+    session.press("p")
+    session.draw("counting-paused")
+    session.press("p")
+    session.go_to("wiki/")
+    session.press("d")
+    time.sleep(2)
+    session.draw("preview-slow-counting")
+    session.wait_for("counted", 120)
+    session.draw("preview-slow")
+
+
+def read_only(session: Session) -> None:
+    """Look at what read-only mode says."""
+    session.go_to("wiki/")
+    session.press("d")
+    session.wait_for("counted")
+    session.draw("preview-read-only")
+
+
+def slow_link(session: Session) -> None:
+    """Watch a deletion that is redrawn once a second."""
+    session.go_to("wiki/")
+    session.press("d")
+    session.wait_for("counted")
+    session.press("o", *["Tab"] * 5)
+    session.type("40")
+    session.press("Enter")
+    confirm(session, "wiki")
+    session.wait_for("failed")
+    session.draw("run-slow-link")
+    session.press("q")
+    session.go_to("shop/")
+    session.press("F")
+    time.sleep(2)
+    session.draw("start-jobs")
+
+
+JOURNEYS: dict[str, tuple[Callable[[Session], None], tuple[str, ...]]] = {
+    "walk": (walk, ()),
+    "previews": (previews, ()),
+    "lab": (lab, ()),
+    "deletion": (deletion, ()),
+    "failures": (failures, ()),
+    "cancellation": (cancellation, ()),
+    "death": (death, ()),
+    "slow": (slow, ()),
+    "read-only": (read_only, ("--read-only",)),
+    "slow-link": (slow_link, ("--slow-link",)),
+}
+"""What is done in a session, and the options of the program."""
 
 
 @contextmanager
-def opened(scratch: Path, look: str, size: tuple[int, int]) -> Iterator[Session]:
-    """Make the trees, open tui-fs with the cursor on the target, remove everything at the end."""
-    place, state = scratch / PLACE, scratch / "state"
-    place.mkdir()
+def scene(scratch: Path, files: int) -> Iterator[Path]:
+    """Make the trees, remove everything at the end."""
+    place = scratch / PLACE
+    place.mkdir(parents=True)
     try:
-        make_trees(place)
-        session = Session(LOOKS[look], size, place, state)
-        session.wait_for("complete")
-        _go_to(session, TARGET.name)
+        make_trees(place, files)
+        yield place
+    finally:
+        shutil.rmtree(scratch)
+
+
+@contextmanager
+def opened(
+    path: Path,
+    look: str,
+    sizes: Sequence[Size],
+    save: Callable[[Size, Frame], None],
+    options: tuple[str, ...] = (),
+) -> Iterator[Session]:
+    """Open tui-fs on a directory; end it at the end."""
+    session = Session(look, sizes, save, path.parent / "state", *options, path)
+    try:
+        if path.name == PLACE:
+            session.wait_for("complete")
         yield session
     finally:
-        subprocess.run(["tmux", "-L", SOCKET, "kill-server"], check=False)
-        shutil.rmtree(place)
-        shutil.rmtree(state, ignore_errors=True)
+        session.close()
 
 
-def recorded(frame: Frame, size: tuple[int, int]) -> Console:
+def recorded(frame: Frame, size: Size) -> Console:
     """Return a console that has printed a screen."""
     console = Console(record=True, width=size[0], file=io.StringIO())
     console.print(Text.from_ansi(frame[1]), end="")
     return console
 
 
-def svg(frame: Frame, size: tuple[int, int], look: str) -> str:
+def svg(frame: Frame, size: Size, look: str) -> str:
     """Return the picture of a screen."""
     theme = LOOKS[look].theme
     return recorded(frame, size).export_svg(title="tui-fs", theme=theme, unique_id=frame[0])
 
 
-def tour(frames: list[Frame], size: tuple[int, int]) -> str:
+def tour(frames: list[Frame], size: Size) -> str:
     """Return one picture that shows some screens in turn, without end.
 
     Where motion is not wanted, it shows the last of them.
@@ -320,24 +623,78 @@ def tour(frames: list[Frame], size: tuple[int, int]) -> str:
 
 def record_tour(scratch: Path) -> None:
     """Record the tour of the documentation."""
-    with opened(scratch, "dark", TOUR_SIZE) as session:
-        frames = [session.frame("browser")]
+    frames: list[Frame] = []
+
+    def save(_: Size, frame: Frame) -> None:
+        if frame[0] in TOURED:
+            frames.append(frame)
+
+    with (
+        scene(scratch, TOUR_FILES) as place,
+        opened(place, "dark", (TOUR_SIZE,), save) as session,
+    ):
+        session.go_to("sessions/")
+        session.draw("browser")
         session.press("Tab")
-        frames.append(session.frame("findings"))
+        session.draw("findings")
         session.press("Escape")
-        frames += [f for f in deletion(session, scratch / TARGET) if f[0] in TOURED]
+        deletion(session, TOUR_RATE)
     Path(__file__).with_name("tour.svg").write_text(tour(frames, TOUR_SIZE))
 
 
-def draw_all(scratch: Path, place: Path) -> None:
-    """Draw every screen at each size and in each look."""
-    place.mkdir(exist_ok=True)
-    for look in LOOKS:
-        for size in SIZES:
-            with opened(scratch, look, size) as session:
-                for frame in (*walk(session), *deletion(session, scratch / TARGET)):
-                    file = place / f"{look}-{size[0]}x{size[1]}-{frame[0]}.svg"
-                    file.write_text(svg(frame, size, look))
+def draw_look(
+    scratch: Path, place: Path, look: str, sizes: Sequence[Size], names: Sequence[str]
+) -> None:
+    """Draw every screen of some journeys at some sizes in one look."""
+
+    def save(size: Size, frame: Frame) -> None:
+        file = place / f"{frame[0]}_{size[0]}x{size[1]}_{look}"
+        file.with_suffix(".svg").write_text(svg(frame, size, look))
+        file.with_suffix(".txt").write_text(Text.from_ansi(frame[1]).plain)
+
+    with scene(scratch, FILES) as path, obstacles(path):
+        for name in names:
+            journey, options = JOURNEYS[name]
+            with ExitStack() as stack:
+                if journey is slow:
+                    late = served_late(path, scratch / "server", ANSWER_MS)
+                    path_shown = stack.enter_context(late)
+                else:
+                    path_shown = path
+                session = stack.enter_context(opened(path_shown, look, sizes, save, options))
+                journey(session)
+
+
+def draw_sheets(place: Path) -> None:
+    """Write a page for each state that shows all its pictures, and a list of these pages."""
+    states: dict[str, list[str]] = {}
+    for picture in sorted(place.glob("*_*_*.svg")):
+        states.setdefault(picture.name.split("_")[0], []).append(picture.stem)
+    for state, pictures in states.items():
+        figures = "".join(
+            f'<figure><figcaption>{name}</figcaption><a href="{name}.svg">'
+            f'<img src="{name}.svg" width="{8 * int(name.split("_")[1].partition("x")[0])}">'
+            "</a></figure>"
+            for name in pictures
+        )
+        style = "<style>figure { display: inline-block; margin: 4px; vertical-align: top }</style>"
+        (place / f"{state}.html").write_text(
+            f"<!doctype html><title>{state}</title>{style}{figures}"
+        )
+    links = "".join(
+        f'<p><a href="{state}.html">{state}</a> {len(states[state])}' for state in states
+    )
+    (place / "index.html").write_text(f"<!doctype html><title>tui-fs</title>{links}")
+
+
+def draw_png(place: Path) -> None:
+    """Draw each picture as PNG, as Chromium shows it."""
+    with TemporaryDirectory() as profile, running_browser(Path(profile)) as browser:
+        for picture in sorted(place.glob("*_*_*.svg")):
+            width, height = picture.read_text().split('viewBox="0 0 ')[1].split('"')[0].split()
+            browser.open(picture, round(float(width)), round(float(height)))
+            data = browser.ask("Page.captureScreenshot")["data"]
+            picture.with_suffix(".png").write_bytes(base64.b64decode(data))
 
 
 def main() -> None:
@@ -346,11 +703,21 @@ def main() -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("scratch", metavar="DIRECTORY", type=Path)
     parser.add_argument("--all", metavar="OUT", type=Path)
+    parser.add_argument("--look", action="append", choices=LOOKS, help="default: every look")
+    parser.add_argument("--journey", action="append", choices=JOURNEYS, help="default: all")
+    parser.add_argument("--sizes", type=int, default=len(SIZES), help="only the first of them")
+    parser.add_argument("--png", action="store_true")
     parsed = parser.parse_args()
     if parsed.all is None:
         record_tour(parsed.scratch)
-    else:
-        draw_all(parsed.scratch, parsed.all)
+        return
+    parsed.all.mkdir(exist_ok=True)
+    for look in parsed.look or LOOKS:
+        sizes, names = SIZES[: parsed.sizes], parsed.journey or list(JOURNEYS)
+        draw_look(parsed.scratch / look, parsed.all, look, sizes, names)
+    draw_sheets(parsed.all)
+    if parsed.png:
+        draw_png(parsed.all)
 
 
 if __name__ == "__main__":
