@@ -208,6 +208,7 @@ async def test_entering_and_leaving_asks_the_same_survey() -> None:
         assert browser.survey.asked == [f"show {SPOOL}", f"show {SESSIONS}", f"show {SPOOL}"]
 
 
+@pytest.mark.slow
 async def test_going_above_the_surveyed_directory_asks_before_it_surveys_the_one_above() -> None:
     async with browsing() as browser:
         assert "/srv is not in the tree that was counted" in await browser.press("h")
@@ -300,6 +301,7 @@ async def test_d_previews_the_marked_directories_or_else_the_highlighted_one() -
         assert seen == [CACHES]
 
 
+@pytest.mark.slow
 async def test_coming_back_without_a_new_job_counts_nothing_again() -> None:
     async with browsing() as browser:
         browser.survey.count_on(finished=False)

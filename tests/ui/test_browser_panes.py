@@ -37,6 +37,7 @@ async def resize(browser: Browsing, width: int, height: int) -> str:
     return screen_text(browser.pilot.app)
 
 
+@pytest.mark.slow
 async def test_a_wider_terminal_gets_panes_and_keeps_the_cursor() -> None:
     async with browsing() as browser:
         await browser.press("j", "j", "j", "j")
@@ -57,6 +58,7 @@ async def test_a_wider_terminal_gets_panes_and_keeps_the_cursor() -> None:
             assert row.cells[-1][:3] in text  # the row with the cursor is in view
 
 
+@pytest.mark.slow
 async def test_the_panes_describe_the_directory_under_the_cursor() -> None:
     async with browsing() as browser:
         await resize(browser, 200, 50)
@@ -167,6 +169,7 @@ def test_the_treemap_has_all_bytes_or_entries_of_the_directory() -> None:
     assert (part.key, part.tone) == ("old", "old")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(40, 15), (80, 24), (200, 50)])
 async def test_the_treemap_has_a_key_in_any_terminal_and_keeps_the_cursor(
     size: tuple[int, int],
@@ -190,6 +193,7 @@ async def test_the_treemap_has_a_key_in_any_terminal_and_keeps_the_cursor(
         assert treemap.region.width == was_wide
 
 
+@pytest.mark.slow
 async def test_a_click_on_the_treemap_moves_the_cursor_and_a_second_one_opens() -> None:
     async with browsing() as browser:
         await browser.press("2", "T", "j")

@@ -65,6 +65,7 @@ async def test_an_empty_list_has_no_command() -> None:
     assert app.clipboard == ""
 
 
+@pytest.mark.slow
 async def test_the_preview_has_the_command_with_all_options() -> None:
     app = Host(PreviewScreen((MAILDROP,), Settings(), filters=Filters("*.log")))
     async with app.run_test(size=SMALL) as pilot:

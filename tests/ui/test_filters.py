@@ -44,6 +44,7 @@ async def type_filter(pilot: Pilot[None], text: str) -> None:
     await settle(pilot)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("answering", "a_quiet_machine")
 async def test_a_filter_counts_again_and_everything_shown_says_so() -> None:
     async with browsing() as browser:
@@ -59,6 +60,7 @@ async def test_a_filter_counts_again_and_everything_shown_says_so() -> None:
         assert "without the filter" in await browser.press("escape", "tab")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_removed_by", ["escape", "an empty line"])
 @pytest.mark.usefixtures("answering", "a_quiet_machine")
 async def test_without_the_filter_the_same_survey_shows_everything(is_removed_by: str) -> None:
@@ -103,6 +105,7 @@ async def test_an_answer_with_the_former_filter_is_not_shown() -> None:
         assert "entries in 4,112 directories" in screen_text(browser.pilot.app)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("answering", "a_quiet_machine")
 async def test_marks_are_measured_again_because_other_entries_count() -> None:
     async with browsing() as browser:
@@ -115,6 +118,7 @@ async def test_marks_are_measured_again_because_other_entries_count() -> None:
         assert browser.survey.asked.count("measure") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("answering", "a_quiet_machine")
 async def test_the_preview_takes_the_filter_for_the_shown_directory(
     previewed: list[tuple[str, ...]],
@@ -142,6 +146,7 @@ async def test_an_import_is_filtered_but_not_deleted() -> None:
         assert browser.screen.marks.refusal in screen_text(browser.pilot.app)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("alive")
 async def test_the_counts_of_the_former_filter_are_not_shown_in_the_preview() -> None:
     screen = PreviewScreen((MAILDROP,), Settings())
@@ -171,6 +176,7 @@ async def test_the_counts_of_the_former_filter_are_not_shown_in_the_preview() ->
         assert pilot.app.screen.query_one("#filter", Input).value == "*.log"
 
 
+@pytest.mark.slow
 async def test_a_dead_job_with_filters_is_previewed_with_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -201,6 +201,7 @@ async def test_order_and_marks() -> None:
         await wait_for(pilot, "3 answered")
 
 
+@pytest.mark.slow
 async def test_filter() -> None:
     client = RecordingClient()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=MEDIUM) as pilot:
@@ -248,6 +249,7 @@ async def test_host_is_browsed_read_only(tmp_path: Any) -> None:
         assert pilot.app.screen.settings.read_only
 
 
+@pytest.mark.slow
 async def test_deletion_is_previewed_confirmed_and_started(picture: SnapshotAssertion) -> None:
     client = RecordingClient()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
@@ -303,6 +305,7 @@ async def test_nothing_is_deleted_when_every_host_refuses() -> None:
     assert client.deleted == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [LARGE, MEDIUM], ids=["large", "medium"])
 async def test_running_deletion(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
     client, fleet = RecordingClient(), QuietFleet()
@@ -333,6 +336,7 @@ async def test_running_deletion(picture: SnapshotAssertion, size: tuple[int, int
     assert [host for host, _ in cancelled] == ["web1", "web2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goes_on", [True, False])
 async def test_others_wait_for_the_answer_after_the_first_host(goes_on: bool) -> None:
     client, fleet = RecordingClient(), QuietFleet()

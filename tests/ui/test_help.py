@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import tui_fs.screens
 from tests.ui.recorded import Host, screen_text, wait_for
 from tests.ui.test_screens import SMALL
@@ -68,6 +70,7 @@ async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path)
         assert type(app.screen).__name__ == "OptionsDialog"
 
 
+@pytest.mark.slow
 async def test_the_help_lists_keys_by_task_and_scrolls_with_the_keys_of_lists(
     tmp_path: Path,
 ) -> None:
@@ -92,6 +95,7 @@ async def test_the_help_lists_keys_by_task_and_scrolls_with_the_keys_of_lists(
         assert "FIND" in screen_text(app)
 
 
+@pytest.mark.slow
 async def test_the_help_omits_the_keys_of_textual_itself() -> None:
     app = Host(DoctorScreen(Settings()))
     async with app.run_test(size=SMALL) as pilot:
@@ -102,6 +106,7 @@ async def test_the_help_omits_the_keys_of_textual_itself() -> None:
         assert "Scroll down" in screen_text(app)
 
 
+@pytest.mark.slow
 async def test_a_sentence_leaves_the_table_and_ends_with_a_key_or_its_screen(
     tmp_path: Path,
 ) -> None:

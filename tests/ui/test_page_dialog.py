@@ -97,6 +97,7 @@ async def test_an_unfinished_survey_is_announced(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.slow
 async def test_a_filtered_survey_has_no_page(tmp_path: Path) -> None:
     async with browser().run_test(size=SMALL) as pilot:
         await wait_for(pilot, "sessions")
@@ -124,6 +125,7 @@ def test_a_suggested_name_is_typable(root: str, host: str, name: str) -> None:
     assert suggested.endswith("2023-11-14.html")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_and_leaves_no_file(crowded: Path) -> None:
     file = PageFile(str(crowded / "page.html"))
     free = os.statvfs(crowded)

@@ -28,6 +28,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     return plans
 
 
+@pytest.mark.slow
 async def test_file_is_described_confirmed_and_started(tmp_path: Path, started: list[Plan]) -> None:
     path = tmp_path / "big.log"
     path.write_bytes(b"x" * MIB)

@@ -207,6 +207,7 @@ async def test_preview_with_a_filter(asks: bool, picture: SnapshotAssertion) -> 
     assert await look(screen, then(*acts)) == picture
 
 
+@pytest.mark.slow
 async def test_preview_with_a_quick_estimate(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -624,6 +625,7 @@ async def test_a_job_that_is_being_cancelled_is_not_cancelled_again() -> None:
         assert not isinstance(app.screen, ConfirmDialog)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("alive")
 @pytest.mark.parametrize("is_paused", [False, True])
 async def test_the_question_before_cancelling_does_not_advise_a_second_pause(

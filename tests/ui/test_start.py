@@ -99,6 +99,7 @@ async def test_the_present_directory_is_one_key_away(tmp_path: Path) -> None:
         assert await opened(pilot) == str(tmp_path)
 
 
+@pytest.mark.slow
 async def test_any_directory_can_be_typed(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     app = Host(start(str(tmp_path)))
@@ -126,6 +127,7 @@ async def test_a_typed_directory_that_does_not_answer_is_named(
         answers.set()
 
 
+@pytest.mark.slow
 async def test_escape_leaves_the_path_field_and_returns_to_the_directory(tmp_path: Path) -> None:
     app = TuiFsApp(str(tmp_path))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -159,6 +161,7 @@ async def test_directories_of_earlier_jobs_are_listed_where_they_exist(tmp_path:
         assert await opened(pilot) == nearest
 
 
+@pytest.mark.slow
 async def test_the_cursor_stays_where_the_user_has_put_it() -> None:
     order = [FULL, NO_INODES]
     screen = StartScreen("/srv", Settings(), lambda: list(order))
@@ -180,6 +183,7 @@ async def test_a_mount_table_that_cannot_be_read_is_said() -> None:
         await wait_for(pilot, "Permission denied")
 
 
+@pytest.mark.slow
 async def test_a_key_leads_to_the_file_systems_from_everywhere(tmp_path: Path) -> None:
     app = TuiFsApp(str(tmp_path), shows_start=True)
     async with app.run_test(size=(80, 24)) as pilot:

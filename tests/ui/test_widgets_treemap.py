@@ -107,6 +107,7 @@ async def test_the_terminal_decides_about_the_characters(
     assert rest >= set(fillings.strip(" ▄"))
 
 
+@pytest.mark.slow
 async def test_a_number_is_whole_or_not_there() -> None:
     for width in range(6, 40):
         text = "\n".join(await drawn(size=(width, 12)))
