@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Cli, Finished, entries_in, processes_with, removed_since, wait_until
 from tests.filesystems import CROWDED_FILES, mount_bind
-from tests.trees import many_directories
+from tests.trees import flat, many_directories
 from tui_fs.linux.interpreter import module_command
 
 pytestmark = pytest.mark.slow
@@ -17,24 +17,21 @@ pytestmark = pytest.mark.slow
 FILES = CROWDED_FILES
 
 
-def start_detached(cli: Cli, target: Path, strategy: str) -> str:
-    """Start a job and come back while it runs."""
-    options = ("--strategy", strategy, "--yes", "--detach", "--json")
+def test_detach_then_attach(cli: Cli, tmpfs: Path) -> None:
+    target = tmpfs / "target"
+    flat(target, 3_000)
+    options = ("--strategy", "rsync", "--rate", "1000", "--yes", "--detach", "--json")
     cli.run("delete", *options, target).expect(0)
-    return cli.only_job()
-
-
-def test_detach_then_attach(cli: Cli, crowded: Path) -> None:
-    job = start_detached(cli, crowded / "target", "rsync")
+    job = cli.only_job()
     followed = cli.run("attach", "--json", job).expect(0)
     again = cli.run("attach", "--json", job).expect(0)
     for finished in (followed, again):
         assert {line["schema"] for line in finished.stream()} == {1}
         report = finished.report()
         assert report["outcome"] == "done"
-        assert (report["deleted_files"], report["deleted_directories"]) == (FILES, 1)
+        assert (report["deleted_files"], report["deleted_directories"]) == (3_000, 1)
     assert cli.state_of(job) == "done"
-    assert not (crowded / "target").exists()
+    assert not target.exists()
     # And a command that comes too late is answered so
     for order in ("pause", "resume", "cancel"):
         cli.run(order, job).expect(2).assert_one_sentence()

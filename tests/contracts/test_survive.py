@@ -10,17 +10,21 @@ import pytest
 
 from tests.conftest import Cli, entries_in, processes_with, removed_since, wait_until
 from tests.filesystems import CROWDED_FILES
-from tests.trees import many_directories
+from tests.trees import flat, many_directories
 from tui_fs.linux.memory import children_of
 
 pytestmark = pytest.mark.slow
 
 FILES = CROWDED_FILES
+FILES_AT_A_RATE = 6_000
+SLOWLY = ("--rate", "500")
 
 
-def start_foreground(cli: Cli, target: Path, strategy: str) -> "subprocess.Popen[bytes]":
+def start_foreground(
+    cli: Cli, target: Path, strategy: str, *options: str
+) -> "subprocess.Popen[bytes]":
     """Start a deletion in the foreground, and come back when it has begun."""
-    command = ("delete", "--strategy", strategy, "--yes", "--json", target)
+    command = ("delete", "--strategy", strategy, "--yes", "--json", *options, target)
     removed = removed_since(target)
     foreground = cli.start(*command)
     wait_until(lambda: removed() > 0, "the deletion's beginning")
@@ -55,14 +59,16 @@ def has_counted_removals(cli: Cli, job: str) -> bool:
     (("rm", signal.SIGKILL), ("xargs", signal.SIGHUP)),
 )
 def test_the_job_outlives_its_viewer(
-    cli: Cli, crowded: Path, strategy: str, number: signal.Signals
+    cli: Cli, tmpfs: Path, strategy: str, number: signal.Signals
 ) -> None:
-    target = crowded / "target"
-    with start_foreground(cli, target, strategy) as foreground:
+    target = tmpfs / "target"
+    flat(target, FILES_AT_A_RATE)
+    with start_foreground(cli, target, strategy, *SLOWLY) as foreground:
         os.killpg(foreground.pid, number)
         foreground.communicate()
         assert entries_in(target) > 0, "the deletion ended before the signal"
     job = cli.only_job()
+    cli.run("rate", job, "off").expect(0)
     cli.wait_for_state(job, "done")
     assert not target.exists()
     # And its journal is whole
@@ -71,17 +77,19 @@ def test_the_job_outlives_its_viewer(
     journal = cli.journal(job)
     assert journal[0]["type"] == "JobStarted"
     report = cli.run("attach", "--json", job).expect(0).report()
-    assert (report["deleted_files"], report["deleted_directories"]) == (FILES, 1)
+    assert (report["deleted_files"], report["deleted_directories"]) == (FILES_AT_A_RATE, 1)
 
 
-def test_the_job_outlives_a_reader_that_goes_away(cli: Cli, crowded: Path) -> None:
-    target = crowded / "target"
-    with start_foreground(cli, target, "rm") as foreground:
+def test_the_job_outlives_a_reader_that_goes_away(cli: Cli, tmpfs: Path) -> None:
+    target = tmpfs / "target"
+    flat(target, FILES_AT_A_RATE)
+    with start_foreground(cli, target, "rm", *SLOWLY) as foreground:
         assert foreground.stdout is not None
         foreground.stdout.close()
         assert foreground.stderr is not None
         stderr = foreground.stderr.read()
     assert b"Traceback" not in stderr, stderr
+    cli.run("rate", cli.only_job(), "off").expect(0)
     cli.wait_for_state(cli.only_job(), "done")
     assert not target.exists()
 
