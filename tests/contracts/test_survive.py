@@ -24,9 +24,8 @@ def start_foreground(
     cli: Cli, target: Path, strategy: str, *options: str
 ) -> "subprocess.Popen[bytes]":
     """Start a deletion in the foreground, and come back when it has begun."""
-    command = ("delete", "--strategy", strategy, "--yes", "--json", *options, target)
     removed = removed_since(target)
-    foreground = cli.start(*command)
+    foreground = cli.start("delete", "--strategy", strategy, "--yes", "--json", *options, target)
     wait_until(lambda: removed() > 0, "the deletion's beginning")
     return foreground
 
