@@ -90,6 +90,14 @@ def test_a_brought_program_of_another_version_is_not_used(
     with hosts.fleet("bare", one_file=one_file(hosts, content)) as fleet:
         assert not fleet.programs
         assert problem in fleet.problems["bare"]
+    assert not [entry for entry in Path("/dev/shm").glob("tui-fs.*/tui-fs") if _has(entry, content)]
+
+
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:  # that of another test
+        return False
 
 
 @pytest.mark.parametrize(

@@ -510,6 +510,8 @@ def run_attach(parsed: argparse.Namespace) -> int:
                 note(f"tui-fs: {host}: job {job.id} runs, too; this follows {listed[0].id}.")
         if not arguments:
             note("tui-fs: no job runs there.")
+            if parsed.json:
+                print_json_line({"type": "fleet-report", "hosts": []})
             return _exit_code([DONE, *(None for _ in (*fleet.problems, *unlisted))])
         targets = {host: listed[0].paths for host, listed in jobs.items() if listed}
         deletion = FleetDeletion(fleet, arguments, targets, at_once=len(arguments))

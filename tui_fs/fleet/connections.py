@@ -256,6 +256,12 @@ class Connections:
             if running.command.host == host and running.command.holds == holds:
                 self._call(worker.abort)
 
+    def release(self, host: str) -> None:
+        """End the input of the command that holds a connection, so that it cleans up."""
+        for worker, running in self._running.items():
+            if running.command.host == host and running.command.holds:
+                self._call(worker.set_write_eof)
+
     def next_event(self, timeout_s: float) -> Line | Ended | None:
         """Return what has happened next; None if nothing did within the time."""
         until = time.monotonic() + timeout_s

@@ -142,7 +142,7 @@ class Fleet:
                 case Line(text=text) if host in began_s and text.startswith(b"program="):
                     del began_s[host]
                     if problem := why_not_run(versions.get(host, "")):
-                        self._connections.abandon(host, holds=True)
+                        self._connections.release(host)
                         give_up(host, problem)
                     else:
                         self.programs[host] = os.fsdecode(text.removeprefix(b"program="))

@@ -1,0 +1,193 @@
+"""``tui-fs fleet`` on eight real ssh servers, each with file systems of its own."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Finished, Json, wait_until
+from tests.contracts.fleet_servers import REACHED, ROLES, Servers, servers
+from tests.needs import needs_engine
+from tests.trees import flat
+
+pytestmark = pytest.mark.root
+
+QUICK = ("--connect-timeout", "3")
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Servers]:
+    """Yield the servers."""
+    with servers() as running:
+        yield running
+
+
+def fleet(cli: Cli, hosts: Servers, action: str, names: str, *arguments: str | Path) -> Finished:
+    """Run ``tui-fs fleet``."""
+    where = ("--ssh", hosts.ssh, "--become")
+    return cli.run("fleet", action, names, *arguments, *where)
+
+
+def by_host(finished: Finished) -> dict[str, Json]:
+    """Return what the JSON has of each host."""
+    return {host["host"]: host for host in finished.object()["hosts"]}
+
+
+def ends(finished: Finished) -> dict[str, Json]:
+    """Return what the last line of a stream has of each host."""
+    last = finished.stream()[-1]
+    assert last["type"] == "fleet-report"
+    return {host["host"]: host for host in last["hosts"]}
+
+
+def test_a_survey_has_one_line_for_each_host(cli: Cli, hosts: Servers) -> None:
+    hosts.plant(*REACHED)
+    finished = fleet(cli, hosts, "survey", ",".join(ROLES), hosts.target, "--json", *QUICK).expect(
+        1
+    )
+    answers = by_host(finished)
+    assert list(answers) == sorted(ROLES)
+    counted = {role: answers[role]["survey"]["entries"] for role in REACHED}
+    assert len(set(counted.values())) == 1
+    assert counted["inner"] > 300
+    assert all(answers[role]["exit_code"] == 0 for role in REACHED)
+    problems = {role: answers[role]["problem"] for role in ROLES if role not in REACHED}
+    assert "Host key verification failed" in problems["unknown"]
+    assert "timed out" in problems["silent"]
+    assert "has no tui-fs" in problems["bare"]
+    assert all(answers[role]["survey"] is None for role in problems)
+    # A key that was refused is not stored either
+    assert len((hosts.place / "known").read_text().splitlines()) == len(ROLES) - 1
+
+
+def test_a_deletion_empties_each_target_and_nothing_else(cli: Cli, hosts: Servers) -> None:
+    sentinels = hosts.plant(*REACHED, "bare", "unknown")
+    hosts.fill("full")
+    names = ",".join((*REACHED, "bare", "unknown"))
+    bring = ("--bring", hosts.place / "one-file")
+    finished = fleet(cli, hosts, "delete", names, hosts.target, "--yes", "--json", *bring).expect(1)
+    results = ends(finished)
+    assert set(results) == {*REACHED, "bare"}
+    for role, result in results.items():
+        assert (result["exit_code"], result["phase"]) == (0, "over"), result
+        assert result["report"]["outcome"] == "done"
+        assert not hosts.seen_by(role, hosts.target).exists()
+        sentinels[role].assert_whole()
+    # The host with an unknown key is whole, and named
+    assert hosts.seen_by("unknown", hosts.target / "flat").is_dir()
+    sentinels["unknown"].assert_whole()
+    assert "unknown: Host key verification failed" in finished.stderr
+    assert "brought into memory of bare" in finished.stderr
+    wait_until(lambda: hosts.in_memory("bare") == [], "nothing of tui-fs in /dev/shm")
+    # Through sudo, root deleted; its record is that of root
+    assert (hosts.place / "state" / "sudo" / "tui-fs" / "jobs").stat().st_uid == 0
+
+
+def test_a_host_that_refuses_is_skipped_and_whole(cli: Cli, hosts: Servers) -> None:
+    hosts.plant("plain", "inner")
+    hosts.run("inner", "mount", "-t", "tmpfs", "none", str(hosts.target / "wide"))
+    finished = fleet(cli, hosts, "delete", "plain,inner", hosts.target, "--yes").expect(1)
+    assert "mounted inside" in finished.stderr
+    assert not hosts.seen_by("plain", hosts.target).exists()
+    assert len(os.listdir(hosts.seen_by("inner", hosts.target / "flat"))) == 300
+    hosts.run("inner", "umount", str(hosts.target / "wide"))
+
+
+def test_lost_connections_and_viewers_change_nothing_on_the_hosts(cli: Cli, hosts: Servers) -> None:
+    roles = ("inner", "plain")
+    sentinels = hosts.plant(*roles, files=6000)
+    names, where = ",".join(roles), ("--ssh", hosts.ssh, "--become")
+    slow = ("--rate", "250", "--strategy", "rm", "--yes", "--json")
+    viewer = cli.start("fleet", "delete", names, str(hosts.target), *slow, *where)
+
+    def states() -> list[str]:
+        listed = by_host(fleet(cli, hosts, "jobs", names, "--json").expect(0))
+        return [str(job["state"]) for host in listed.values() for job in host["jobs"][:1]]
+
+    running = ["running", "running"]
+    wait_until(lambda: states() == running, "jobs that run", poll_s=0.2)
+    # The connections break: the jobs are found again by the same viewer
+    hosts.kill_connections()
+    assert viewer.poll() is None
+    os.killpg(viewer.pid, signal.SIGKILL)
+    viewer.communicate()
+    hosts.kill_connections()
+    assert states() == running
+    fleet(cli, hosts, "pause", names, hosts.target).expect(0)
+    assert states() == ["paused", "paused"]
+    fleet(cli, hosts, "resume", names, hosts.target).expect(0)
+    with cli.start("fleet", "attach", names, "--json", *where) as attached:
+        assert attached.stdout is not None
+        ids: dict[str, str] = {}
+        lines = []
+        while len(ids) < len(roles):
+            lines.append(json.loads(attached.stdout.readline()))
+            if lines[-1]["type"] == "JobStarted":
+                ids[lines[-1]["host"]] = lines[-1]["job_id"]
+        for role, job in ids.items():
+            hosts.tui_fs(role, "rate", job, "off")
+        output, _ = attached.communicate(timeout=60)
+    assert attached.returncode == 0
+    last = json.loads(output.splitlines()[-1])
+    results = {host["host"]: host for host in last["hosts"]}
+    for role in roles:
+        assert results[role]["report"]["outcome"] == "done"
+        assert not hosts.seen_by(role, hosts.target).exists()
+        sentinels[role].assert_whole()
+
+
+def test_a_viewer_finds_its_jobs_again(cli: Cli, hosts: Servers) -> None:
+    hosts.plant("plain", files=1500)
+    slow = ("--rate", "200", "--strategy", "rm", "--yes", "--json")
+    where = ("--ssh", hosts.ssh)
+    with cli.start("fleet", "delete", "plain", str(hosts.target), *slow, *where) as viewer:
+        assert viewer.stdout is not None
+        while b'"JobStarted"' not in (line := viewer.stdout.readline()):
+            assert line
+        hosts.kill_connections()
+        output, errors = viewer.communicate(timeout=60)
+    assert viewer.returncode == 0, errors
+    assert b'"fleet-report"' in output
+    assert not hosts.seen_by("plain", hosts.target).exists()
+
+
+def test_an_interrupt_cancels_the_jobs_on_the_hosts(cli: Cli, hosts: Servers) -> None:
+    hosts.plant("plain", "gate", files=1500)
+    slow = ("--rate", "100", "--strategy", "rm", "--yes", "--json", "--serial", "1")
+    where = ("--ssh", hosts.ssh)
+    with cli.start("fleet", "delete", "plain,gate", str(hosts.target), *slow, *where) as viewer:
+        assert viewer.stdout is not None
+        while b'"JobStarted"' not in (line := viewer.stdout.readline()):
+            assert line
+        viewer.send_signal(signal.SIGINT)
+        output, errors = viewer.communicate(timeout=60)
+    assert viewer.returncode == 130, errors
+    left = [len(os.listdir(hosts.seen_by(r, hosts.target / "flat"))) for r in ("gate", "plain")]
+    assert max(left) == 1500
+    assert min(left) > 0
+    assert b'"cancelled"' in output
+
+
+def test_shares_of_one_file_system_remove_its_directory_last(cli: Cli, hosts: Servers) -> None:
+    needs_engine()
+    shared = hosts.place / "shared"
+    tree = shared / "tree"
+    flat(tree.parent, 10)
+    flat(tree, 2000)
+    names = "gate,plain"
+    # Another directory at the same path
+    hosts.run("full", "mount", "-t", "tmpfs", "none", str(shared))
+    hosts.run("full", "mkdir", str(tree))
+    options = ("--yes", "--json", "--shard", "--strategy", "parallel")
+    refused = fleet(cli, hosts, "delete", "gate,full", tree, *options).expect(3)
+    assert "different directories" in refused.stderr
+    assert len(os.listdir(tree)) == 2000
+    results = ends(fleet(cli, hosts, "delete", names, tree, *options).expect(0))
+    deleted = [result["report"]["deleted_files"] for result in results.values()]
+    assert sum(deleted) == 2000
+    assert min(deleted) > 800
+    assert not tree.exists()
+    assert len(os.listdir(shared)) == 10
