@@ -117,6 +117,12 @@ def test_calls_of_different_sources_are_named(change: dict[str, object], sentenc
     assert call_remark(DONE, replace(OTHER, **change)) == sentence
 
 
+def test_calls_that_were_not_counted_are_not_zero() -> None:
+    rows = call_rows(DONE, replace(OTHER, syscalls={}))
+    assert rows
+    assert {row.cells[2] for row in rows} == {"?"}
+
+
 def test_a_job_is_not_compared_with_itself() -> None:
     with pytest.raises(BadInput, match="Both are job aaa"):
         refuse_same("aaa", "aaa")

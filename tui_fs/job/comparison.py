@@ -230,20 +230,21 @@ def figure_rows(first: JobFigures, second: JobFigures) -> list[Row]:
 def call_rows(first: JobFigures, second: JobFigures) -> list[Row]:
     """Return the system calls of each group and, indented, of each name in it."""
     rows: list[Row] = []
+    jobs = (first, second)
+
+    def row(label: str, numbers: list[int]) -> Row:
+        texts = [count(n) if job.syscalls else "?" for job, n in zip(jobs, numbers, strict=True)]
+        return Row((label, texts[0], texts[1], _ratio(*numbers)))
+
     for group in CallGroup:
-        calls = [job.calls_of(group) for job in (first, second)]
+        calls = [job.calls_of(group) for job in jobs]
         names = sorted({*calls[0], *calls[1]}, key=lambda name: -max(c.get(name, 0) for c in calls))
         if not names:
             continue
-        rows.append(_call_row(str(group), [sum(named.values()) for named in calls]))
+        rows.append(row(str(group), [sum(named.values()) for named in calls]))
         if len(names) > 1 or group is not CallGroup.START:
-            rows += [_call_row(f"  {name}", [c.get(name, 0) for c in calls]) for name in names]
+            rows += [row(f"  {name}", [c.get(name, 0) for c in calls]) for name in names]
     return rows
-
-
-def _call_row(label: str, numbers: list[int]) -> Row:
-    first, second = numbers
-    return Row((label, count(first), count(second), _ratio(first, second)))
 
 
 def _ratio(first: float | None, second: float | None) -> str:
