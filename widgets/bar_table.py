@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Literal, overload
+from typing import Literal, get_args, overload
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -397,9 +397,11 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         base = self.rich_style
         if is_cursor:
             base += self._style("cursor")
-        is_plain = is_cursor and bool(base.reverse)  # reversed colours would be stripes
+        plain: tuple[str, ...] = ("",)
+        if is_cursor:  # orange on blue is faint, and reversed colours would be stripes
+            plain = get_args(Component) if base.reverse else ("", "mark", "warning")
         segments = [
-            Segment(text, base + self._style(component) if component and not is_plain else base)
+            Segment(text, base if component in plain else base + self._style(component))
             for component, text in row_parts(row, self._columns, width, cursor=is_cursor)
         ]
         return self._strip(segments, base)

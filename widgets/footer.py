@@ -65,6 +65,8 @@ class Footer(Widget):
         link-background: transparent;
         link-background-hover: transparent;
 
+        &:ansi { link-color: $foreground; }  /* auto takes the terminal for a dark one */
+
         & > .key-line--key { color: $text-accent; text-style: bold; }
         & > .key-line--label { color: $text-muted; }
     }

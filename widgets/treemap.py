@@ -141,7 +141,7 @@ class Treemap(Widget):
         & > .treemap--old { background: $primary 20%; color: $foreground; }
         & > .treemap--rest { background: $foreground 10%; color: $foreground; }
         & > .treemap--frame { background: $foreground 20%; color: $foreground; }
-        & > .treemap--cursor { background: $accent 75%; color: $text; text-style: bold; }
+        & > .treemap--cursor { background: $primary 90%; color: $text; text-style: bold; }
     }
     """
 

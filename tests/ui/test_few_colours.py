@@ -1,6 +1,7 @@
 """Terminals with few colours or none: the cursor row and the buttons are visible all the same."""
 
 import pytest
+from rich.color import Color
 from rich.style import Style
 
 from tests.ui.recorded import Host, screen_text, wait_for
@@ -40,6 +41,15 @@ async def test_the_cursor_row_is_reversed(
         if without_colours:
             styles = styles_of(app, "40 %")
             assert all(style.color is None or style.color.is_default for style in styles)
+
+
+async def test_keys_have_the_colours_of_the_terminal() -> None:
+    app = Host(StartScreen("/", Settings(), lambda: list(DISKS)), "ansi-light")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/srv")
+        colours = {style.color for style in styles_of(app, "this directory  :")}
+        white = {Color.parse(name) for name in ("white", "bright_white", "#ffffff")}
+        assert not colours & white
 
 
 @pytest.mark.parametrize("word", ["word", None])
