@@ -542,14 +542,17 @@ JOURNEYS: dict[str, tuple[Callable[[Session], None], tuple[str, ...]]] = {
 
 @contextmanager
 def scene(scratch: Path, files: int) -> Iterator[Path]:
-    """Make the trees, remove everything at the end."""
+    """Make the trees; at the end remove them, the jobs and the empty mount point."""
     place = scratch / PLACE
     place.mkdir(parents=True)
     try:
         make_trees(place, files)
         yield place
     finally:
-        shutil.rmtree(scratch)
+        shutil.rmtree(place)
+        shutil.rmtree(scratch / "state", ignore_errors=True)
+        if (scratch / "server").exists():
+            (scratch / "server").rmdir()
 
 
 @contextmanager
