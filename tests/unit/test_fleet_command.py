@@ -83,6 +83,25 @@ def test_a_failed_canary_stops_the_others(cli: Cli, hosts: Hosts) -> None:
     assert not any("--yes" in call for host in "bc" for call in hosts.calls(host))
 
 
+@pytest.mark.parametrize(
+    ("action", "code"), [("delete", 3), ("resume", 3), ("pause", 0), ("survey", 0)]
+)
+def test_read_only_mode_here_changes_nothing_there(
+    cli: Cli, hosts: Hosts, action: str, code: int
+) -> None:
+    hosts.on("a", "jobs", listing("running"))
+    hosts.on("a", "survey", prints({"entries": 1, "allocated_bytes": 1, "pathologies": []}))
+    for name in ("resume", "pause"):
+        hosts.on("a", name, "exit 0")
+    arguments = {"delete": ("/d", "--yes"), "survey": ("/d", "--json")}.get(action, ())
+    where = ("--ssh", hosts.ssh.program)
+    environment = {"TUI_FS_READ_ONLY": "1"}
+    finished = cli.run("fleet", action, "a", *arguments, *where, environment=environment)
+    if code:
+        finished.expect(code)
+    assert (hosts.calls("a") == []) == bool(code)
+
+
 def test_filters_that_are_zero_reach_the_hosts(cli: Cli, hosts: Hosts) -> None:
     zeros = ("--newer-than", "0s", "--size-below", "0", "--older-than", "0s", "--min-size", "0")
     fleet(cli, hosts, "delete", "a", "/d", "--yes", *zeros, "--nice", "0").expect(0)

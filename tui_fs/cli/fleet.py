@@ -47,7 +47,9 @@ from tui_fs.fleet.connections import Ssh
 from tui_fs.fleet.deletion import FleetDeletion, HostJob, Phase
 from tui_fs.fleet.fleet import Answer, Fleet
 from tui_fs.fleet.hosts import folded, hosts_of
+from tui_fs.job.permission import check_command, refuse_read_only
 from tui_fs.model.codec import encode
+from tui_fs.model.command import Command
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import displayable, harmless, is_encodable
 from tui_fs.model.strategy import Argv
@@ -451,6 +453,7 @@ def _chosen(jobs: Sequence[ListedJob], parsed: argparse.Namespace) -> list[Liste
 
 def run_control(parsed: argparse.Namespace) -> int:
     """Send a command to the live jobs of each host."""
+    check_command(Command(parsed.action))
     with reached(parsed) as fleet:
         jobs, unlisted = _live_jobs(fleet, parsed)
         results: list[tuple[str, str, Answer]] = []
@@ -522,6 +525,8 @@ def run_attach(parsed: argparse.Namespace) -> int:
 
 def run_delete(parsed: argparse.Namespace) -> int:
     """Delete directories on each host."""
+    if not parsed.dry_run:
+        refuse_read_only()
     asks = not (parsed.yes or parsed.dry_run)
     if asks:
         require_terminal()
