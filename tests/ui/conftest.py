@@ -26,6 +26,7 @@ def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
 async def end_of_polling(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Wake the threads that poll, for which the event loop waits at its end."""
     is_over = Event()
-    monkeypatch.setattr(time, "sleep", is_over.wait)
+    # To wait for 0 s would let no other thread run
+    monkeypatch.setattr(time, "sleep", lambda seconds: is_over.wait(max(seconds, 0.001)))
     yield
     is_over.set()
