@@ -405,3 +405,9 @@ def test_too_few_descriptors_are_not_blamed_on_a_tool(cli: Cli, target: Path) ->
     diagnosis = wrapped.run("doctor").expect(0).stdout.decode()
     assert "rm --version could not be started: Too many open files" in diagnosis
     assert "GNU build" not in diagnosis and "coreutils" not in diagnosis
+
+
+@pytest.mark.parametrize("locale", ["C", "xx_XX.UTF-8"])
+def test_doctor_names_the_encoding_that_is_written_without_a_locale(cli: Cli, locale: str) -> None:
+    finished = cli.run("doctor", "--json", environment={"LC_ALL": locale}).expect(0)
+    assert finished.object()["terminal"]["encoding"] == "UTF-8"

@@ -2,6 +2,7 @@
 
 import locale
 import os
+import sys
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -172,7 +173,8 @@ def _tool_row(tool: ToolState) -> Row:
 def diagnose() -> Diagnosis:
     """Return the diagnosis of this machine."""
     picked = open_source(None)
-    encoding = locale.nl_langinfo(locale.CODESET)
+    # Python writes UTF-8 where the locale is C, or is not installed
+    encoding = "UTF-8" if sys.flags.utf8_mode else locale.nl_langinfo(locale.CODESET)
     return Diagnosis(
         tools=_tools(),
         tracing=TracingState(picked.kind, picked.note, states()),
