@@ -1,4 +1,4 @@
-"""Count the key presses of nine tasks in tui-fs, dua, gdu and ncdu.
+"""Count the key presses of eleven tasks in tui-fs, dua, gdu and ncdu.
 
     python -m tests.bench.tasks --dir DIR [--task NAME] [--tool NAME] [--columns C --lines L]
 
@@ -7,8 +7,8 @@ on it in tmux, presses the keys and checks the result: what the screen shows, or
 tree. Prints the table of docs/explanation/tasks.md. It needs root (it mounts a small tmpfs at
 DIR/full), tmux, and the programs in PATH; about ten minutes. DIR must be empty and on a disk.
 
-A program counts from its start with the directory as its argument. Letters of typed words are
-listed apart.
+A program counts from its start with the directory as its argument, or from the start of a deletion.
+Letters of typed words are listed apart.
 """
 
 import argparse
@@ -75,8 +75,11 @@ class Terminal:
             time.sleep(0.05)
 
     def press(self, step: str) -> None:
-        """Press a key, type ``'text``, or wait for ``@words``."""
-        if step.startswith("@"):
+        """Press a key, type ``'text``, wait for ``@words``, or start the program again (!)."""
+        if step == "!":
+            self.close()
+            self.start()
+        elif step.startswith("@"):
             self.wait(lambda: step[1:] in self.text(), step[1:])
         else:
             typed = step.startswith("'")
@@ -93,10 +96,15 @@ class Terminal:
 
 
 class Way(NamedTuple):
-    """How a program does a task; without steps, why it cannot."""
+    """How a program does a task; without steps, why it cannot.
+
+    Attributes:
+        before: steps that do not count.
+    """
 
     steps: tuple[str, ...] = ()
     note: str = ""
+    before: tuple[str, ...] = ()
 
 
 class Task(NamedTuple):
@@ -139,6 +147,13 @@ def no_old_logs(tree: Path, _: str) -> bool:
     return len(logs) == 20 and all(log.stat().st_mtime > time.time() - 30 * DAY_S for log in logs)
 
 
+def stopped(tree: Path, _: str) -> bool:
+    """Return whether a deletion has removed a part of the files, and goes on no more."""
+    left = len(os.listdir(tree / SESSIONS))
+    time.sleep(1)
+    return 0 < left < FILES and len(os.listdir(tree / SESSIONS)) == left
+
+
 # The cursor of gdu and ncdu begins on "/.." in every directory but the first, and stays on its
 # row's entry when the order changes.
 TO_SESSIONS = {
@@ -152,6 +167,10 @@ START_DELETION = {
     "dua": ("d", "Tab", "C-r"),
     "gdu": ("d", "Enter"),
     "ncdu": ("d", "h", "Enter"),
+}
+RUNNING = {
+    "tui-fs": (*TO_SESSIONS["tui-fs"], *START_DELETION["tui-fs"], "@ of 200,001"),
+    **{tool: (*TO_SESSIONS[tool], *START_DELETION[tool]) for tool in ("dua", "gdu", "ncdu")},
 }
 NO_MARKS = cannot("no marks; each on its own")
 YES = ("@counted", "Enter", "@Delete permanently", "l", "Enter", "@DONE")
@@ -206,6 +225,28 @@ TASKS = (
             "ncdu": NO_MARKS,
         },
         lambda tree, _: sorted(os.listdir(tree / BACKUPS)) in (KEPT, KEPT_BY_DUA),
+    ),
+    Task(
+        "cancel a running deletion",
+        {
+            "tui-fs": Way(("c", "@Cancel this job", "l", "Enter"), "", RUNNING["tui-fs"]),
+            "dua": Way(("C-c",), "ends dua", RUNNING["dua"]),
+            "gdu": Way(("C-c",), "ends gdu", RUNNING["gdu"]),
+            "ncdu": Way(("q",), "", RUNNING["ncdu"]),
+        },
+        stopped,
+    ),
+    Task(
+        "leave a running deletion and come back",
+        {
+            "tui-fs": Way(
+                ("q", "@The job continues", "q", "!", "@▶", "w", "@ of 200,001", "@DONE"),
+                "starts it again",
+                RUNNING["tui-fs"],
+            ),
+            **dict.fromkeys(("dua", "gdu", "ncdu"), cannot("ends with the program")),
+        },
+        removed(SESSIONS),
     ),
     Task(
         "search a name in the whole tree",
@@ -302,14 +343,14 @@ def full_file_system(place: Path) -> Iterator[None]:
 
 def keys(steps: tuple[str, ...]) -> str:
     """Return the number of keys, and of typed letters."""
-    pressed = sum(step[0] not in "@'" for step in steps)
+    pressed = sum(step[0] not in "@'!" for step in steps)
     letters = sum(len(step) - 1 for step in steps if step[0] == "'")
     return f"{pressed} + {letters} letters" if letters else str(pressed)
 
 
 def perform(task: Task, tool: str, size: tuple[int, int], scratch: Path) -> str:
     """Do a task in a program; return its keys, and fail if the result is another."""
-    ready, (steps, note) = READY[tool], task.ways[tool]
+    ready, (steps, note, before) = READY[tool], task.ways[tool]
     place, state = scratch / task.place, scratch / "state"
     if not steps and note != "in the first line":
         return f"– ({note})"
@@ -319,6 +360,10 @@ def perform(task: Task, tool: str, size: tuple[int, int], scratch: Path) -> str:
     terminal = Terminal(command, size, state)
     try:
         terminal.press(f"@{ready}")
+        for step in before:
+            terminal.press(step)
+        if before:
+            terminal.wait(lambda: len(os.listdir(place / SESSIONS)) < FILES, "a removed file")
         for step in steps:
             terminal.press(step)
         terminal.wait(lambda: task.is_done(place, terminal.text()), task.name)
