@@ -156,7 +156,8 @@ class ConfirmDialog(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         """Lay out text above answer."""
-        with Vertical(id="confirm-frame"):
+        with Vertical(id="confirm-frame") as frame:
+            frame.border_subtitle = "tab chooses · enter accepts · esc goes back"
             with VerticalScroll(id="confirm-text", can_focus=False):
                 yield Static(Text(self._heading), id="confirm-title")
                 yield Static(_joined(self._lines), id="confirm-facts")

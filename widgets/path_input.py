@@ -83,6 +83,11 @@ class PathInput(OrderedInput):
         )
         self.cursor_blink = False
 
+    def validate_value(self, value: str) -> str:
+        """Return the path after a double slash, which was typed after another path."""
+        _, double, rest = value.rpartition("//")
+        return f"/{rest}" if double else value
+
     async def action_submit(self) -> None:
         """Choose the path as typed; an empty one is not a choice."""
         if self.value:
@@ -93,24 +98,20 @@ class PathInput(OrderedInput):
         self.post_message(self.Cancelled(self))
 
     def action_complete(self) -> None:
-        """Accept the suggestion, or go to the next widget when there is none.
+        """Accept the suggestion, if there is one.
 
         A Tab typed before the suggestion has arrived waits for it, as in a shell.
         """
         if self._suggestion:
             self._accept(self._suggestion)
         else:
-            self.run_worker(self._complete_or_leave(), group="complete", exclusive=True)
+            self.run_worker(self._complete(), group="complete", exclusive=True)
 
-    async def _complete_or_leave(self) -> None:
+    async def _complete(self) -> None:
         """Wait for a suggestion; typing in the meantime cancels the Tab."""
         value = self.value
         suggestion = await self.suggester.get_suggestion(value) if self.suggester else None
-        if self.value != value or not self.has_focus:
-            return
-        if suggestion is None:
-            self.screen.focus_next()
-        else:
+        if suggestion is not None and self.value == value and self.has_focus:
             self._accept(suggestion)
 
     def _accept(self, suggestion: str) -> None:

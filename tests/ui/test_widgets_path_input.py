@@ -142,14 +142,24 @@ async def test_a_tab_before_the_suggestion_waits_for_it(tree: str) -> None:
 
 
 @pytest.mark.slow
-async def test_tab_moves_on_when_there_is_nothing_to_complete(tree: str) -> None:
+async def test_tab_stays_when_there_is_nothing_to_complete(tree: str) -> None:
     app = PathApp()
     async with app.run_test(size=(80, 24)) as pilot:
         app.path_input.insert_text_at_cursor(f"{tree}/spool/")
         await pilot.press("tab")
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert isinstance(app.focused, Button)
+        assert app.focused is app.path_input
+
+
+async def test_a_path_that_is_typed_after_another_one_replaces_it() -> None:
+    app = PathApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.path_input.value = "/somewhere/else/"
+        app.path_input.cursor_position = len(app.path_input.value)
+        await pilot.press("slash", *"srv")
+        assert app.path_input.value == "/srv"
+        assert app.path_input.cursor_position == 4
 
 
 async def test_enter_chooses_what_was_typed_with_home_expanded(

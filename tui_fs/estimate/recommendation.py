@@ -104,6 +104,8 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
         )
     totals, largest = survey.totals, survey.max_entries_in_directory
     best = estimate.strategy
+    if survey.matched is not None:
+        return f"With a filter {best} reads every directory, and removes only what matches."
     guarantees = STRATEGIES[best].guarantees
     is_by_descriptor = guarantees.any_depth and guarantees.max_levels is None
     is_safe = estimate.race_safe

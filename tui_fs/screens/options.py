@@ -99,11 +99,11 @@ class OptionsDialog(ModalScreen[Choices | None]):
 
     def _filter_field(self) -> ComposeResult:
         with Horizontal(classes="form-row"):
-            yield Label("only files that match; empty: all")
+            yield Label("filter: only files that match")
             yield OrderedInput(
                 self._choices.filter_text,
                 id="filter",
-                placeholder="such as *.log >100M >30d",
+                placeholder="all files; example: *.log >30d",
                 compact=True,
                 select_on_focus=False,
             )
