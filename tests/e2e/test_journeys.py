@@ -99,7 +99,7 @@ def test_emptying_keeps_the_directory(open_on: Open, tmpfs: Path) -> None:
     terminal.press("o")
     terminal.wait_for("delete its contents")
     terminal.press("Space")
-    terminal.wait_for("x▌ keep the directory")
+    terminal.wait_for("[x] keep the directory")
     terminal.press("Enter")
     terminal.wait_for("keep directory [x]")
     terminal.press("Enter")
