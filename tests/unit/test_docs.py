@@ -58,7 +58,7 @@ def _commands() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("document", "command"), _commands())
 def test_the_parser_accepts_a_command_of_a_document(document: str, command: str) -> None:
     del document
-    parse(shlex.split(command.split(" | ")[0], comments=True))
+    parse(shlex.split(re.split(" [|>] ", command)[0], comments=True))
 
 
 def test_the_reference_explains_every_exit_code() -> None:

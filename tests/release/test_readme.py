@@ -1,0 +1,44 @@
+"""The first command of the README starts the program, and names of release files are current."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.terminal import Terminal
+from tests.needs import needs_tool
+from tui_fs import __version__
+
+_ROOT = Path(__file__).parents[2]
+_BUILT = shutil.ignore_patterns(".git", ".venv", "target", "build", "dist", "*.egg-info", ".*cache")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    """Yield a terminal in which the first command of the README runs, with an empty home."""
+    needs_tool("tmux", "tmux")
+    text = (_ROOT / "README.md").read_text()
+    command = re.findall(r"^    (.+)$", text.partition("\n## Start\n")[2], re.MULTILINE)[0]
+    home, checkout = tmp_path / "home", tmp_path / "checkout"
+    home.mkdir()
+    shutil.copytree(_ROOT, checkout, symlinks=True, ignore=_BUILT)
+    line = f"cd {checkout} && {command}; echo ended with $?; sleep 60"
+    opened = Terminal(["bash", "-c", line], home)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.slow
+def test_the_first_command_of_the_readme_opens_the_list_of_file_systems(terminal: Terminal) -> None:
+    ends = ("what is full", "ended with")
+    waiting_s = 1800.0  # it downloads and builds
+    terminal.wait_until(lambda text: any(end in text for end in ends), "an end", waiting_s)
+    assert "what is full" in terminal.text()
+
+
+def test_the_documents_name_the_files_of_this_version() -> None:
+    texts = [(_ROOT / name).read_text() for name in ("README.md", "docs/howto/release.md")]
+    versions = re.findall(r"tui[-_]fs[-_](\d[\d.]*\d)", " ".join(texts))
+    assert set(versions) == {__version__}
