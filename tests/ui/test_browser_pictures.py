@@ -108,6 +108,15 @@ MATCHING = Listing(
 FILTERED = Update(found_survey(), MATCHING, is_filtered=True)
 
 
+SESSIONS_INSIDE = replace(
+    spool_listing().children[1], inside=SESSIONS_LISTING.children
+)  # what a survey adds to a large directory
+NESTED = replace(
+    DESCRIBED,
+    listing=replace(spool_listing(), totals=SESSIONS_INSIDE.totals, children=(SESSIONS_INSIDE,)),
+)
+
+
 BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
     "nothing counted": (None, SMALL),
     "counting": (post_update(COUNTING), SMALL),
@@ -117,6 +126,8 @@ BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
     "details": (post_update(DESCRIBED), LARGE),
     "details on a low terminal": (post_update(DESCRIBED), (110, 24)),
     "details and treemap": (post_update(DESCRIBED), (200, 50)),
+    "treemap alone": (then(post_update(NESTED), keys("T")), SMALL),
+    "treemap alone on a huge terminal": (then(post_update(NESTED), keys("T")), (200, 50)),
     "treemap by entries": (then(post_update(DESCRIBED), keys("2")), (160, 30)),
     "complete on a small terminal": (post_update(DESCRIBED), (60, 20)),
     "complete on a tiny terminal": (post_update(DESCRIBED), (40, 15)),
@@ -298,6 +309,7 @@ def search(text: str = "*.log") -> SearchScreen:
 SIDE_SCREENS: dict[str, tuple[Callable[[], SideScreen], Act | None, tuple[int, int]]] = {
     "findings": (findings, None, SMALL),
     "findings on a large terminal": (findings, None, LARGE),
+    "findings on a huge terminal": (findings, None, (200, 50)),
     "group": (findings, keys("G"), SMALL),
     "findings while counting": (lambda: findings(COUNTING), None, SMALL),
     "no findings": (lambda: findings(Update(replace(found_survey(), findings=()))), None, SMALL),

@@ -79,7 +79,7 @@ from tui_fs.survey.process import Update
 from tui_fs.tracing.select_source import SourceState
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 
-SMALL, LARGE = (80, 24), (120, 40)
+SMALL, LARGE, HUGE = (80, 24), (120, 40), (200, 50)
 Act = Callable[[Pilot[None]], Awaitable[None]]
 
 
@@ -182,6 +182,7 @@ PREVIEWS: dict[str, Act] = {
     "too deep for rsync": then(counted(maildrop_survey(longest_path=9_000)), keys("j", "j", "j")),
     "calls": then(counted(maildrop_survey()), keys("m")),
     "options": then(counted(maildrop_survey()), keys("o")),
+    "filter": then(counted(maildrop_survey()), keys("f")),
     "parallel": then(counted(maildrop_survey()), keys("j", "j", "j", "j", "j")),
     "confirm by name": then(counted(maildrop_survey()), keys("enter")),
 }
@@ -191,6 +192,14 @@ PREVIEWS: dict[str, Act] = {
 @pytest.mark.slow
 async def test_preview(state: str, picture: SnapshotAssertion) -> None:
     assert await look(preview(), PREVIEWS[state]) == picture
+
+
+@pytest.mark.parametrize("size", [LARGE, HUGE], ids=["120", "200"])
+@pytest.mark.slow
+async def test_preview_on_a_wide_terminal(
+    size: tuple[int, int], picture: SnapshotAssertion
+) -> None:
+    assert await look(preview(), counted(maildrop_survey()), size) == picture
 
 
 @pytest.mark.parametrize("asks", [False, True], ids=["figures", "confirmation"])
@@ -385,6 +394,7 @@ RUNS: dict[str, tuple[Sequence[Event], Act, tuple[int, int]]] = {
     "starting": ([STARTED], shows("deleting"), SMALL),
     "running": (RUNNING, shows("649,632"), SMALL),
     "running on a large terminal": (RUNNING, shows("649,632"), LARGE),
+    "running on a huge terminal": (RUNNING, shows("649,632"), HUGE),
     "paused": (PAUSED, shows("PAUSED"), SMALL),
     "with failures": (FAILING, shows("failed 2"), SMALL),
     "errors": (FAILING, then(shows("failed 2"), keys("x")), SMALL),
@@ -457,7 +467,7 @@ def _pair() -> tuple[JobFolder, JobFolder]:
 _END_OF_THE_SHORTER = (Outcome.CANCELLED, "Cancelled.", 8.2, 649_632, 0, True, 554_481, SPACE, ())
 
 
-@pytest.mark.parametrize("size", [SMALL, (120, 40), (40, 15)], ids=["80", "120", "40"])
+@pytest.mark.parametrize("size", [SMALL, LARGE, (40, 15), HUGE], ids=["80", "120", "40", "200"])
 async def test_comparison(size: tuple[int, int], picture: SnapshotAssertion) -> None:
     screen = ComparisonScreen(_pair(), Settings())
     assert await look(screen, shows("7f3a01"), size) == picture
