@@ -72,8 +72,15 @@ class Servers:
 
     def run(self, role: str, *command: str) -> str:
         """Run a command in the name spaces of a host; return its output."""
-        words = ["nsenter", "--all", "--target", str(self._pids[role]), *command]
+        words = self._inside(role, *command)
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    def start(self, role: str, *command: str) -> "subprocess.Popen[bytes]":
+        """Start a command in the name spaces of a host."""
+        return subprocess.Popen(self._inside(role, *command), stdout=subprocess.PIPE)
+
+    def _inside(self, role: str, *command: str) -> list[str]:
+        return ["nsenter", "--all", "--target", str(self._pids[role]), *command]
 
     def tui_fs(self, role: str, *arguments: str) -> None:
         """Run tui-fs on a host, with the jobs of that host."""

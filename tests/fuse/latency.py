@@ -16,7 +16,7 @@ _SOURCE = Path(__file__).with_name("latency_fs.c")
 
 
 @functools.cache
-def _built() -> str:
+def built() -> str:
     """Build the server, and return its path."""
     compiler, pkg_config = needs_tool("cc", "gcc"), needs_tool("pkg-config", "pkg-config")
     found = subprocess.run(
@@ -46,7 +46,7 @@ def served_late(
     """
     needs_root("mounting FUSE")
     mount_point.mkdir(exist_ok=True)
-    command = [_built(), str(backing), str(mount_point), *options]
+    command = [built(), str(backing), str(mount_point), *options]
     server = subprocess.Popen(
         [*command, "--delay-us", str(round(1_000 * delay_ms))], stdout=subprocess.PIPE
     )
