@@ -19,12 +19,13 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 
 const USAGE: &str = "\
+tui-fs-engine counts and deletes directories with several threads. tui-fs runs
+it; it also works alone, without Python and without libraries.
+
+tui-fs-engine survey --totals [OPTION...] -- DIRECTORY...
+    Count everything in directories. See tui-fs-engine survey --help.
 tui-fs-engine delete [OPTION...] --pin DEV:INO:BIRTH... -- TARGET...
-    Delete directories. See tui-fs-engine delete --help.
-tui-fs-engine survey [OPTION...] -- ROOT...
-    Count the entries of directories, as records for tui-fs. Options:
-    --names-only --threads N --name GLOB --min-size BYTES --modified-before S
-    --pin DEV:INO --private-group GID --parent PID
+    Delete directories, without asking. See tui-fs-engine delete --help.
 tui-fs-engine capabilities [--json]
     Print the version, the limits and the table of file systems.
 tui-fs-engine --version

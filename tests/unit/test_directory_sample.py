@@ -33,7 +33,8 @@ def read(directory: Path, family: Family, links: int | None = None) -> Directory
     try:
         status = os.fstat(descriptor)
         if links is not None:
-            further = {name: getattr(status, name) for name in dir(status) if name[:3] == "st_"}
+            named = {name for name in dir(status) if name[:3] == "st_"}
+            further = {name: getattr(status, name) for name in named - {*status.__match_args__}}
             status = os.stat_result((*status[:3], links, *status[4:]), further)
         return DirectorySampler(random.Random(1), lambda: False).read(descriptor, status, family)
     finally:

@@ -31,9 +31,9 @@ pub struct Arguments {
 pub const USAGE: &str = "\
 tui-fs-engine delete [OPTION...] --pin DEV:INO:BIRTH... -- TARGET...
 
-Deletes directories with everything in them, without asking. tui-fs runs it
-after its safety checks and a confirmation. To delete directories, use
-'tui-fs delete --strategy parallel PATH...'.
+Deletes directories with everything in them, without asking and without undo.
+tui-fs runs it after its safety checks and a confirmation. Where tui-fs is
+installed, use 'tui-fs delete --strategy parallel PATH...' instead.
 
 A target is a normalized path (no `.` or `..`) without symbolic links. The
 single target `.` is the working directory, which is emptied and kept.
@@ -69,7 +69,10 @@ Exit codes: 0 everything was removed, 1 some entries failed, 2 usage error,
 3 refused (a target is the root of a mount, or TUI_FS_READ_ONLY is set),
 130 cancelled.
 
-example:
+example, by hand: count the directory first, and note what stat prints. Only
+this directory is deleted, even if another one is at the path later:
+  stat -c %d:%i:0 /var/cache/app
+  tui-fs-engine survey --totals -- /var/cache/app
   tui-fs-engine delete --pin 65024:1234:0 -- /var/cache/app
 ";
 

@@ -10,9 +10,40 @@ use crate::identity::DevIno;
 
 pub const MAX_THREADS: usize = 64;
 
+const USAGE: &str = "\
+tui-fs-engine survey --totals [OPTION...] -- DIRECTORY...
+
+Counts everything in directories and changes nothing. It stays on the file
+system of each directory and follows no symbolic link. Without --totals it
+writes records for tui-fs, in MessagePack.
+
+  --totals               print the sums: entries by kind, and bytes; a file with
+                         several names counts as several entries, and its bytes
+                         once
+  --threads N            use N threads (default: 0, one per processor)
+
+for tui-fs:
+  --names-only           do not examine files, so the bytes are unknown
+  --name GLOB            also count the entries whose name matches (find -name);
+                         also --min-size, --size-below, --modified-before,
+                         --modified-after, --share: see delete --help
+  --classes LIMITS       count by age, size, suffix and owner
+  --pin DEV:INO          one for each directory: fail if another one is there
+  --private-group GID    a group in which only you are
+  --parent PID           end with this process
+
+Exit codes: 0 everything was counted, 1 a directory could not be read, 2 usage
+error.
+
+example:
+  tui-fs-engine survey --totals -- /var/cache/app
+";
+
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Args {
     pub names_only: bool,
+    /// Print sums instead of records.
+    pub totals: bool,
     /// `None` for one per processor.
     pub threads: Option<usize>,
     pub filters: Filters,
@@ -32,6 +63,11 @@ impl Args {
         let mut args = Self::default();
         while let Some(argument) = arguments.next()? {
             match argument {
+                Long("help") => {
+                    print!("{USAGE}");
+                    std::process::exit(0);
+                }
+                Long("totals") => args.totals = true,
                 Long("names-only") => args.names_only = true,
                 Long("threads") => {
                     let threads: usize = arguments.value()?.parse()?;
@@ -68,6 +104,9 @@ impl Args {
                 "--names-only cannot be combined with --min-size or --modified-before".into(),
             );
         }
+        if self.totals && (self.names_only || self.filters != Filters::default()) {
+            return Err("--totals cannot be combined with --names-only or a filter".into());
+        }
         Ok(self)
     }
 }
@@ -87,6 +126,7 @@ mod tests {
             .split_whitespace();
         let expected = Args {
             names_only: true,
+            totals: false,
             threads: Some(3),
             filters: Filters {
                 name_glob: Some(c"*.o".to_owned()),
@@ -130,6 +170,8 @@ mod tests {
             &["--pin", "1:x", "/a"],
             &["--names-only", "--min-size", "1", "/a"],
             &["--classes", "1", "/a"],
+            &["--totals", "--names-only", "/a"],
+            &["--totals", "--name", "*.o", "/a"],
             &["--unknown", "/a"],
         ] {
             assert!(parsed(words).is_err(), "{words:?}");

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use std::{mem, process};
 
@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::dir_reader::DirProgress;
 use super::records::{flag, Batch, DirRecord, FORMAT};
 use super::tally::allocated_bytes_of;
+use super::totals::Totals;
 use super::Context;
 
 pub struct Emitter<'a> {
@@ -94,17 +95,22 @@ impl<'a> Emitter<'a> {
 
     pub fn send(&mut self) {
         if !self.batch.is_empty() {
-            self.context.output.send(&mem::take(&mut self.batch));
+            (self.context.output).send_batch(&mem::take(&mut self.batch));
         }
         self.sent_at = Instant::now();
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 const LENGTH_BYTES: usize = 4;
 
-/// Writes messages, each after its length as a little-endian number of 32 bits.
+/// Writes messages, each after its length as a little-endian number of 32 bits, or only sums.
 pub struct Output {
     writer: Mutex<Box<dyn Write + Send>>,
+    totals: Option<Mutex<Totals>>,
 }
 
 impl Output {
@@ -112,9 +118,36 @@ impl Output {
     pub fn new(writer: Box<dyn Write + Send>) -> Self {
         let output = Self {
             writer: Mutex::new(writer),
+            totals: None,
         };
         output.send(&FORMAT);
         output
+    }
+
+    /// Adds up everything that is sent.
+    pub fn summing(writer: Box<dyn Write + Send>) -> Self {
+        Self {
+            writer: Mutex::new(writer),
+            totals: Some(Mutex::default()),
+        }
+    }
+
+    pub fn send_batch(&self, batch: &Batch) {
+        match &self.totals {
+            Some(totals) => lock(totals).add(batch),
+            None => self.send(batch),
+        }
+    }
+
+    /// Ends the messages with nil, or writes the sums. Returns whether everything was counted.
+    pub fn finish(&self) -> bool {
+        let Some(totals) = &self.totals else {
+            self.send(&());
+            return true;
+        };
+        let totals = lock(totals);
+        self.write(totals.to_string().as_bytes());
+        totals.is_complete()
     }
 
     /// Writes and flushes one message in MessagePack. Messages of several walkers do not mix.
@@ -125,8 +158,12 @@ impl Output {
         rmp_serde::encode::write(&mut framed, message).expect("a write to memory does not fail");
         let length = (framed.len() - LENGTH_BYTES) as u32;
         framed[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = writer.write_all(&framed).and_then(|()| writer.flush()) {
+        self.write(&framed);
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        let mut writer = lock(&self.writer);
+        if let Err(error) = writer.write_all(bytes).and_then(|()| writer.flush()) {
             if error.kind() != ErrorKind::BrokenPipe {
                 eprintln!("tui-fs-engine: cannot write the records: {error}");
             }

@@ -16,10 +16,11 @@ mod tally;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod walker;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -135,11 +136,15 @@ pub struct Context {
 /// Surveys the roots; the messages go to standard output.
 pub fn main(arguments: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     let args = Args::parse(arguments)?;
+    if !args.totals && io::stdout().is_terminal() {
+        return Err("the records are binary; add --totals to print sums".into());
+    }
     let done = set_parent_death_signal(args.parent)
-        .and_then(|()| standard_output())
+        .and_then(|()| standard_output(args.totals))
         .and_then(|output| survey(args, output, Limits::default()));
     match done {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(true) => Ok(ExitCode::SUCCESS),
+        Ok(false) => Ok(ExitCode::FAILURE),
         Err(sentence) => {
             eprintln!("tui-fs-engine: {sentence}");
             Ok(ExitCode::FAILURE)
@@ -161,14 +166,20 @@ fn set_parent_death_signal(parent: Option<i32>) -> Result<(), String> {
     Err(String::from("the parent process has ended."))
 }
 
-fn standard_output() -> Result<Output, String> {
+fn standard_output(totals: bool) -> Result<Output, String> {
     // `Stdout` would flush at line ends.
     let copy = io::stdout().as_fd().try_clone_to_owned();
     let file = copy.map_err(|error| format!("cannot use standard output: {error}."))?;
-    Ok(Output::new(Box::new(File::from(file))))
+    let writer = Box::new(File::from(file));
+    Ok(if totals {
+        Output::summing(writer)
+    } else {
+        Output::new(writer)
+    })
 }
 
-fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> {
+/// Returns whether everything was counted, as far as the output knows.
+fn survey(args: Args, output: Output, mut limits: Limits) -> Result<bool, String> {
     let roots = open_roots(&args)?;
     let scaling = common_scaling(roots.iter().map(|root| root.scaling));
     if scaling.may_wait() {
@@ -210,14 +221,13 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
     if context.classes.is_some() {
         let mut batch = Batch::default();
         batch.labels.push(context.labels.first_record());
-        context.output.send(&batch);
+        context.output.send_batch(&batch);
     }
     for root in 0..context.roots.len() {
         context.queue.push(Job::Root(root));
     }
     walk(&context, concurrency);
-    context.output.send(&()); // nil, the last message
-    Ok(())
+    Ok(context.output.finish())
 }
 
 fn walk(context: &Context, mut concurrency: Concurrency) {
