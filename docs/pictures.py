@@ -378,8 +378,7 @@ def preview(session: Session, name: str, rate: int) -> None:
     """Open the preview of an entry, and set a rate."""
     session.go_to(f"{name}/")
     session.press("d")
-    session.wait_for("Delete ")
-    session.wait_for("counted")
+    session.wait_for("counted\n")
     help_of(session, "preview")
     session.press("m")
     session.draw("preview-calls")

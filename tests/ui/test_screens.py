@@ -47,7 +47,7 @@ from tui_fs.job.doctor import (
     TracingState,
 )
 from tui_fs.job.journal import JournalWriter
-from tui_fs.job.planning import Forecast, forecast
+from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate
 from tui_fs.job.store import JobFolder
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.calls import TraceSource
@@ -63,7 +63,7 @@ from tui_fs.model.events import (
 from tui_fs.model.figures import Figure, MissingFigure
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
-from tui_fs.model.quick_estimate import Interval
+from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import Filters, Mechanism, Options, Pace, Share
 from tui_fs.model.survey import Survey, Totals
@@ -224,7 +224,22 @@ async def test_preview_with_a_quick_estimate(
     begun = replace(
         maildrop_survey(finished=False), totals=Totals(120_300, 1), max_entries_in_directory=120_300
     )
-    assert await look(preview(), counted(begun)) == picture
+    by_estimate = forecast_by_estimate((MAILDROP,), MAIL_ESTIMATE, Options(), pins=[PIN])
+
+    async def estimated(pilot: Pilot[None]) -> None:
+        post_forecast(pilot.app.screen, begun, by_estimate)
+
+    assert await look(preview(), estimated) == picture
+
+
+@pytest.mark.parametrize("estimates", [(), (MAIL_ESTIMATE,)])
+async def test_costs_of_nothing_are_not_shown_while_counting(
+    estimates: tuple[QuickEstimate, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_fs.screens.preview.estimates", lambda _: iter(estimates))
+    begun = replace(maildrop_survey(finished=False), totals=Totals(), max_entries_in_directory=0)
+    shown = await look(preview(), counted(begun))
+    assert "counting…" in shown and "instant" not in shown
 
 
 async def test_a_quick_estimate_gives_way_to_the_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -730,11 +730,17 @@ class PreviewScreen(BaseScreen):
         survey, prediction = self._survey, self._forecast
         if survey is None or prediction is None or not self._targets:
             return
+        estimate = self._current_estimate(survey)
+        if estimate is not None:
+            is_early = prediction.expected.totals.entries < estimate.entries.low
+        else:
+            is_early = not survey.finished and survey.totals.entries <= len(self._paths)
+        if is_early:
+            return  # it rests on nothing, or on the counts before the estimate; the next follows
         counted = Text("counted" if survey.complete else "not complete !", style="dim")
         if not survey.finished:
             counted = Text("counting ~", style="bold")
         self._show_targets(counted)
-        estimate = self._current_estimate(survey)
         about = about_targets(survey, prediction, self._filters)
         if is_file(self._targets):
             about = about_file(survey, prediction)
