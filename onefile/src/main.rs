@@ -158,9 +158,6 @@ fn start(place: &Path) -> io::Result<Never> {
     search.push(":");
     search.push(path.join("bin"));
     python.env("PATH", search);
-    if std::env::var_os("TMPDIR").is_none() {
-        python.env("TMPDIR", &path); // /tmp may be on the full disk
-    }
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     Err(python
         .args(["-I", "-m", "tui_fs.cli"])
