@@ -70,6 +70,9 @@ def test_a_deletion_empties_each_target_and_nothing_else(cli: Cli, hosts: Server
     bring = ("--bring", hosts.place / "one-file")
     finished = fleet(cli, hosts, "delete", names, hosts.target, "--yes", "--json", *bring).expect(1)
     results = ends(finished)
+    unknown = results.pop("unknown")
+    assert (unknown["phase"], unknown["exit_code"], unknown["report"]) == ("skipped", None, None)
+    assert unknown["problem"] == "Host key verification failed."
     assert set(results) == {*REACHED, "bare"}
     for role, result in results.items():
         assert (result["exit_code"], result["phase"]) == (0, "over"), result

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli, Finished
+from tests.contracts.asking import Terminal
 from tests.unit.fleet_hosts import Hosts, job_started, listing, prints, report
 
 PLAN = prints(
@@ -68,11 +69,48 @@ def test_hosts_that_are_not_reached_or_refuse_are_skipped_and_no_success(
 ) -> None:
     hosts.on("b", "connect", "echo 'ssh: no route' >&2; exit 255")
     hosts.on("c", "delete", "echo 'tui-fs: /d is a mount point.' >&2; exit 3")
-    finished = fleet(cli, hosts, "delete", "a,b,c", "/d", "--yes").expect(1)
+    finished = fleet(cli, hosts, "delete", "a,b,c", "/d", "--yes", "--json").expect(1)
+    ends = {host.pop("host"): host for host in finished.stream()[-1]["hosts"]}
+    assert [(ends[h]["phase"], ends[h]["exit_code"]) for h in "abc"] == [
+        ("over", 0), ("skipped", None), ("skipped", 3)
+    ]  # fmt: skip
+    assert ends["c"]["problem"] == "/d is a mount point."
     assert "b: no route" in finished.stderr
     assert "/d is a mount point." in finished.stderr
     assert not any("--yes" in call for call in hosts.calls("c"))
     assert any("--yes" in call for call in hosts.calls("a"))
+
+
+def test_hosts_that_all_refuse_have_a_report(cli: Cli, hosts: Hosts) -> None:
+    for host in "ab":
+        hosts.on(host, "delete", "echo 'tui-fs: No.' >&2; exit 3")
+    finished = fleet(cli, hosts, "delete", "a,b", "/d", "--yes", "--json").expect(3)
+    assert [host["exit_code"] for host in finished.stream()[-1]["hosts"]] == [3, 3]
+
+
+def test_three_hosts_are_confirmed_after_the_canary(cli: Cli, hosts: Hosts) -> None:
+    deletes(hosts, "c", job_started() + report("partial", failed=2) + "exit 1")
+    where = ("--ssh", hosts.ssh.program, "--canary", "--serial", "1")
+    with Terminal(cli, "fleet", "delete", "a,b,c", "/d", *where) as terminal:
+        terminal.wait_for(b"as in '3 d'")
+        assert not any("--yes" in call for call in hosts.calls("a"))
+        terminal.answer(b"3 d\n")
+        terminal.wait_for(b"Go on with the 2 other hosts?")
+        assert any("--yes" in call for call in hosts.calls("a"))
+        assert not any("--yes" in call for host in "bc" for call in hosts.calls(host))
+        terminal.answer(b"yes\n")
+        assert terminal.wait() == 1
+    assert b"c: partial" in terminal.seen
+    assert b"3 of 3 hosts" in terminal.seen
+
+
+@pytest.mark.parametrize("answer", [b"\n", b"2 d\n", b"3 e\n", b"yes\n", b"3\n"])
+def test_another_answer_deletes_nothing(cli: Cli, hosts: Hosts, answer: bytes) -> None:
+    with Terminal(cli, "fleet", "delete", "a,b,c", "/d", "--ssh", hosts.ssh.program) as terminal:
+        terminal.wait_for(b"as in '3 d'")
+        terminal.answer(answer)
+        assert terminal.wait() == 3
+    assert not any("--yes" in call for host in "abc" for call in hosts.calls(host))
 
 
 def test_a_failed_canary_stops_the_others(cli: Cli, hosts: Hosts) -> None:

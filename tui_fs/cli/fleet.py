@@ -357,7 +357,8 @@ def run_survey(parsed: argparse.Namespace) -> int:
             finding = "" if worst is None else f"{worst.severity}: {worst.kind} in {worst.path}"
             row = (count(survey.entries), bytes_iec(survey.allocated_bytes), finding)
             rows.append((answer.host, *row))
-        rows.append(("total", count(entries), bytes_iec(allocated), ""))
+        of_hosts = f"{len(counted_ones)} of {counted(len(answers), 'host', 'hosts')}"
+        rows.append((of_hosts, count(entries), bytes_iec(allocated), ""))
         _print_table(rows, {1, 2})
     return _exit_code(codes)
 
@@ -514,12 +515,12 @@ def run_attach(parsed: argparse.Namespace) -> int:
         if not arguments:
             note("tui-fs: no job runs there.")
             if parsed.json:
-                print_json_line({"type": "fleet-report", "hosts": []})
+                _print_report(_unreached(fleet))
             return _exit_code([DONE, *(None for _ in (*fleet.problems, *unlisted))])
         targets = {host: listed[0].paths for host, listed in jobs.items() if listed}
         deletion = FleetDeletion(fleet, arguments, targets, at_once=len(arguments))
         _watch(deletion, interrupts, as_json=parsed.json, cancels=False, asks=False)
-        code = _end(deletion, interrupts, as_json=parsed.json)
+        code = _end(deletion, _unreached(fleet), interrupts, as_json=parsed.json)
         return SOME_FAILED if fleet.problems or unlisted else code
 
 
@@ -547,7 +548,17 @@ def run_delete(parsed: argparse.Namespace) -> int:
             *_codes(list(answers.values()), understood_ones),
             *(None for _ in fleet.problems),
         ]
-        if parsed.dry_run or not plans:
+        left_out = [
+            HostJob(host, Phase.SKIPPED, exit_code=answers[host].exit_code or None, problem=problem)
+            for host, problem in understood_ones.items()
+            if isinstance(problem, str)
+        ]
+        left_out += _unreached(fleet)
+        if parsed.dry_run:
+            return _exit_code(codes)
+        if not plans:
+            if parsed.json:
+                _print_report(left_out)
             return _exit_code(codes)
         if parsed.shard and (problem := different_directories(plans)):
             raise Refused(problem, "Nothing was deleted.", rule="changed")
@@ -563,7 +574,7 @@ def run_delete(parsed: argparse.Namespace) -> int:
             canary=parsed.canary,
         )
         _watch(deletion, interrupts, as_json=parsed.json, cancels=True, asks=asks)
-        code = _end(deletion, interrupts, as_json=parsed.json)
+        code = _end(deletion, left_out, interrupts, as_json=parsed.json)
         return code if len(deletion.jobs) == len(fleet.hosts) else SOME_FAILED
 
 
@@ -696,51 +707,71 @@ def _end_of(job: HostJob) -> str:
     return f"tui-fs: {job.host}: {'. '.join(words)}"
 
 
-def _end(deletion: FleetDeletion, interrupts: Interrupts, *, as_json: bool) -> int:
-    """Print what became of each host; return the exit code."""
+def _unreached(fleet: Fleet) -> list[HostJob]:
+    return [HostJob(h, Phase.SKIPPED, problem=problem) for h, problem in fleet.problems.items()]
+
+
+def _end(
+    deletion: FleetDeletion,
+    left_out: Sequence[HostJob],
+    interrupts: Interrupts,
+    *,
+    as_json: bool,
+) -> int:
+    """Print what became of each host; return the exit code.
+
+    Args:
+        left_out: hosts that were not reached or refused.
+    """
     jobs = list(deletion.jobs.values())
     for job in jobs:
         if not job.is_over:
             where = f"attach {job.host}" if job.job_id else f"jobs {job.host}"
             note(f"tui-fs: {job.host}: not over; to follow it: tui-fs fleet {where}")
     if as_json:
-        print_json_line(
-            {
-                "type": "fleet-report",
-                "hosts": [
-                    {
-                        "host": job.host,
-                        "phase": str(job.phase),
-                        "job": job.job_id,
-                        "exit_code": job.exit_code,
-                        "problem": job.problem,
-                        "report": job.report,
-                    }
-                    for job in jobs
-                ],
-            }
-        )
+        _print_report([*jobs, *left_out])
     else:
-        _print_ends(jobs)
+        _print_ends([*jobs, *left_out])
     if any(job.phase is not Phase.OVER for job in jobs):
         return SOME_FAILED if interrupts.received is None else interrupts.exit_code
     return _exit_code(job.exit_code for job in jobs)
 
 
+def _print_report(jobs: Sequence[HostJob]) -> None:
+    print_json_line(
+        {
+            "type": "fleet-report",
+            "hosts": [
+                {
+                    "host": job.host,
+                    "phase": str(job.phase),
+                    "job": job.job_id,
+                    "exit_code": job.exit_code,
+                    "problem": job.problem,
+                    "report": job.report,
+                }
+                for job in jobs
+            ],
+        }
+    )
+
+
 def _print_ends(jobs: Sequence[HostJob]) -> None:
-    rows: list[tuple[str, ...]] = [("host", "outcome", "deleted", "failed", "freed", "time")]
+    rows: list[tuple[str, ...]] = [("host", "outcome", "deleted", "failed", "freed", "time", "")]
     for job in jobs:
         if (summary := job.summary) is None:
-            rows.append((job.host, job.problem or str(job.phase), "", "", "", ""))
+            outcome = "no report" if job.phase is Phase.OVER else str(job.phase)
+            rows.append((job.host, outcome, "", "", "", "", job.problem))
             continue
         freed = "?" if summary.freed_bytes is None else bytes_iec(summary.freed_bytes)
         failed, elapsed = count(summary.failed), duration(summary.elapsed_s or 0)
         row = (count(summary.deleted_entries), failed, freed, elapsed)
-        rows.append((job.host, str(summary.outcome), *row))
+        rows.append((job.host, str(summary.outcome), *row, ""))
     summaries = [job.summary for job in jobs if job.summary is not None]
     deleted = sum(summary.deleted_entries for summary in summaries)
     failures = sum(summary.failed for summary in summaries)
-    rows.append(("total", "", count(deleted), count(failures), "", ""))
+    of_hosts = f"{len(summaries)} of {counted(len(jobs), 'host', 'hosts')}"
+    rows.append((of_hosts, "", count(deleted), count(failures), "", "", ""))
     _print_table(rows, {2, 3, 4})
 
 
