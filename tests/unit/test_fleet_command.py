@@ -113,6 +113,19 @@ def test_another_answer_deletes_nothing(cli: Cli, hosts: Hosts, answer: bytes) -
     assert not any("--yes" in call for host in "abc" for call in hosts.calls(host))
 
 
+@pytest.mark.parametrize(("gone", "code"), [((False, True), 0), ((False, False), 1)])
+def test_shares_that_leave_the_directory_are_no_success(
+    cli: Cli, hosts: Hosts, gone: tuple[bool, bool], code: int
+) -> None:
+    for host, is_gone in zip("ab", gone, strict=True):
+        targets = [{"path": "/d", "gone": is_gone}]
+        deletes(hosts, host, job_started() + report(targets=targets))
+    fleet(cli, hosts, "delete", "a,b", "/d", "--yes", "--shard").expect(code)
+    fleet(cli, hosts, "delete", "a,b", "/d", "--yes", "--shard", "--keep-root").expect(0)
+    assert "--shard=1/2" in hosts.calls("a")[1]
+    assert "--shard=2/2" in hosts.calls("b")[1]
+
+
 def test_a_failed_canary_stops_the_others(cli: Cli, hosts: Hosts) -> None:
     deletes(hosts, "a", "exit 0")
     finished = fleet(cli, hosts, "delete", "a,b,c", "/d", "--yes", "--canary", "--json").expect(1)

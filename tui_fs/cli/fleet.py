@@ -575,6 +575,9 @@ def run_delete(parsed: argparse.Namespace) -> int:
         )
         _watch(deletion, interrupts, as_json=parsed.json, cancels=True, asks=asks)
         code = _end(deletion, left_out, interrupts, as_json=parsed.json)
+        if parsed.shard and code == DONE and _is_left(deletion, parsed):
+            note("tui-fs: All shares are deleted, but the directory still exists.")
+            code = SOME_FAILED
         return code if len(deletion.jobs) == len(fleet.hosts) else SOME_FAILED
 
 
@@ -705,6 +708,21 @@ def _end_of(job: HostJob) -> str:
     if job.problem:
         words.append(job.problem)
     return f"tui-fs: {job.host}: {'. '.join(words)}"
+
+
+def _is_left(deletion: FleetDeletion, parsed: argparse.Namespace) -> bool:
+    """Return whether no job has seen that the shared directory is gone, though it should be."""
+    filters = (
+        parsed.name,
+        parsed.min_size,
+        parsed.size_below,
+        parsed.older_than,
+        parsed.newer_than,
+    )
+    if parsed.keep_root or any(value is not None for value in filters):
+        return False
+    summaries = [job.summary for job in deletion.jobs.values() if job.summary is not None]
+    return not any(target.gone for summary in summaries for target in summary.targets)
 
 
 def _unreached(fleet: Fleet) -> list[HostJob]:

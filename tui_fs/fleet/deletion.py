@@ -43,6 +43,12 @@ class Phase(StrEnum):
     SKIPPED = "skipped"
 
 
+class ReportedTarget(Struct, frozen=True):
+    """What became of a target."""
+
+    gone: bool = False
+
+
 class ReportSummary(Struct, frozen=True):
     """The fields of a report that the fleet needs; a refused job lacks the numbers."""
 
@@ -54,6 +60,7 @@ class ReportSummary(Struct, frozen=True):
     failed: int = 0
     freed_bytes: int | None = None
     elapsed_s: float | None = None
+    targets: tuple[ReportedTarget, ...] = ()
 
     @property
     def deleted_entries(self) -> int:
