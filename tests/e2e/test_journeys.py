@@ -296,6 +296,32 @@ def test_marked_directories_go_and_nothing_else(open_on: Open, tmpfs: Path) -> N
     assert "3 marked" not in terminal.text()
 
 
+def test_a_search_leaves_out_what_was_deleted_from_it(open_on: Open, tmpfs: Path) -> None:
+    for user in ("ada", "ben"):
+        many_directories_in(tmpfs / "place" / user / "cache")
+    terminal = open_on(tmpfs / "place")
+    terminal.wait_for("complete")
+    terminal.press("/")
+    terminal.wait_for("─ search")
+    terminal.type("cache")
+    terminal.press("Enter")
+    terminal.wait_for("2 matches")
+    terminal.press("d")
+    terminal.wait_for("counted")
+    terminal.press("Enter")
+    terminal.wait_for("Delete permanently?")
+    terminal.press("Tab")
+    terminal.answer("Delete permanently?", "Enter")
+    terminal.wait_for("DONE")
+    terminal.press("q")
+    terminal.wait_for("1 gone since")
+    paths = [
+        f"{user}/cache/" for user in ("ada", "ben") if (tmpfs / "place" / user / "cache").exists()
+    ]
+    assert len(paths) == 1 and terminal.text().count("/cache/") == 1
+    assert paths[0] in terminal.text()
+
+
 def many_directories_in(root: Path) -> None:
     """Make a little tree."""
     root.mkdir(parents=True)

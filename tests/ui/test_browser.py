@@ -502,8 +502,11 @@ async def test_letters_typed_quickly_after_a_slash_belong_to_the_search(
 
 @pytest.mark.slow
 async def test_a_search_lists_paths_and_says_how_many_it_does_not_list(
-    searched: list[tuple[str, str]], previewed: list[tuple[str, ...]]
+    searched: list[tuple[str, str]],
+    previewed: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("tui_fs.screens.browser.search.removed_paths", lambda _: [])
     async with browsing() as browser:
         await browser.press("slash", "asterisk", "c", "enter")
         await browser.sees("1,003 matches · only 3 of them listed !")

@@ -1,6 +1,7 @@
 """The directories that the user has marked, anywhere in the tree."""
 
-from collections.abc import Collection, Iterable, Iterator
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from msgspec import Struct
@@ -154,3 +155,8 @@ def marks_line(marks: Selection, path: str = "", *, is_filtered: bool = False) -
         line.append(" · inside a marked directory" if is_inside else "", "bold")
         line.append(" · d previews · M lists", "dim")
     return line
+
+
+def removed_paths(paths: Sequence[PathStr]) -> list[PathStr]:
+    """Return the paths at which nothing is any more; the file system may not answer."""
+    return [path for path in paths if not os.path.lexists(path)]

@@ -53,7 +53,7 @@ from tui_fs.screens.browser.table import (
 from tui_fs.screens.maintenance import MaintenanceScreen
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.run import RunScreen
-from tui_fs.screens.selection import Selection, Size, marks_line
+from tui_fs.screens.selection import Selection, Size, marks_line, removed_paths
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
@@ -227,7 +227,7 @@ class BrowserScreen(BaseScreen):
     @work(exclusive=True, group="marks")
     async def _unmark_removed(self, marks: Sequence[PathStr]) -> None:
         """Remove the marks of removed directories; the file system may not answer."""
-        self.marks.remove(await in_daemon_thread(partial(_removed, marks)))
+        self.marks.remove(await in_daemon_thread(partial(removed_paths, marks)))
         self._show_marks()
 
     # The shown directory and its survey
@@ -881,10 +881,6 @@ def _known_jobs() -> frozenset[tuple[str, bool]] | None:
         return frozenset((job.path, os.path.exists(job.report)) for job in all_jobs())
     except JobFailed:
         return None  # the list of jobs shows the reason
-
-
-def _removed(marks: Sequence[PathStr]) -> list[PathStr]:
-    return [mark for mark in marks if not os.path.lexists(mark)]
 
 
 def _size_of_named(update: Update) -> Size | None:

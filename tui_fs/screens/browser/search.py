@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
@@ -20,12 +21,18 @@ from tui_fs.model.survey import EntryKind, Match
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.base import Failed, Settings, age, shown_below
 from tui_fs.screens.browser.side_screens import Browser, SideScreen
-from tui_fs.screens.selection import Size
+from tui_fs.screens.selection import Size, removed_paths
 from tui_fs.survey.process import SearchProcess, SearchUpdate
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
+from tui_fs.widgets.daemon_thread import in_daemon_thread
 
 COLUMNS = (
-    Column("allocated", 11, right=True, meaning="the disk space of the entry itself"),
+    Column(
+        "allocated",
+        11,
+        right=True,
+        meaning="the disk space of a file; – for a directory, which is not counted here",
+    ),
     Column("changed", 9, right=True, is_optional=True, meaning="how long ago it was last modified"),
     Column(
         "path",
@@ -57,7 +64,7 @@ def match_rows(
         return BarRow(
             key=match.path,
             cells=(
-                bytes_iec(match.allocated_bytes),
+                "–" if is_directory else bytes_iec(match.allocated_bytes),
                 age(match.modified_s, now_s),
                 shown_below(match.path, root) + ("/" if is_directory else ""),
             ),
@@ -129,6 +136,7 @@ class SearchScreen(SideScreen):
         self._root = self.shown.survey.path
         self._matches: dict[PathStr, Match] = {}
         self._update = SearchUpdate()
+        self._removed = 0
         self._process: SearchProcess | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -145,6 +153,19 @@ class SearchScreen(SideScreen):
         # In this thread: the kernel may kill a process when the thread that forked it exits.
         self._process = SearchProcess(self._root, self._text, self._imported)
         self._follow(self._process)
+        self.show_update()
+
+    def on_screen_resume(self) -> None:
+        """Leave out what was deleted after a preview."""
+        if self._is_previewing and self._imported is None:
+            self._forget_removed(tuple(self._matches))
+
+    @work(exclusive=True, group="removed")
+    async def _forget_removed(self, paths: Sequence[PathStr]) -> None:
+        """Forget the matches that are gone; the file system may not answer."""
+        for path in await in_daemon_thread(partial(removed_paths, paths)):
+            del self._matches[path]
+            self._removed += 1
         self.show_update()
 
     def on_unmount(self) -> None:
@@ -179,7 +200,9 @@ class SearchScreen(SideScreen):
         """Show the matches so far."""
         super().show_update()
         self.show_place("search in", displayable(self._root), displayable(self._text))
-        about = about_search(self._update, len(self._matches))
+        about = about_search(self._update, len(self._matches) + self._removed)
+        if self._removed:
+            about.append(f" · {count(self._removed)} gone since", "bold")
         if self.client.is_filtered:
             about.append(" · without the filter", "dim")
         self.query_one("#totals", Static).update(about)
