@@ -7,7 +7,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tests.needs import needs_root, needs_tool
@@ -113,6 +113,19 @@ class Servers:
         """Return what lies in /dev/shm of a host."""
         return os.listdir(self.seen_by(role, "/dev/shm"))
 
+    def deletes(self) -> bool:
+        """Return whether a process on a host has been told to delete the target."""
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(OSError):
+                words = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+                if (
+                    b"--yes" in words
+                    and b"fleet" not in words
+                    and os.fsencode(self.target) in words
+                ):
+                    return True
+        return False
+
     def kill_connections(self) -> None:
         """Kill the clients of ssh that use the configuration of these servers."""
         marker = f"{self.place}/ssh_config".encode()
@@ -162,7 +175,8 @@ def _write_files(place: Path) -> None:
     _script(
         place / "bin" / "tui-fs",
         f'[ "$1" != --version ] || {{ echo tui-fs {__version__}; exit; }}\n'
-        f'exec "{_program()}" "$@"\n',
+        f'case "$*" in *--yes*) touch {place}/asked; while [ -e {place}/hold ]; do sleep 0.05; done'
+        f' ;; esac\nexec "{_program()}" "$@"\n',
     )
     _script(place / "one-file", f'exec "{_program()}" "$@"\n')
     for name in ("user", *(f"{role}.key" for role in ROLES)):

@@ -159,6 +159,25 @@ def test_a_viewer_finds_its_jobs_again(cli: Cli, hosts: Servers) -> None:
     assert not hosts.seen_by("plain", hosts.target).exists()
 
 
+def test_no_job_starts_after_the_viewer_and_its_connection_have_gone(
+    cli: Cli, hosts: Servers
+) -> None:
+    hosts.plant("plain")
+    (hosts.place / "asked").unlink(missing_ok=True)
+    (hosts.place / "hold").touch()
+    viewer = cli.start("fleet", "delete", "plain", str(hosts.target), "--yes", "--ssh", hosts.ssh)
+    wait_until((hosts.place / "asked").exists, "a deletion that is about to begin")
+    assert hosts.deletes()
+    os.killpg(viewer.pid, signal.SIGKILL)
+    viewer.communicate()
+    hosts.kill_connections()
+    (hosts.place / "hold").unlink()
+    wait_until(lambda: not hosts.deletes(), "the end of the command on the host")
+    assert len(os.listdir(hosts.seen_by("plain", hosts.target / "flat"))) == 300
+    (job,) = by_host(fleet(cli, hosts, "jobs", "plain", "--json"))["plain"]["jobs"][:1]
+    assert job["state"] not in ("running", "done")
+
+
 def test_an_interrupt_cancels_the_jobs_on_the_hosts(cli: Cli, hosts: Servers) -> None:
     hosts.plant("plain", "gate", files=1500)
     slow = ("--rate", "100", "--strategy", "rm", "--yes", "--json", "--serial", "1")
