@@ -31,7 +31,7 @@ from tui_fs.cli.output import (
     print_text,
 )
 from tui_fs.cli.start_app import open_app, require_screen
-from tui_fs.fleet.access import one_file_build
+from tui_fs.fleet.access import read_one_file
 from tui_fs.fleet.answers import (
     HostEstimate,
     HostPlan,
@@ -212,7 +212,7 @@ def _fleet_of(parsed: argparse.Namespace) -> Fleet:
     return Fleet(
         hosts_of(parsed.hosts, parsed.inventory),
         Ssh(parsed.ssh, parsed.connect_timeout, parsed.at_once),
-        one_file_build(parsed.bring),
+        None if parsed.bring is None else read_one_file(parsed.bring),
         becomes_root=parsed.become,
         ask_password=_ask_password,
     )

@@ -4,7 +4,6 @@ import hashlib
 import os
 import platform
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -150,16 +149,8 @@ def _values(lines: Sequence[bytes]) -> Mapping[str, str]:
     return {name: value for name, equals, value in (line.partition("=") for line in text) if equals}
 
 
-def one_file_build(path: str | None) -> OneFile | None:
-    """Return the one-file build: the given one, or this program if it is one.
-
-    Raises:
-        BadInput: the given file cannot be read.
-    """
-    if path is None:
-        if not getattr(sys, "frozen", False):
-            return None
-        path = sys.executable
+def read_one_file(path: str) -> OneFile:
+    """Return the one-file build; BadInput if it cannot be read."""
     try:
         with open(path, "rb") as file:
             content = file.read()
