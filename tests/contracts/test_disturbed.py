@@ -114,9 +114,8 @@ def test_a_supervisor_that_cannot_be_loaded_is_not_called_killed(
     cli: Cli, target: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "selectors.py").write_text("raise ImportError('damaged')\n")
-    script = f"""
+    script = """
 import sys
-sys.path.remove({str(tmp_path)!r})
 from tui_fs.cli import main
 sys.exit(main(sys.argv[1:]))
 """
