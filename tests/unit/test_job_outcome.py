@@ -140,7 +140,9 @@ def test_a_report_compares_space_before_and_after(
 
 def test_a_report_holds_prediction_and_counts_side_by_side() -> None:
     summary = report(*RUNNING, sampled(1, 5, {"unlinkat": 5}), finished(Outcome.DONE))
-    assert summary["syscalls"] == {"unlinkat": {"calls": 5, "errors": 0, "seconds": None}}
+    assert summary["syscalls"] == {
+        "unlinkat": {"calls": 5, "errors": 0, "seconds": None, "quantiles_s": None}
+    }
     assert summary["predicted"]["syscalls"] == {"unlinkat": 1000}
     assert summary["predicted"]["seconds"] == 2.0
     assert summary["trace_source"] == "perf"
@@ -183,7 +185,12 @@ def test_calls_without_times_say_so(state: JobState) -> None:
     end = () if state is JobState.DIED else (finished(Outcome.DONE),)
     sample = replace(sampled(1), calls={"rmdir": CallCount(2, 1)})
     summary = report(*RUNNING, sample, *end, state=state)
-    assert summary["syscalls"]["rmdir"] == {"calls": 2, "errors": 1, "seconds": None}
+    assert summary["syscalls"]["rmdir"] == {
+        "calls": 2,
+        "errors": 1,
+        "seconds": None,
+        "quantiles_s": None,
+    }
 
 
 @pytest.mark.parametrize(
