@@ -12,7 +12,10 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import Filters, Options
 
 
-def test_the_range_of_the_entries_widens_that_of_the_time(tmp_path: Path) -> None:
+def test_the_range_of_the_entries_widens_that_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_fs.job.planning.slowdown_by_load", lambda: 1.5)  # the same for both
     path, options = str(tmp_path), Options()
     counted = forecast([path], MAIL_ESTIMATE.survey, options, TraceSource.OFF)
     estimated = forecast_by_estimate([path], MAIL_ESTIMATE, options, TraceSource.OFF)
