@@ -198,7 +198,7 @@ async def test_a_dead_job_with_filters_is_previewed_with_them(
         await wait_for(pilot, "3 files match *.log")
         assert "Delete matches in" in screen_text(pilot.app)
         await pilot.press("o")
-        await wait_for(pilot, "keep the directory itself")
+        await wait_for(pilot, "keep the directory")
         assert not pilot.app.screen.query("#filter")
         await pilot.press("enter")
         await settle(pilot)
