@@ -48,6 +48,7 @@ def test_a_terminal_of_20_columns_is_usable(open_on: Open, tmp_path: Path) -> No
 def test_nothing_of_another_size_is_left(open_on: Open, tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         (tmp_path / "place" / name).mkdir(parents=True)
+        (tmp_path / "place" / name / "file").touch()
     terminal = open_on(tmp_path / "place", columns=120, lines=40)
     for words in ("complete", "≥ 1 GiB"):
         terminal.wait_for(words)

@@ -1,4 +1,9 @@
-"""The deb and the rpm: installed into an empty root, run there, and removed."""
+"""The deb and the rpm: installed into an empty root, run there, and removed.
+
+    python -m pytest -n 0 tests/release/packages.py
+
+Run as root. The name of this module keeps it out of other test runs, as go first compiles nfpm.
+"""
 
 import os
 import shutil
