@@ -124,7 +124,7 @@ class FleetScreen(BaseScreen):
         self._marked: set[str] = set()
         self._sort, self._is_reversed = 0, False
         self._deletion: FleetDeletion | None = None
-        self._asks_canary = False
+        self._asks_canary = self._is_draw_due = False
         self._files = tempfile.TemporaryDirectory(prefix="tui-fs-fleet-")
 
     def compose_body(self) -> ComposeResult:
@@ -198,7 +198,9 @@ class FleetScreen(BaseScreen):
     def on_heard(self, message: Heard) -> None:
         """Take the answer of a host."""
         self._take_answer(message)
-        self._draw()
+        if not self._is_draw_due:  # hundreds of hosts may answer at once
+            self._is_draw_due = True
+            self.set_timer(self.settings.interval_s, self._draw)
         for screen in self._previews():
             screen.take_answer(message)
 
@@ -351,6 +353,7 @@ class FleetScreen(BaseScreen):
         return self._deletion is not None and not self._deletion.is_over
 
     def _draw(self) -> None:
+        self._is_draw_due = False
         if not self.is_attached:
             return
         table = self.query_one("#hosts", BarTable)
