@@ -251,16 +251,17 @@ def _case(
 ) -> Case:
     predicted, expected = report["predicted"], report["expected"]
     counted = {name: count["calls"] for name, count in report["syscalls"].items()}
-    foretold = predicted["syscalls"]
+    predicted_calls = predicted["syscalls"]
     calls = {
-        name: counted.get(name, 0) for name in {*foretold, *(EXPLAINED_CALLS & counted.keys())}
+        name: counted.get(name, 0)
+        for name in {*predicted_calls, *(EXPLAINED_CALLS & counted.keys())}
     }
     if report["strategy"] == "parallel":  # what it opens besides directories is not predicted
-        calls = {name: number for name, number in calls.items() if name in foretold}
+        calls = {name: number for name, number in calls.items() if name in predicted_calls}
     off = {
-        name: number - foretold.get(name, 0)
+        name: number - predicted_calls.get(name, 0)
         for name, number in calls.items()
-        if abs(number - foretold.get(name, 0)) > max(20, 0.03 * number)
+        if abs(number - predicted_calls.get(name, 0)) > max(20, 0.03 * number)
     }
     other = sum(number for name, number in counted.items() if name not in EXPLAINED_CALLS)
     worst = max(off, key=lambda name: abs(off[name]), default="")
@@ -274,9 +275,9 @@ def _case(
         predicted["seconds_low"],
         predicted["seconds_high"],
         sum(calls.values()),
-        sum(foretold.values()),
-        all(calls.get(name, 0) == foretold.get(name, 0) for name in REMOVING),
-        f"{worst} {calls.get(worst, 0):,} not {foretold.get(worst, 0):,}" if worst else "",
+        sum(predicted_calls.values()),
+        all(calls.get(name, 0) == predicted_calls.get(name, 0) for name in REMOVING),
+        f"{worst} {calls.get(worst, 0):,} not {predicted_calls.get(worst, 0):,}" if worst else "",
         other,
         predicted["other_calls"],
         report["peak_memory_bytes"],

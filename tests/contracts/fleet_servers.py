@@ -110,11 +110,11 @@ class Servers:
                 return
 
     def in_memory(self, role: str) -> list[str]:
-        """Return what lies in /dev/shm of a host."""
+        """Return the entries of /dev/shm of a host."""
         return os.listdir(self.seen_by(role, "/dev/shm"))
 
     def deletes(self) -> bool:
-        """Return whether a process on a host has been told to delete the target."""
+        """Return whether a process on a host is running a deletion of the target."""
         for entry in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
                 words = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import needs_root, needs_tool
+from tests.needs import lacks, needs_root, needs_tool
 from tui_fs import __version__
 from tui_fs.model.paths import PathStr
 from tui_fs.safety.policy import Policy, read_policy
@@ -48,7 +48,7 @@ def _static_program(place: Path) -> Path:
 def _build(place: Path) -> Path:
     """Build packages of a small program; return their directory."""
     if shutil.which("nfpm") is None and shutil.which("go") is None:
-        pytest.skip("neither nfpm nor go is installed")  # Debian has no nfpm, and an old go
+        lacks("neither nfpm nor go is installed")
     scripts, out = _ROOT / "scripts", place / "out"
     out.mkdir()
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1790000000"}

@@ -1,7 +1,9 @@
 """The screens of many hosts, with answers that a test gives."""
 
 import json
+import queue
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +38,7 @@ class RecordingClient(FleetClient):
     """Notes the requests of the screens; the test posts the answers."""
 
     def __init__(self, hosts: Sequence[str] = HOSTS) -> None:
-        self.hosts, self.at_once = tuple(hosts), 64
+        self.hosts, self.at_once, self.options = tuple(hosts), 64, ()
         self.asked: list[tuple[tuple[str, ...], Argv]] = []
         self.fetched: list[str] = []
         self.deleted: list[tuple[Mapping[str, Argv], bool]] = []
@@ -67,7 +69,10 @@ class QuietFleet(Fleet):
     """A fleet whose events a test gives."""
 
     def __init__(self) -> None:
+        self.hosts = HOSTS
         self.programs = dict.fromkeys(HOSTS, "/usr/bin/tui-fs")
+        self.problems: dict[str, str] = {}
+        self.abandoned: list[str] = []
         self.started: list[tuple[str, Argv, str]] = []
         self.coming: list[Line | Ended] = []
 
@@ -83,6 +88,12 @@ class QuietFleet(Fleet):
 
     def next_event(self) -> Line | Ended | None:
         return self.coming.pop(0) if self.coming else None
+
+    def abandon(self, host: str) -> None:
+        self.abandoned.append(host)
+
+    def close(self) -> None:
+        pass
 
 
 def survey(host: str, entries: int, used: float) -> Heard:
@@ -250,6 +261,34 @@ async def test_host_is_browsed_read_only(tmp_path: Any) -> None:
 
 
 @pytest.mark.slow
+def test_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    fleet, posted = QuietFleet(), queue.SimpleQueue[Message]()
+    client = FleetClient(fleet, 64)
+    client.start(posted.put)
+    client.fetch("web1", PATH, str(tmp_path / "none" / "file"))
+    refused = posted.get(timeout=10)
+    assert isinstance(refused, Fetched)
+    assert refused.problem.endswith("file cannot be written: No such file or directory.")
+    # A disk that fills up; and the client still works
+    command = HostCommand("web1", "")
+    fleet.coming += [Line(command, bytes(1 << 20)), Ended(command, 255, True, ())]
+    client.fetch("web1", PATH, "/dev/full")
+    full = posted.get(timeout=10)
+    assert isinstance(full, Fetched)
+    assert full.problem == "/dev/full cannot be written: No space left on device."
+    assert fleet.abandoned == ["web1"]
+    client.close()
+
+
+async def test_commands_name_how_the_hosts_are_reached() -> None:
+    client = RecordingClient()
+    client.options = ("--ssh=ssh -J gate", "--become")
+    screen = FleetScreen(client, PATH, Settings())
+    async with Host(screen).run_test(size=LARGE):
+        words = ("tui-fs", "fleet", "survey", "--ssh=ssh -J gate", "--become", "db3,web[1-3]", PATH)
+        assert screen.command_to_copy() == words
+
+
 async def test_deletion_is_previewed_confirmed_and_started(picture: SnapshotAssertion) -> None:
     client = RecordingClient()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
@@ -349,7 +388,7 @@ async def test_others_wait_for_the_answer_after_the_first_host(goes_on: bool) ->
         assert [host for host, *_ in fleet.started] == ["web1"]
         client.post(Progressed(deletion))
         client.post(Progressed(deletion))  # asked once only
-        await wait_for(pilot, "Go on with the 2 other hosts?")
+        await wait_for(pilot, "Continue on the 2 other hosts?")
         await pilot.press(*(["right"] if goes_on else []), "enter")
         await settle(pilot)
         assert isinstance(pilot.app.screen, FleetScreen)

@@ -95,7 +95,7 @@ def test_three_hosts_are_confirmed_after_the_canary(cli: Cli, hosts: Hosts) -> N
         terminal.wait_for(b"as in '3 d'")
         assert not any("--yes" in call for call in hosts.calls("a"))
         terminal.answer(b"3 d\n")
-        terminal.wait_for(b"Go on with the 2 other hosts?")
+        terminal.wait_for(b"Continue on the 2 other hosts?")
         assert any("--yes" in call for call in hosts.calls("a"))
         assert not any("--yes" in call for host in "bc" for call in hosts.calls(host))
         terminal.answer(b"yes\n")

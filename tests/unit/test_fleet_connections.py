@@ -115,17 +115,6 @@ def test_long_commands_do_not_delay_others(hosts: Hosts) -> None:
         assert all(end.is_success for end in ends)
 
 
-def test_waiting_commands_can_be_dropped(hosts: Hosts) -> None:
-    go = hosts.place / "go"
-    with hosts.connections(at_once=1) as connections:
-        connections.start(HostCommand("a", waits_for(go)))
-        connections.start(HostCommand("b", "touch ../b-began"))
-        assert [command.host for command in connections.drop_waiting()] == ["b"]
-        go.touch()
-        ends_of(connections)
-    assert not (hosts.place / "b-began").exists()
-
-
 def test_megabytes_arrive_whole(hosts: Hosts) -> None:
     with hosts.connections() as connections:
         for number in range(3):

@@ -340,9 +340,9 @@ def run_survey(parsed: argparse.Namespace) -> int:
     answers = _answers(parsed, "survey")
     surveys = {answer.host: understood(HostSurvey, answer) for answer in answers}
     codes = _codes(answers, surveys)
-    counted_ones = [survey for survey in surveys.values() if isinstance(survey, HostSurvey)]
-    entries = sum(survey.entries for survey in counted_ones)
-    allocated = sum(survey.allocated_bytes for survey in counted_ones)
+    surveyed = [survey for survey in surveys.values() if isinstance(survey, HostSurvey)]
+    entries = sum(survey.entries for survey in surveyed)
+    allocated = sum(survey.allocated_bytes for survey in surveyed)
     if parsed.json:
         total = {"entries": entries, "allocated_bytes": allocated}
         _print_answers("survey", answers, total)
@@ -357,7 +357,7 @@ def run_survey(parsed: argparse.Namespace) -> int:
             finding = "" if worst is None else f"{worst.severity}: {worst.kind} in {worst.path}"
             row = (count(survey.entries), bytes_iec(survey.allocated_bytes), finding)
             rows.append((answer.host, *row))
-        of_hosts = f"{len(counted_ones)} of {counted(len(answers), 'host', 'hosts')}"
+        of_hosts = f"{len(surveyed)} of {counted(len(answers), 'host', 'hosts')}"
         rows.append((of_hosts, count(entries), bytes_iec(allocated), ""))
         _print_table(rows, {1, 2})
     return _exit_code(codes)
@@ -366,15 +366,15 @@ def run_survey(parsed: argparse.Namespace) -> int:
 def run_estimate(parsed: argparse.Namespace) -> int:
     """Predict the cost of each strategy on all hosts."""
     answers = _answers(parsed, "estimate")
-    understood_ones = {answer.host: understood(HostEstimate, answer) for answer in answers}
-    estimates = {h: e for h, e in understood_ones.items() if isinstance(e, HostEstimate)}
+    read = {answer.host: understood(HostEstimate, answer) for answer in answers}
+    estimates = {h: e for h, e in read.items() if isinstance(e, HostEstimate)}
     sums = strategy_sums(estimates, parsed.at_once)
     entries = sum(estimate.entries for estimate in estimates.values())
     if parsed.json:
         _print_answers("estimate", answers, {"entries": entries, "strategies": encode(sums)})
-        return _exit_code(_codes(answers, understood_ones))
+        return _exit_code(_codes(answers, read))
     rows: list[tuple[str, ...]] = [("host", "entries", "frees", "recommended", "")]
-    for host, estimate in understood_ones.items():
+    for host, estimate in read.items():
         if isinstance(estimate, str):
             rows.append((host, "", "", "", estimate))
             continue
@@ -396,7 +396,7 @@ def run_estimate(parsed: argparse.Namespace) -> int:
             )
     print_text("")
     _print_table(rows, {1, 4, 5})
-    return _exit_code(_codes(answers, understood_ones))
+    return _exit_code(_codes(answers, read))
 
 
 def run_doctor(parsed: argparse.Namespace) -> int:
@@ -536,21 +536,21 @@ def run_delete(parsed: argparse.Namespace) -> int:
     with reached(parsed) as fleet:
         asked = ("delete", "--dry-run", "--json", *_options_of(parsed), "--", *parsed.paths)
         answers = _ask(fleet, dict.fromkeys(fleet.programs, asked))
-        understood_ones = {host: understood(HostPlan, answer) for host, answer in answers.items()}
-        plans = {host: plan for host, plan in understood_ones.items() if isinstance(plan, HostPlan)}
+        read = {host: understood(HostPlan, answer) for host, answer in answers.items()}
+        plans = {host: plan for host, plan in read.items() if isinstance(plan, HostPlan)}
         at_once = parsed.serial or parsed.at_once
         if parsed.dry_run and parsed.json:
             missed = [Answer(host, None, problem=text) for host, text in fleet.problems.items()]
             _print_answers("dry_run", [*answers.values(), *missed], {})
         else:
-            _print_plans(understood_ones, at_once, print_text if parsed.dry_run else note)
+            _print_plans(read, at_once, print_text if parsed.dry_run else note)
         codes = [
-            *_codes(list(answers.values()), understood_ones),
+            *_codes(list(answers.values()), read),
             *(None for _ in fleet.problems),
         ]
         left_out = [
             HostJob(host, Phase.SKIPPED, exit_code=answers[host].exit_code or None, problem=problem)
-            for host, problem in understood_ones.items()
+            for host, problem in read.items()
             if isinstance(problem, str)
         ]
         left_out += _unreached(fleet)
@@ -677,7 +677,7 @@ def _goes_on(
     others = counted(len(deletion.jobs) - 1, "other host", "other hosts")
     if not asks:
         return canary.exit_code == 0
-    print(f"Go on with the {others}? Type yes: ", end="", file=sys.stderr, flush=True)
+    print(f"Continue on the {others}? Type yes: ", end="", file=sys.stderr, flush=True)
     while not select.select([sys.stdin], [], [], _POLL_S)[0]:
         if interrupts.received is not None:
             return False
@@ -801,13 +801,21 @@ def _name_of(doctor: Mapping[str, Any], part: str) -> str:
     return str(value.get("version") or value.get("source") or value.get("path") or "none")
 
 
+def _host_options(parsed: argparse.Namespace) -> Argv:
+    """Return the options that say how the hosts are reached, where they are not the usual ones."""
+    usual = {"ssh": "ssh", "connect_timeout": 10, "at_once": 64, "bring": None}
+    chosen = {name: getattr(parsed, name) for name in usual if getattr(parsed, name) != usual[name]}
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in chosen.items()]
+    return (*words, *(("--become",) if parsed.become else ()))
+
+
 def run_open(parsed: argparse.Namespace) -> int:
     """Open the screen of the hosts."""
     require_screen()
     fleet = _fleet_of(parsed)
     if parsed.become:
         fleet.reach()  # asks for the password of sudo before the screen opens
-    client = FleetClient(fleet, parsed.at_once)
+    client = FleetClient(fleet, parsed.at_once, _host_options(parsed))
     try:
         return open_app(parsed.paths or "/", fleet=client)
     finally:

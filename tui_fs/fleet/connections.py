@@ -240,14 +240,8 @@ class Connections:
             self._waiting.append(command)
             self._begin_waiting()
 
-    def drop_waiting(self) -> tuple[HostCommand, ...]:
-        """Forget the commands that have not begun, and return them."""
-        dropped = tuple(self._waiting)
-        self._waiting.clear()
-        return dropped
-
     def abandon(self, host: str, *, holds: bool = False) -> None:
-        """End the local side of the commands on a host; what they started there goes on.
+        """End the local side of the commands on a host; what they started there continues.
 
         Args:
             holds: of those that hold their connections, instead of the others.
@@ -275,7 +269,7 @@ class Connections:
         return self._ready.popleft()
 
     def close(self) -> None:
-        """Close all connections; what runs on the hosts goes on.
+        """Close all connections; what runs on the hosts continues.
 
         A command that holds its connection may take some seconds to clean up.
         """

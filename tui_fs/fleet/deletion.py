@@ -259,7 +259,7 @@ class FleetDeletion:
             job.exit_code = expected if has_no_end or not code else code
             job.problem = "" if summary.outcome is JobState.DONE else harmless(summary.explanation)
         elif has_no_end:  # also if nothing was heard: it may have begun
-            job.phase, job.problem = Phase.LOST, "The connection was lost; the job goes on there."
+            job.phase, job.problem = Phase.LOST, "The connection was lost; the job continues there."
             job.retry_at_s = time.monotonic() + self._retry_interval_s
         else:
             self._give_up(job, ended.sentence or "The command ended without a report.", code or 1)

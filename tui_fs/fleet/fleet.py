@@ -180,12 +180,8 @@ class Fleet:
             return None
         return event
 
-    def drop_waiting(self) -> tuple[str, ...]:
-        """Forget the commands that have not begun; return their hosts."""
-        return tuple(command.host for command in self._connections.drop_waiting())
-
     def abandon(self, host: str) -> None:
-        """Stop listening to a host; what runs there goes on."""
+        """Stop listening to a host; what runs there continues."""
         self._connections.abandon(host)
 
     def ask(

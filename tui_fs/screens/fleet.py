@@ -125,7 +125,7 @@ class FleetScreen(BaseScreen):
         self._sort, self._is_reversed = 0, False
         self._deletion: FleetDeletion | None = None
         self._asks_canary = self._is_draw_due = False
-        self._files = tempfile.TemporaryDirectory(prefix="tui-fs-fleet-")
+        self._files: tempfile.TemporaryDirectory[str] | None = None
 
     def compose_body(self) -> ComposeResult:
         """Lay out the hosts above the sum of a running deletion."""
@@ -148,6 +148,11 @@ class FleetScreen(BaseScreen):
         self._client.start(self.post_message)
         self.action_recount()
 
+    def on_unmount(self) -> None:
+        """Remove the surveys of the hosts."""
+        if self._files is not None:
+            self._files.cleanup()
+
     def on_resize(self) -> None:
         """Fit the columns."""
         self._draw()
@@ -168,7 +173,7 @@ class FleetScreen(BaseScreen):
         self._draw()
 
     def on_input_submitted(self) -> None:
-        """Go on with the hosts that match."""
+        """Return to the hosts that match."""
         self._close_field(is_kept=bool(self._filter))
 
     def action_leave(self) -> None:
@@ -251,11 +256,11 @@ class FleetScreen(BaseScreen):
     def _ask_canary(self, canary: HostJob, others: int) -> None:
         outcome = canary.problem or "done, without a failure"
         dialog = ConfirmDialog(
-            f"Go on with the {counted(others, 'other host', 'other hosts')}?",
+            f"Continue on the {counted(others, 'other host', 'other hosts')}?",
             (f"{canary.host}: {outcome}",),
             "The directory will be deleted on them, too.",
             None,
-            yes_label="Go on",
+            yes_label="Continue",
             no_label="No, stop here",
         )
 
@@ -303,6 +308,12 @@ class FleetScreen(BaseScreen):
         if row.survey is None:
             self.notify(row.problem or f"{row.host} has not answered yet.", markup=False)
             return
+        if self._files is None:
+            try:
+                self._files = tempfile.TemporaryDirectory(prefix="tui-fs-fleet-")
+            except OSError as error:
+                self.notify(f"There is no place for its survey: {error.strerror}.", markup=False)
+                return
         self.notify(f"Reading the directory of {row.host}…", markup=False)
         file = os.path.join(self._files.name, f"{row.host}.json")
         self._client.fetch(row.host, self._path, file)
@@ -346,7 +357,8 @@ class FleetScreen(BaseScreen):
 
     def command_to_copy(self) -> Argv:
         """Return the command that counts on these hosts."""
-        return ("tui-fs", "fleet", "survey", folded(self._client.hosts), self._path)
+        hosts, options = folded(self._client.hosts), self._client.options
+        return ("tui-fs", "fleet", "survey", *options, hosts, self._path)
 
     @property
     def _is_deleting(self) -> bool:
@@ -649,7 +661,8 @@ class FleetPreviewScreen(BaseScreen):
         strategy = () if row is None else ("--strategy", row.key)
         canary = ("--canary",) if self._has_canary else ()
         hosts = folded(list(self._estimates))
-        return ("tui-fs", "fleet", "delete", hosts, self._path, *strategy, *canary)
+        options = (*self._client.options, *strategy, *canary)
+        return ("tui-fs", "fleet", "delete", *options, hosts, self._path)
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Ask each host for a dry run, then for the confirmation."""
@@ -663,9 +676,9 @@ class FleetPreviewScreen(BaseScreen):
         self._client.ask(list(self._estimates), arguments)
 
     def _confirm(self, answers: Mapping[str, Answer]) -> None:
-        understood_ones = {host: understood(HostPlan, answer) for host, answer in answers.items()}
-        plans = {h: plan for h, plan in understood_ones.items() if isinstance(plan, HostPlan)}
-        refused = {h: reason for h, reason in understood_ones.items() if isinstance(reason, str)}
+        read = {host: understood(HostPlan, answer) for host, answer in answers.items()}
+        plans = {h: plan for h, plan in read.items() if isinstance(plan, HostPlan)}
+        refused = {h: reason for h, reason in read.items() if isinstance(reason, str)}
         if not plans:
             self._refused |= refused
             self._show()

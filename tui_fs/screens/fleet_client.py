@@ -1,10 +1,12 @@
 """Run a fleet in a thread of its own; the screens of the fleet send it requests."""
 
+import io
+import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 from msgspec import Struct
 from textual.message import Message
@@ -12,6 +14,7 @@ from textual.message import Message
 from tui_fs.fleet.connections import Ended, Line
 from tui_fs.fleet.deletion import FleetDeletion
 from tui_fs.fleet.fleet import Answer, Fleet
+from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Argv
 
 _PATIENCE_S = 8.0
@@ -40,7 +43,7 @@ class Asked(Message):
 
 
 class Progressed(Message):
-    """The deletion goes on, or is over."""
+    """The deletion continues, or is over."""
 
     def __init__(self, deletion: FleetDeletion) -> None:
         super().__init__()
@@ -78,10 +81,11 @@ class FleetClient:
     Args:
         fleet: not yet reached, or reached already.
         at_once: deletions that run at the same time.
+        options: of the command line, which say how the hosts are reached.
     """
 
-    def __init__(self, fleet: Fleet, at_once: int) -> None:
-        self.hosts, self.at_once = fleet.hosts, at_once
+    def __init__(self, fleet: Fleet, at_once: int, options: Argv = ()) -> None:
+        self.hosts, self.at_once, self.options = fleet.hosts, at_once, options
         self._fleet = fleet
         self._requests: queue.SimpleQueue[_Ask | _Fetch | _Delete | None] = queue.SimpleQueue()
         self._post: Callable[[Message], Any] = lambda _: None
@@ -153,12 +157,14 @@ class FleetClient:
         self._post(Asked(purpose, answers))
 
     def _fetch(self, fleet: Fleet, request: _Fetch) -> None:
-        fleet.start(
-            request.host, ("survey", "--export", "-", "--format", "ncdu", "--", request.path)
-        )
-        problem = ""
-        with open(request.file, "wb") as file:
-            problem = _write_lines(fleet, file)
+        words = ("survey", "--export", "-", "--format", "ncdu", "--", request.path)
+        try:
+            with open(request.file, "wb", buffering=0) as file:
+                fleet.start(request.host, words)
+                problem = _write_lines(fleet, request.host, file)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            problem = f"{displayable(request.file)} cannot be written: {reason}."
         self._post(Fetched(request.host, request.file, problem))
 
     def _delete(self, fleet: Fleet, request: _Delete) -> None:
@@ -180,11 +186,24 @@ class FleetClient:
         self._post(Progressed(deletion))
 
 
-def _write_lines(fleet: Fleet, file: BinaryIO) -> str:
-    """Write what the only running command prints; return the problem with which it ended."""
+def _write_lines(fleet: Fleet, host: str, file: io.FileIO) -> str:
+    """Write what the only running command prints; return the problem with which it ended.
+
+    Raises:
+        OSError: of the file, after the end of the command.
+    """
+    failed: OSError | None = None
     while True:
         match fleet.next_event():
-            case Line(text=text):
-                file.write(text + b"\n")
+            case Line(text=text) if failed is None:
+                left = memoryview(text + b"\n")
+                try:
+                    while left:
+                        left = left[file.write(left) :]
+                except OSError as error:
+                    failed = error
+                    fleet.abandon(host)
             case Ended() as ended:
+                if failed is not None:
+                    raise failed
                 return ended.sentence
