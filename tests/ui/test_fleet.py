@@ -258,6 +258,8 @@ async def test_host_is_browsed_read_only(tmp_path: Any) -> None:
         await wait_for(pilot, "imported, read-only")
         assert isinstance(pilot.app.screen, BrowserScreen)
         assert pilot.app.screen.settings.read_only
+        await pilot.press("left")
+        await wait_for(pilot, "4 hosts")
 
 
 @pytest.mark.slow

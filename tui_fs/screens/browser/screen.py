@@ -560,9 +560,15 @@ class BrowserScreen(BaseScreen):
         self.app.push_screen(question, answered)
 
     def action_up(self) -> None:
-        """Open the parent directory, with the cursor on the previous one."""
+        """Open the parent directory, with the cursor on the previous one.
+
+        Above the top directory of an import is the list of hosts if it came from one.
+        """
         parent, name = os.path.split(self.path)
-        if self.imported is not None and self.path == self.root:
+        is_top = self.imported is not None and self.path == self.root
+        if is_top and isinstance(self.app.screen_stack[-2], BaseScreen):
+            self.app.pop_screen()
+        elif is_top:
             self.notify("This is the top directory of the import.", markup=False)
         elif name and self._is_surveyed(parent):
             self.open_directory(parent, came_from=name)
