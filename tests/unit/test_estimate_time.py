@@ -201,6 +201,22 @@ def test_threads_wait_for_a_server_at_the_same_time(
     assert took_s == pytest.approx(1.0 + raising_names * 0.05 + seconds, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "name, calls, calls_more", [("rm", 9, 2), ("find", 7, 2), ("rmtree", 1, 0)]
+)
+def test_a_directory_that_is_opened_again_takes_more_answers_of_a_server(
+    name: str, calls: int, calls_more: int
+) -> None:
+    tree = survey(files=0, directories=300)
+    chain = replace(tree, max_depth=300, parent_directories=299)
+    served = replace(ROUND, kind="nfs4")
+    local_s = expected(chain, StrategyName(name)) - expected(tree, StrategyName(name))
+    assert local_s == pytest.approx(0, abs=1e-9)
+    more_s = expected(chain, StrategyName(name), calibration=served)
+    more_s -= expected(tree, StrategyName(name), calibration=served)
+    assert more_s == pytest.approx(0.1 * 295 * calls_more / calls)
+
+
 def test_subdirectories_of_one_directory_are_removed_one_after_the_other() -> None:
     served = replace(OF_THREADS, kind="nfs4")
     tree = replace(shared(10), top_directories=10)  # the target is the largest directory

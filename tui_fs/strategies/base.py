@@ -8,14 +8,26 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from tui_fs.model.calls import CallCount, Removed
+from tui_fs.linux.mounts import is_served
+from tui_fs.model.calls import OTHER_CALLS, CallCount, Removed
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 from tui_fs.model.strategy import Filters, Guarantees, Options, Step, StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Pin
-from tui_fs.strategies.prediction import CallCounts, CallTable, Work, apply, features
+from tui_fs.strategies.prediction import (
+    CallCounts,
+    CallTable,
+    Work,
+    apply,
+    features,
+    reopened_directories,
+)
 from tui_fs.strategies.unit_costs import CostRelation, UnitCosts
+
+_OF_A_DIRECTORY = {"directories": 1, "non_empty": 1, "directory_reads": 2, "entries": 1}
+"""Features of a tree that a directory with few files adds to, without the files."""
 
 
 class Failure(Struct, frozen=True):
@@ -173,8 +185,25 @@ class Strategy(ABC):
             own: measured with it in small trees.
             rm: the same of rm.
         """
-        del work, rm
-        return own, 1.0
+        del rm
+        if not is_served(work.filesystem):
+            return own, 1.0
+        directories = max(1, work.survey.totals.directories)
+        again = reopened_directories(work) / directories * self._answers_for_opening_again()
+        return replace(own, directory_s=own.directory_s * (1 + again)), 1.0
+
+    def _answers_for_opening_again(self) -> float:
+        """Return how many answers of a server it takes, relative to a directory opened once.
+
+        Small trees, in which the costs are measured, are not deep enough for it.
+        """
+        shares = [each for call, each in self.calls.items() if call != OTHER_CALLS]
+        calls = sum(
+            number * each.get(feature, 0.0)
+            for each in shares
+            for feature, number in _OF_A_DIRECTORY.items()
+        )
+        return sum(each.get("reopened", 0.0) for each in shares) / calls
 
     def repeated_starts(self, work: Work) -> float:
         """Return how many starts of child processes it waits for, one after the other."""
