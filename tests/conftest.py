@@ -37,12 +37,13 @@ from tests.filesystems import (
     xfs_root,
 )
 from tests.matrix.ordinary_user import ordinary_user
-from tests.needs import lacks, needs_engine
+from tests.needs import lacks, needs_tools_of
 from tests.preloaded import Preloaded
 from tests.waiting_process import start_python
 from tui_fs.job.store import find
 from tui_fs.job.view import JobView
 from tui_fs.linux.statx import spread_subdirectories
+from tui_fs.strategies.registry import STRATEGIES
 
 __all__ = [
     "btrfs",
@@ -340,11 +341,10 @@ def cli(state_home: Path, preloaded: Preloaded) -> Cli:
     return Cli(program, state_home, preloaded)
 
 
-@pytest.fixture(params=("rm", "find", "xargs", "rsync", "rmtree", "parallel"))
+@pytest.fixture(params=STRATEGIES)
 def strategy(request: pytest.FixtureRequest) -> str:
     """Return each strategy in turn."""
-    if request.param == "parallel":
-        needs_engine()
+    needs_tools_of(request.param)
     return str(request.param)
 
 

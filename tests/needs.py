@@ -16,7 +16,9 @@ from typing import NoReturn
 
 import pytest
 
-from tui_fs.linux.tools import find_engine
+from tui_fs.linux.tools import ENGINE, find_engine
+from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
 
 REQUIRED_VARIABLE = "TUI_FS_REQUIRE_TOOLS"
 
@@ -78,7 +80,7 @@ def needs_own_current_directory() -> None:
 
 def needs_tools_of(strategy: str) -> None:
     """Require what a strategy needs that not every system can have."""
-    if strategy == "parallel":
+    if ENGINE in STRATEGIES[StrategyName(strategy)].tools:
         needs_engine()
 
 

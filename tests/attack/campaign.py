@@ -10,13 +10,11 @@ from pathlib import Path
 from tests.attack import naive
 from tests.attack.arena import Play, Tree, attacking
 from tests.conftest import Cli, Json
-from tui_fs.strategies.registry import STRATEGIES
+from tests.strategies import BY_PATH, RACE_SAFE
 
 NAIVE_TURNS = {"paths": ((Play.LINK,),), "chdir": ((Play.LIFT,),)}
 """Each naive deletion, and the attack that it cannot withstand."""
 
-RACE_SAFE = tuple(s.name for s in STRATEGIES.values() if s.guarantees.race_safe)
-BY_PATH = tuple(s.name for s in STRATEGIES.values() if not s.guarantees.race_safe)
 VARIANTS: tuple[tuple[str, ...], ...] = (
     *((name,) for name in RACE_SAFE),
     *((name, "--keep-root") for name in RACE_SAFE),

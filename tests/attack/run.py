@@ -16,7 +16,6 @@ from pathlib import Path
 
 from tests.attack.arena import Play
 from tests.attack.campaign import (
-    BY_PATH,
     NAIVE_TURNS,
     VARIANTS,
     Toll,
@@ -35,6 +34,7 @@ from tests.attack.parent import (
     attack_rm_by_path,
 )
 from tests.conftest import Cli
+from tests.strategies import BY_PATH
 
 _COLUMNS = "{:<36}{:>6}{:>10}{:>8}{:>8}{:>8}   {}"
 _HEADINGS = ("strategy", "jobs", "swaps", "before", "after", "lost", "jobs by exit code")

@@ -9,7 +9,6 @@ from typing import cast
 import pytest
 
 from tests.attack.campaign import (
-    BY_PATH,
     NAIVE_TURNS,
     VARIANTS,
     campaign,
@@ -30,6 +29,7 @@ from tests.attack.parent import (
 from tests.attack.swapper import RENAMEAT2
 from tests.conftest import Cli
 from tests.needs import lacks, needs_root, needs_tools_of
+from tests.strategies import BY_PATH
 from tests.trees import manifest
 
 SWAPS = 1_200

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
+from tests.strategies import BY_PATH
 from tests.trees import (
     HOSTILE_NAMES,
     flat,
     manifest,
     many_directories,
 )
+from tui_fs.strategies.registry import STRATEGIES
 
-STRATEGIES = ("rm", "find", "xargs", "rsync")
 STRANGE_NAMES = [
     name for name in HOSTILE_NAMES if not name.isascii() or not name.decode().isprintable()
 ]
@@ -29,7 +30,7 @@ def test_estimate_shape(cli: Cli, tmpfs: Path) -> None:
     assert estimate["schema"] == 1
     assert estimate["target"] == str(tmpfs / "root")
     rows = {row["strategy"]: row for row in estimate["strategies"]}
-    assert set(STRATEGIES) <= rows.keys()
+    assert rows.keys() == STRATEGIES.keys()
     assert rows[estimate["recommended"]]["feasible"] is True
     promised = """strategy seconds_low seconds seconds_high syscalls processes peak_memory_bytes
         feasible race_safe mount_safe reasons command"""
@@ -48,7 +49,7 @@ def test_estimate_shape(cli: Cli, tmpfs: Path) -> None:
         assert sum(row["syscalls"].get(call, 0) for call in removals) >= 2021, name
 
 
-@pytest.mark.parametrize("strategy", ("xargs", "rsync"))
+@pytest.mark.parametrize("strategy", BY_PATH)
 def test_dry_run_shows_the_command_and_deletes_nothing(
     cli: Cli, tmpfs: Path, strategy: str
 ) -> None:
@@ -93,7 +94,7 @@ def test_doctor_shape(cli: Cli) -> None:
     diagnosis = cli.run("doctor", "--json").expect(0).object()
     assert {"schema", "tools", "tracing", "privileges", "engine", "terminal"} <= diagnosis.keys()
     tools = {tool["name"]: tool for tool in diagnosis["tools"]}
-    for name in STRATEGIES:
+    for name in {tool for each in STRATEGIES.values() for tool in each.gnu_tools}:
         assert tools[name]["path"] == shutil.which(name)
         assert tools[name]["version"]
     assert diagnosis["privileges"]["is_root"] is (os.geteuid() == 0)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import Cli
 from tests.needs import needs_engine, needs_tools_of
+from tests.strategies import TAKE_FILTERS
 from tests.trees import flat, manifest, many_directories
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
@@ -56,14 +57,9 @@ SELECTIONS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 """Options, and the tests of find for the same."""
 
 
-# xargs deletes what such a find prints.
 @pytest.mark.parametrize(
     ("strategy", "options", "selects"),
-    [
-        *((strategy, *case) for strategy in ("find", "parallel") for case in SELECTIONS),
-        ("xargs", *SELECTIONS[0]),
-        ("xargs", *SELECTIONS[-1]),
-    ],
+    [(strategy, *case) for strategy in TAKE_FILTERS for case in SELECTIONS],
     ids=lambda words: " ".join(words) if isinstance(words, tuple) else words,
 )
 def test_filters_delete_what_find_selects(
@@ -116,7 +112,7 @@ def test_directories_that_stay_are_not_called_gone(
     assert [target.exists() for target in targets] == [bool(options)] * 2
 
 
-@pytest.mark.parametrize("strategy", ("find", "xargs", "parallel"))
+@pytest.mark.parametrize("strategy", TAKE_FILTERS)
 @pytest.mark.parametrize("glob", ("node_*",))
 def test_directories_whose_names_match_are_named_as_what_filters_never_select(
     cli: Cli, tmpfs: Path, strategy: str, glob: str

@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import Cli
 from tests.fuse.ghost_name import GHOST, ghost_tree
 from tests.needs import needs_engine
+from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.survey.runner import Backend, SurveyRunner
 
 pytestmark = pytest.mark.root
@@ -55,7 +56,7 @@ def test_commands_name_it(cli: Cli, tree: Path) -> None:
 @pytest.mark.parametrize(
     "strategy, error",
     (
-        *((name, "ENOENT") for name in ("rm", "find", "xargs", "rsync", "rmtree", "parallel")),
+        *((name, "ENOENT") for name in STRATEGIES),
         *(("rm", error) for error in ERRORS[1:]),
         *(("parallel", error) for error in ERRORS[1:]),
     ),

@@ -12,8 +12,7 @@ from tests.conftest import Cli
 from tests.filesystems import layer_directories, mount_overlay
 from tests.needs import needs_root, needs_tool, needs_tools_of
 from tests.trees import many_directories
-
-STRATEGIES = ("rm", "find", "xargs", "rsync", "rmtree", "parallel")
+from tui_fs.strategies.registry import STRATEGIES
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

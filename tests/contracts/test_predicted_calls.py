@@ -153,7 +153,7 @@ def of_the_tools(
 @pytest.mark.parametrize(
     ("shape", "strategies"),
     [
-        ("flat", ("rm", "find", "xargs", "rsync", "rmtree", "parallel")),
+        ("flat", tuple(STRATEGIES)),
         ("long names", ("find", "rsync", "rmtree", "parallel")),
         ("crowded", ("rm", "rsync", "parallel")),
         ("directories", ("rm", "find", "rmtree", "parallel")),

@@ -15,6 +15,7 @@ from tests.conftest import Cli, Finished, Json
 from tests.contracts.test_control import of_type
 from tests.contracts.test_overlap import cancel, start_slowly
 from tests.needs import lacks, needs_root, needs_tool, needs_tools_of
+from tests.strategies import BY_PATH, RACE_SAFE
 from tests.trees import Sentinel, flat, manifest, many_directories
 from tui_fs.linux.tools import find_engine
 from tui_fs.strategies.registry import STRATEGIES
@@ -263,7 +264,7 @@ def place(tmpfs: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("build", RACY)
-@pytest.mark.parametrize("strategy", ("xargs", "rsync"))
+@pytest.mark.parametrize("strategy", BY_PATH)
 def test_a_strategy_that_could_be_led_astray_is_refused(
     cli: Cli, place: Path, strategy: str, build: Callable[[Path], Path]
 ) -> None:
@@ -280,7 +281,7 @@ def test_a_strategy_that_could_be_led_astray_is_refused(
     estimate = cli.run("estimate", "--confine", "off", "--json", target).expect(0).object()
     feasible = {row["strategy"]: row["feasible"] for row in estimate["strategies"]}
     assert feasible.pop("parallel") is (find_engine() is not None)
-    assert feasible == {"rm": True, "find": True, "xargs": False, "rsync": False, "rmtree": True}
+    assert feasible == {name: name in RACE_SAFE for name in feasible}
 
 
 @pytest.mark.parametrize(
@@ -309,7 +310,7 @@ def test_where_only_root_can_write_nothing_is_refused(
 
 
 @pytest.mark.parametrize("build", RACIEST)
-@pytest.mark.parametrize("strategy", ("rm", "find", "rmtree", "parallel"))
+@pytest.mark.parametrize("strategy", RACE_SAFE)
 def test_a_strategy_that_holds_directories_runs_anywhere(
     cli: Cli, place: Path, strategy: str, build: Callable[[Path], Path]
 ) -> None:

@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import Cli
 from tests.needs import needs_engine, needs_root, needs_tool, needs_tools_of
 from tui_fs.linux.entry_causes import cause_of_failure
+from tui_fs.strategies.registry import STRATEGIES
 
-STRATEGIES = ("rm", "find", "xargs", "rsync", "rmtree", "parallel")
 LOCKED_FILE, LOCKED_DIRECTORY = "a/file", "a/directory"
 
 

@@ -9,6 +9,7 @@ from tests.conftest import Cli
 from tests.fuse.latency import fault, served_late
 from tests.needs import needs_tools_of
 from tests.waiting_process import StartPython, waiting_process
+from tui_fs.strategies.registry import STRATEGIES
 
 BYTES = 4 << 20
 HOLD = f"""
@@ -36,7 +37,7 @@ def test_a_process_that_holds_a_deleted_file_is_named(cli: Cli, tmp_path: Path) 
     assert f"/proc/{holder.pid}/fd/" in cause["advice"]
 
 
-@pytest.mark.parametrize("strategy", ["rm", "find", "xargs", "rsync", "rmtree", "parallel"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_name_that_nfs_keeps_for_an_open_file_has_its_holder(
     cli: Cli, tmpfs: Path, strategy: str, start_python: StartPython
 ) -> None:

@@ -13,6 +13,7 @@ from tests.conftest import Cli, entries_in, processes_with, wait_until
 from tests.contracts.several import FILES, SLOWLY, delete, done, finish, gone, start
 from tests.filesystems import mount_bind, mount_tmpfs, unmount_below
 from tests.needs import needs_root, needs_tool, needs_tools_of
+from tests.strategies import TAKE_FILTERS
 from tests.trees import Manifest, Sentinel, census, flat, hostile_names, manifest
 
 NAMES = (b"-rf", b"new\nline \xff", b"z z'\"*")
@@ -89,7 +90,7 @@ def test_all_are_deleted_and_nothing_between_them(
     ]
 
 
-@pytest.mark.parametrize("strategy", ("find", "xargs", "parallel"))
+@pytest.mark.parametrize("strategy", TAKE_FILTERS)
 def test_filters_hold_in_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
     needs_tools_of(strategy)
     targets = [tmpfs / name for name in "abc"]

@@ -10,8 +10,9 @@ from tests.conftest import Cli, entries_in, wait_until
 from tests.e2e.conftest import Open
 from tests.e2e.terminal import Terminal
 from tests.trees import Sentinel, flat, hostile_names, many_directories
+from tui_fs.strategies.registry import STRATEGIES
 
-ROW_OF = {"rm": 0, "find": 1, "xargs": 2, "rsync": 3, "rmtree": 4, "parallel": 5}
+ROW_OF: dict[str, int] = {name: row for row, name in enumerate(STRATEGIES)}
 
 
 def confirm(terminal: Terminal, strategy: str, name: str) -> None:

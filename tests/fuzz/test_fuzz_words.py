@@ -28,6 +28,7 @@ from tui_fs.model.units import (
     parse_size,
     short_count,
 )
+from tui_fs.strategies.registry import STRATEGIES
 
 # Command lines
 
@@ -39,7 +40,8 @@ _OPTIONS = (
     *("--help", "-h", "--version", "--", "-", "---", "--=", "-=", "--y", "--n", "--k", "-yes"),
 )
 _VALUES = (
-    *("rm", "find", "xargs", "rsync", "rmtree", "parallel", "engine"),
+    *STRATEGIES,
+    "engine",
     *("auto", "perf", "strace", "off", "output", "idle"),
     *("10", "0", "-1", "19", "20", "1000001", "1e3", "1_0", " 1", "\u00b2", "\u0661", DIGITS),
     *("10M", "1GiB", "9999999999p", "30d", "1.5h", "-5m", "*.log", "", ".", "/", "/srv", "a\nb"),

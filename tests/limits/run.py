@@ -15,8 +15,7 @@ from pathlib import Path
 from tests.conftest import Cli
 from tests.limits.campaign import Hit, Verdict, hits, run
 from tests.limits.limits import KINDS, why_not_limited
-from tui_fs.linux.tools import find_engine
-from tui_fs.model.strategy import StrategyName
+from tui_fs.linux.tools import ENGINE, find_engine
 from tui_fs.strategies.registry import STRATEGIES
 
 _COLUMNS = "{:<12}{:<14}{:>6}{:>8}{:>8}"
@@ -48,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 def strategies() -> list[str]:
     """Return the strategies that can run here."""
-    return [name for name in STRATEGIES if name != StrategyName("parallel") or find_engine()]
+    return [name for name in STRATEGIES if ENGINE not in STRATEGIES[name].tools or find_engine()]
 
 
 def run_all(cli: Cli, base: Path, wanted: list[Hit], at_once: int) -> list[Verdict]:

@@ -24,13 +24,12 @@ from tests.matrix.case import (
     Scene,
 )
 from tests.matrix.ordinary_user import UID
+from tests.strategies import BY_PATH
 from tests.trees import flat, many_directories
 
 _RATE = 2_000
 _DIRECTORIES, _FILES_EACH = 50, 200
 """Five seconds at `_RATE`; the first few hundred entries may go at once."""
-
-_BY_PATH = ("xargs", "rsync")
 
 
 def _plain_tree(scene: Scene) -> None:
@@ -183,7 +182,7 @@ OTHERS = Group(
             name="a user other than you and root can write in the tree, with --confine off",
             promise=Promise("All of it goes: it cannot be redirected outside.", (DONE,)),
             unlike=dict.fromkeys(
-                _BY_PATH,
+                BY_PATH,
                 Promise("Refused before anything is touched: it works by path.", (REFUSED,)),
             ),
             build=_writable_by_another,
@@ -193,7 +192,7 @@ OTHERS = Group(
             name="an access control list lets another user write in the tree, with --confine off",
             promise=Promise("All of it goes: it cannot be redirected outside.", (DONE,)),
             unlike=dict.fromkeys(
-                _BY_PATH,
+                BY_PATH,
                 Promise("Refused before anything is touched: it works by path.", (REFUSED,)),
             ),
             build=_writable_through_an_acl,

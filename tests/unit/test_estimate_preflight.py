@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.strategies import BY_PATH
 from tui_fs.estimate.preflight import Preflight, RunConditions, check_preflight
 from tui_fs.linux.memory import MemoryRoom
 from tui_fs.model.finding import Finding, FindingKind, Severity
@@ -27,7 +28,6 @@ TREE = Survey(
     roots=(Root(ROOT, 1, 2),),
 )
 RM = StrategyName("rm")
-BY_PATH = (StrategyName("xargs"), StrategyName("rsync"))
 ROOM = MemoryRoom(100 * MIB, "the memory of this machine")
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tests.acl import NAMED_USER, grant
 from tests.idmapped import mount_idmapped
 from tests.needs import lacks, needs_root
+from tests.strategies import BY_PATH, RACE_SAFE
 from tui_fs.job.path_safety import (
     MOST_ARGUMENT_BYTES,
     MOST_GROUPS,
@@ -33,13 +34,6 @@ from tui_fs.strategies.registry import STRATEGIES
 
 NOBODY = 65534
 TOOL = "/bin/tool"
-BY_PATH = (StrategyName("xargs"), StrategyName("rsync"))
-BY_DESCRIPTOR = (
-    StrategyName("rm"),
-    StrategyName("find"),
-    StrategyName("rmtree"),
-    StrategyName("parallel"),
-)
 
 
 @pytest.fixture
@@ -116,7 +110,7 @@ def test_what_works_by_path_needs_a_tree_of_ones_own(firm: Path, strategy: Strat
     assert "write in 1,234 directories of" in str(race_reason(strategy, firm / "t", shared=1234))
 
 
-@pytest.mark.parametrize("strategy", BY_DESCRIPTOR)
+@pytest.mark.parametrize("strategy", RACE_SAFE)
 def test_what_holds_directories_open_needs_nothing(firm: Path, strategy: StrategyName) -> None:
     (firm / "theirs").mkdir()
     os.chown(firm / "theirs", NOBODY, NOBODY)
@@ -406,4 +400,4 @@ def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:
         assert f"the mount at {ext4}/shown is idmapped" in str(race_reason(strategy, target))
     # And the tools of all others run in the target
     assert not is_unreplaceable(str(target), read_mounts())
-    assert all(race_reason(strategy, target) is None for strategy in BY_DESCRIPTOR)
+    assert all(race_reason(strategy, target) is None for strategy in RACE_SAFE)
