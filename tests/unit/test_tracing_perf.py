@@ -13,7 +13,6 @@ from tui_fs.model.errors import Missing
 from tui_fs.tracing import perf
 from tui_fs.tracing.perf import PerfCounters, find_tracefs, why_not
 from tui_fs.tracing.source import Counts
-from tui_fs.tracing.syscalls import SYSCALLS
 
 # A shell that inherits PWD checks it with stat(2): both runs must inherit it.
 ENVIRONMENT = {"LC_ALL": "C", "PWD": "/"}
@@ -33,7 +32,7 @@ def started(argv: list[str]) -> "subprocess.Popen[bytes]":
 def traced(argv: list[str], only: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> Counts:
     """Run a command under kernel counters of these calls; closing each takes the kernel 40 ms."""
     needs_kernel_counters()
-    monkeypatch.setattr(perf, "SYSCALLS", {name: SYSCALLS[name] for name in only})
+    monkeypatch.setattr(perf, "SYSCALLS", only)
     waiting = started(argv)
     counters = PerfCounters(find_tracefs())
     try:
@@ -76,7 +75,7 @@ def test_what_has_ended_is_counted_but_not_read_again(
 ) -> None:
     needs_kernel_counters()
     names = ("unlinkat", "openat", "rmdir")
-    monkeypatch.setattr(perf, "SYSCALLS", {name: SYSCALLS[name] for name in names})
+    monkeypatch.setattr(perf, "SYSCALLS", names)
     counters = PerfCounters(find_tracefs())
     ended: set[int] = set()
     read: set[int] = set()
