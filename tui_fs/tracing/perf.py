@@ -65,6 +65,7 @@ class PerfCounters:
         self._ended: list[int] = []
         self._ended_calls: dict[str, CallCount] = {}
         self._ended_directories = 0
+        self._ids: dict[str, int] = {}
 
     @property
     def is_whole(self) -> bool:
@@ -108,7 +109,7 @@ class PerfCounters:
             open_into(self._directories, "syscalls/sys_enter_unlinkat", f"flag & {AT_REMOVEDIR}")
             for name in SYSCALLS:
                 event = f"syscalls/sys_exit_{tracepoint_name(name)}"
-                if not os.path.exists(os.path.join(self._events, event)):
+                if event not in self._ids and not os.path.exists(f"{self._events}/{event}"):
                     continue
                 returned_once = "ret != 0" if name in CREATING_CALLS else None
                 open_into(self._exits.setdefault(name, []), event, returned_once)
@@ -186,11 +187,14 @@ class PerfCounters:
         return descriptor
 
     def _id_of(self, event: str) -> int:
+        if event in self._ids:
+            return self._ids[event]
         with open(os.path.join(self._events, event, "id"), "rb") as file:
             number = _ID.fullmatch(file.read(_LONGEST_ID))
         if number is None:
             raise OSError(errno.ENODATA, os.strerror(errno.ENODATA))
-        return int(number[1])
+        self._ids[event] = int(number[1])
+        return self._ids[event]
 
 
 def find_tracefs(places: Sequence[str] = TRACEFS) -> str:
@@ -233,12 +237,14 @@ def _attributes(event: int) -> bytes:
     return attr.ljust(_ATTR_SIZE, b"\0")
 
 
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
 def _perf_event_open(attr: bytes, pid: int) -> int:
     number = _PERF_EVENT_OPEN.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    libc = ctypes.CDLL(None, use_errno=True)
-    descriptor: int = libc.syscall(
+    descriptor: int = _libc.syscall(
         ctypes.c_long(number),
         ctypes.c_char_p(attr),
         ctypes.c_long(pid),
