@@ -1,6 +1,7 @@
 """How long a deletion is predicted to take, from counts and prices."""
 
 import math
+import time
 from itertools import count
 
 import pytest
@@ -274,7 +275,7 @@ def test_a_busy_machine_makes_the_range_wider() -> None:
 def test_the_slowdown_is_the_time_that_a_computation_takes(
     slowdown: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_fs.linux.limits._slowdown_of_thread", lambda: 1.0)
+    monkeypatch.setattr("tui_fs.linux.limits._slowdown_of_thread", lambda: (1.0, False))
     ticks = count()
     used_s = [0.0]
 
@@ -284,6 +285,22 @@ def test_the_slowdown_is_the_time_that_a_computation_takes(
 
     measured = slowdown_by_load(lambda: slowdown * used_s[0], processor_time)
     assert measured == pytest.approx(slowdown)
+
+
+@pytest.mark.parametrize(("age_s", "is_recent"), [(0.5, True), (60.0, False)])
+def test_a_thread_that_has_just_been_started_shows_the_slowdown_by_its_own_life(
+    age_s: float, is_recent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_fs.linux.limits._PROBE_S", 1e-6)
+    monkeypatch.setattr("tui_fs.linux.limits.age_s", lambda _: age_s)
+    asked: list[float] = []
+
+    def clock() -> float:
+        asked.append(time.monotonic())
+        return asked[-1]
+
+    assert slowdown_by_load(clock) >= 1.0
+    assert bool(asked) is not is_recent
 
 
 def test_the_present_load_extends_the_high_end_only() -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from tui_fs.linux.processes import age_s, times_of
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, harmless
 
@@ -149,7 +150,7 @@ class MemoryReserve:
                 return
 
 
-_PROBE_S, _PROBE_LIMIT_S = 0.02, 0.25
+_PROBE_S, _PROBE_LIMIT_S, _YOUNG_S = 0.02, 0.25, 1.0
 
 
 def slowdown_by_load(
@@ -162,20 +163,29 @@ def slowdown_by_load(
     gets. So it counts only what takes the processors from this process: not tasks of low priority
     or those that wait for a disk, which the load average contains, but a limit of a control group,
     and time that a hypervisor steals. If this thread has waited more in its life, that counts: so
-    short a computation may by chance not have to wait.
+    short a computation may by chance not have to wait. A thread that has just been started, and has
+    computed for as long since, as in a command, need not do so again.
     """
+    slowdown, is_recent = _slowdown_of_thread()
+    if is_recent:
+        return slowdown
     began_s, used_before_s = clock(), processor_time()
     used_s = passed_s = 0.0
     while used_s < _PROBE_S and passed_s < _PROBE_LIMIT_S:
         used_s, passed_s = processor_time() - used_before_s, clock() - began_s
-    return max(1.0, passed_s / max(used_s, 1e-4), _slowdown_of_thread())
+    return max(1.0, passed_s / max(used_s, 1e-4), slowdown)
 
 
-def _slowdown_of_thread() -> float:
-    """Return the time that this thread has run or was ready to run, relative to that it has run."""
+def _slowdown_of_thread() -> tuple[float, bool]:
+    """Return the time that this thread has run or was ready to run, relative to that it has run.
+
+    The second value is whether this shows the present load: the thread is young, and has run long.
+    """
     try:
         with open("/proc/thread-self/schedstat", encoding="ascii") as file:
             run_ns, waited_ns, _ = map(int, file.read().split())
+        age = age_s(times_of("/proc/thread-self"))
     except (OSError, ValueError):
-        return 1.0  # a kernel without schedstat, or a hidden /proc
-    return 1.0 + waited_ns / max(run_ns, 1)
+        return 1.0, False  # a kernel without schedstat, or a hidden /proc
+    is_recent = age < _YOUNG_S and run_ns >= 1e9 * _PROBE_S
+    return 1.0 + waited_ns / max(run_ns, 1), is_recent
