@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
@@ -127,6 +127,10 @@ class LazyRows(Sequence[BarRow]):
         return self._make(indexes) if isinstance(indexes, int) else [self[i] for i in indexes]
 
 
+_Line = tuple[BarRow | None, bool]
+"""What a line shows, and whether the cursor is on it."""
+
+
 def keys_of(rows: Sequence[BarRow]) -> Sequence[str]:
     """Return the keys of rows, without making any."""
     return rows.keys if isinstance(rows, LazyRows) else [row.key for row in rows]
@@ -227,6 +231,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.set_reactive(BarTable.empty_text, empty_text)
         self._columns: tuple[Column, ...] = ()
         self._cursor = RowCursor()
+        self._drawn: dict[int, _Line] = {}
         self._toggle_mark = toggle_mark
         self._is_cursor_placed = False
         self.set_columns(columns)
@@ -257,8 +262,9 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
             ValueError: If not exactly one column takes the remaining width.
         """
         check_columns(columns)
-        self._columns = tuple(columns)
-        self.refresh()
+        if tuple(columns) != self._columns:
+            self._columns = tuple(columns)
+            self.refresh()
 
     def set_rows(self, rows: Sequence[BarRow], keep_cursor: bool = True) -> None:
         """Replace the rows.
@@ -271,20 +277,22 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         # A view that was scrolled away from the cursor with the mouse stays where it is.
         self._is_cursor_placed = self._is_cursor_placed and keep_cursor
         follow = not keep_cursor or self._cursor.is_visible(self.scroll_offset.y, self._height)
+        if not self._cursor.rows:
+            self._drawn.clear()  # the text of an empty table may be there
         self._cursor.replace_rows(rows, keep=keep_cursor)
         self.virtual_size = Size(0, len(rows) + HEADER_HEIGHT if rows else 0)
         if follow:
             self._reveal_cursor()
         else:
             self._show_from(self._cursor.bounded_top(self.scroll_offset.y, self._height))
-        self.refresh()
+        self._refresh_changed()
 
     def move_to(self, key: str) -> None:
         """Put the cursor on the row with this key, if there is one, and bring it into view."""
         self._cursor.go_to_key(key)
         self._is_cursor_placed = True
         self._reveal_cursor()
-        self.refresh()
+        self._refresh_changed()
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the viewport; the first is the header."""
@@ -293,9 +301,9 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         if y < HEADER_HEIGHT:
             text = header_line(self._columns, width)
             return self._strip([Segment(text, base + self._style("header"))], base)
-        index = self.scroll_offset.y + y - HEADER_HEIGHT
-        if index < len(self._cursor.rows):
-            return self._render_row(index, width)
+        self._drawn[y] = row, is_cursor = self._line_at(y)
+        if row is not None:
+            return self._render_row(row, width, is_cursor=is_cursor)
         if not self._cursor.rows and y > HEADER_HEIGHT:
             lines = wrap(self.empty_text, max(1, width - 4))
             line = "".join(lines[y - HEADER_HEIGHT - 1 : y - HEADER_HEIGHT])
@@ -377,7 +385,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._is_cursor_placed = True
         self._reveal_cursor()
         if moved and (row := self.cursor_row) is not None:
-            self.refresh()
+            self._refresh_changed()
             self.post_message(self.Highlighted(self, row))
 
     def _reveal_cursor(self) -> None:
@@ -389,11 +397,24 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         if self._height:
             self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
-    def _render_row(self, index: int, width: int) -> Strip:
-        row = self._cursor.rows[index]
+    def _line_at(self, y: int) -> _Line:
+        index = self.scroll_offset.y + y - HEADER_HEIGHT
+        if index >= len(self._cursor.rows):
+            return None, False
         # Of several tables, only the one that has the focus shows a cursor.
         is_elsewhere = not self.has_focus and isinstance(self.screen.focused, BarTable)
-        is_cursor = index == self._cursor.index and not is_elsewhere
+        return self._cursor.rows[index], index == self._cursor.index and not is_elsewhere
+
+    def _refresh_changed(self) -> None:
+        """Draw only the lines that differ from what was drawn: a terminal may be far away."""
+        if not self._cursor.rows or not self.is_attached:
+            self.refresh()
+            return
+        for y in range(HEADER_HEIGHT, self.size.height):
+            if self._drawn.get(y) != self._line_at(y):
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    def _render_row(self, row: BarRow, width: int, *, is_cursor: bool) -> Strip:
         base = self.rich_style
         if is_cursor:
             base += self._style("cursor")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from tui_fs.widgets.bar_table import (
     BarRow,
@@ -329,6 +330,33 @@ async def test_of_a_million_rows_only_those_in_view_are_made() -> None:
         app.bar_list.move_to("500,000")
         assert app.bar_list.cursor_row == row("500,000")
         assert len(made) < 2_000
+
+
+async def test_only_changed_lines_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn_lines: list[int] = []
+    render_line = BarTable.render_line
+
+    def note_line(self: BarTable, y: int) -> Strip:
+        drawn_lines.append(y)
+        return render_line(self, y)
+
+    monkeypatch.setattr(BarTable, "render_line", note_line)
+    async with listing(rows("abcdef")) as (app, pilot):
+
+        async def lines_of(change: Callable[[], object]) -> list[int]:
+            drawn_lines.clear()
+            change()
+            await pilot.pause()
+            return sorted(drawn_lines)
+
+        table = app.bar_list
+        assert await lines_of(lambda: table.set_rows(rows("abcdef"))) == []
+        changed = [*rows("abc"), row("d", "other"), *rows("ef")]
+        assert await lines_of(lambda: table.set_rows(changed)) == [4]
+        assert await lines_of(lambda: table.action_move(1)) == [1, 2]
+        table.set_rows(())
+        await pilot.pause()
+        assert len(await lines_of(lambda: table.set_rows(rows("a")))) > 20
 
 
 @pytest.mark.slow
