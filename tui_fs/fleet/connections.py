@@ -7,9 +7,11 @@ import shlex
 import shutil
 import signal
 import string
+import subprocess
 import time
 from collections import deque
 from collections.abc import Callable
+from subprocess import PIPE
 from typing import Any
 
 from msgspec import Struct, field
@@ -181,6 +183,7 @@ class Connections:
     def __init__(self, ssh: Ssh) -> None:
         from ClusterShell.Event import EventHandler
         from ClusterShell.Task import Task
+        from ClusterShell.Worker.EngineClient import E_READ, E_WRITE
         from ClusterShell.Worker.Ssh import SshClient, WorkerSsh
 
         check_ssh(ssh)
@@ -204,6 +207,26 @@ class Connections:
         class Client(SshClient):  # type: ignore[misc]
             # Lines are split in the other thread: the one of ClusterShell takes 50 µs for a line,
             # and a time that grows with the square for a long one.
+            def _exec_nonblock(
+                self, words: list[str], shell: bool = False, env: Any = None
+            ) -> "subprocess.Popen[bytes]":
+                # The one of ClusterShell calls fork(2), which copies the page tables of this
+                # process and stops all of its threads meanwhile; this one calls vfork(2).
+                process = subprocess.Popen(
+                    words, bufsize=0, shell=shell, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE
+                )
+                for name, file, events in (
+                    ("stdin", process.stdin, E_WRITE),
+                    ("stdout", process.stdout, E_READ),
+                    ("stderr", process.stderr, E_READ),
+                ):
+                    assert file is not None
+                    os.set_blocking(file.fileno(), False)
+                    descriptor = os.dup(file.fileno())
+                    file.close()
+                    self.streams.set_stream(name, descriptor, events, retain=name != "stdin")
+                return process
+
             def _handle_read(self, sname: str) -> None:
                 data, worker = self._read(sname), self.worker
                 running = running_of[worker]
