@@ -37,6 +37,21 @@ def test_detach_then_attach(cli: Cli, tmpfs: Path) -> None:
         cli.run(order, job).expect(2).assert_one_sentence()
 
 
+def test_a_job_has_the_id_that_was_given_unless_another_one_has_it(
+    cli: Cli, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    flat(first, 3)
+    flat(second, 3)
+    how = ("--strategy", "rm", "--yes", "--job-id", "0fee1bad")
+    cli.run("delete", *how, first).expect(0)
+    assert cli.only_job() == "0fee1bad"
+    refused = cli.run("delete", *how, second).expect(2)
+    assert "There is a job 0fee1bad already." in refused.stderr
+    assert entries_in(second) == 3
+    cli.run("delete", "--yes", "--job-id", "../job", second).expect(2)
+
+
 @pytest.mark.parametrize(
     ("strategy", "number", "code"),
     (("rsync", signal.SIGINT, 130), ("find", signal.SIGTERM, 143)),

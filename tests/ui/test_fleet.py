@@ -11,9 +11,10 @@ from syrupy.assertion import SnapshotAssertion
 from textual.message import Message
 from textual.pilot import Pilot
 
+from tests.conftest import wait_until
 from tests.ui.recorded import RUNNING, Host, screen_text, settle, wait_for
 from tui_fs.fleet.connections import Ended, HostCommand, Line
-from tui_fs.fleet.deletion import FleetDeletion
+from tui_fs.fleet.deletion import FleetDeletion, Phase
 from tui_fs.fleet.fleet import Answer, Fleet
 from tui_fs.model.codec import Json
 from tui_fs.model.events import event_to_json
@@ -25,6 +26,7 @@ from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Prog
 
 HOSTS = ("db3", "web1", "web2", "web3")
 PATH = "/var/cache/app"
+JOB = "7f3a01"
 LARGE, MEDIUM = (120, 40), (80, 24)
 GIB = 1 << 30
 
@@ -56,9 +58,9 @@ class RecordingClient(FleetClient):
         self.fetched.append(host)
 
     def delete(
-        self, arguments: Mapping[str, Argv], targets: Mapping[str, Sequence[str]], *, canary: bool
+        self, arguments: Mapping[str, Argv], job_ids: Mapping[str, str], *, canary: bool
     ) -> None:
-        assert set(arguments) == set(targets)
+        assert all(f"--job-id={job_ids[host]}" in argv for host, argv in arguments.items())
         self.deleted.append((arguments, canary))
 
     def order(self, order: Callable[[FleetDeletion], None]) -> None:
@@ -141,7 +143,6 @@ def dry_run(entries: int) -> dict[str, Json]:
             "processes": 2,
         },
         "directory_ids": ["83ca6a3c76d39fea"],
-        "targets": [{"path": PATH}],
     }  # fmt: skip
 
 
@@ -149,8 +150,7 @@ def running(
     fleet: QuietFleet, hosts: Sequence[str] = HOSTS[1:], *, canary: bool = False
 ) -> FleetDeletion:
     arguments: dict[str, Argv] = dict.fromkeys(hosts, ("delete", "--yes", "--json", PATH))
-    targets = {host: [PATH] for host in hosts}
-    return FleetDeletion(fleet, arguments, targets, at_once=64, canary=canary)
+    return FleetDeletion(fleet, arguments, dict.fromkeys(hosts, JOB), at_once=64, canary=canary)
 
 
 def hear_job(fleet: QuietFleet, host: str) -> None:
@@ -282,6 +282,19 @@ def test_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     client.close()
 
 
+def test_hosts_whose_jobs_are_not_over_are_known_after_the_end() -> None:
+    fleet = QuietFleet()
+    client = FleetClient(fleet, 1)
+    client.start(lambda _: None)
+    hosts = HOSTS[1:]
+    arguments: dict[str, Argv] = dict.fromkeys(hosts, ("delete", PATH))
+    hear_job(fleet, "web1")
+    client.delete(arguments, dict.fromkeys(hosts, JOB), canary=False)
+    wait_until(lambda: client.jobs_in(Phase.RUNNING) == ["web1"], "a job that runs")
+    client.close()
+    assert client.jobs_in(Phase.WAITING) == ["web2", "web3"]
+
+
 async def test_commands_name_how_the_hosts_are_reached() -> None:
     client = RecordingClient()
     client.options = ("--ssh=ssh -J gate", "--become")
@@ -297,8 +310,8 @@ async def test_deletion_is_previewed_confirmed_and_started(picture: SnapshotAsse
         await answered(pilot, client)
         await pilot.press("A", "d")
         await wait_for(pilot, "asking the hosts")
+        client.post(estimate("web2", 40_212))  # the first host is not the first to answer
         client.post(estimate("web1", 1_204_113))
-        client.post(estimate("web2", 40_212))
         await wait_for(pilot, "2 of 3 hosts answered")
         await pilot.press("enter")
         await wait_for(pilot, "Not all hosts have answered yet.")
@@ -323,12 +336,20 @@ async def test_deletion_is_previewed_confirmed_and_started(picture: SnapshotAsse
         await settle(pilot)
         ((started, has_canary),) = client.deleted
         assert has_canary
-        assert started == {
-            "web1": (
-                "delete", "--yes", "--json", "--strategy=parallel",
-                "--directory-id=83ca6a3c76d39fea", "--", PATH,
-            )
-        }  # fmt: skip
+        assert list(started) == ["web1"]
+        assert [word for word in started["web1"] if "--job-id" not in word] == [
+            "delete", "--yes", "--json", "--strategy=parallel", "--confirm=app",
+            "--directory-id=83ca6a3c76d39fea", "--", PATH,
+        ]  # fmt: skip
+
+
+async def test_marked_hosts_that_have_not_answered_are_named_in_the_preview() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.press("space", "space", "d")  # db3 and web1
+        await wait_for(pilot, "! not on db3: connect to host db3 port 22: Connection refused")
+        assert client.asked[-1][0] == ("web1",)
 
 
 async def test_nothing_is_deleted_when_every_host_refuses() -> None:
@@ -342,7 +363,7 @@ async def test_nothing_is_deleted_when_every_host_refuses() -> None:
         await pilot.press("enter")
         client.post(Asked("delete", {"web1": Answer("web1", 3, problem="It is a mount point.")}))
         await wait_for(pilot, "Every host refuses.")
-        assert "! web1: It is a mount point." in screen_text(pilot.app)
+        assert "! not on web1: It is a mount point." in screen_text(pilot.app)
     assert client.deleted == []
 
 

@@ -34,6 +34,8 @@ exec "${{LOGIN_SHELL:-/bin/sh}}" -c "$2"
 _PROGRAM = """#!/bin/sh
 [ "$1" = --version ] && {{ cat "$HOST_DIR/version" 2>/dev/null || echo "tui-fs {version}"; exit; }}
 printf '%s\\n' "$*" >>"$HOST_DIR/calls"
+JOB_ID=j1
+for word; do case $word in --job-id=*) JOB_ID=${{word#*=}} ;; esac; done
 . "$HOST_DIR/$1"
 """
 
@@ -131,15 +133,17 @@ def listing(*states: str, path: str = "/d") -> str:
 
 
 def prints(value: Any) -> str:
-    """Return a shell command that prints JSON."""
-    return f"cat <<'END'\n{json.dumps(value)}\nEND\n"
+    """Return a shell command that prints JSON; ``j1`` is the id that the fleet has given."""
+    return f'sed "s/\\"j1\\"/\\"$JOB_ID\\"/g" <<\'END\'\n{json.dumps(value)}\nEND\n'
 
 
-def deletion_on(fleet: Fleet, hosts: Sequence[str], **how: Any) -> FleetDeletion:
+def deletion_on(
+    fleet: Fleet, hosts: Sequence[str], job_id: str = "j1", **how: Any
+) -> FleetDeletion:
     """Return a deletion of /d on hosts."""
     how = {"at_once": 64, "retry_interval_s": 0.05} | how
     arguments = dict.fromkeys(hosts, ("delete", "--yes", "--json", "--", "/d"))
-    return FleetDeletion(fleet, arguments, {key: ["/d"] for key in hosts}, **how)
+    return FleetDeletion(fleet, arguments, dict.fromkeys(hosts, job_id), **how)
 
 
 def run(deletion: FleetDeletion) -> dict[str, HostJob]:

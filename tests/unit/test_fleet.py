@@ -12,17 +12,13 @@ from tui_fs.fleet.answers import (
     Expected,
     HostPlan,
     HostSurvey,
-    ListedJob,
-    ListedPath,
     Predicted,
     Totals,
     different_directories,
-    live_jobs,
     total_seconds,
     understood,
 )
 from tui_fs.fleet.fleet import Answer
-from tui_fs.model.outcome import JobState
 
 DOCTOR = ("doctor", "--json")
 
@@ -130,12 +126,13 @@ def test_a_program_for_another_machine_is_not_brought(hosts: Hosts) -> None:
 
 SUDO = """#!/bin/sh
 echo "$*" >>{place}/sudo-arguments
+: ${{PASSWORD:='se"cret'}}
 while case $1 in -*) true ;; *) false ;; esac; do
     case $1 in -n) silent=1 ;; -S) read -r password ;; -p) shift ;; esac
     shift
 done
 [ -z "$silent" ] || [ -n "$NOPASSWD" ] || {{ echo 'sudo: a password is required' >&2; exit 1; }}
-[ -n "$silent" ] || [ "$password" = 'se"cret' ] || {{ echo 'sudo: wrong' >&2; exit 1; }}
+[ -n "$silent" ] || [ "$password" = "$PASSWORD" ] || {{ echo 'sudo: wrong' >&2; exit 1; }}
 [ "$NOPASSWD" != tui-fs ] || case $1 in */tui-fs) ;; *) exit 1 ;; esac
 exec "$@"
 """
@@ -159,7 +156,7 @@ def test_sudo_without_a_password_asks_for_none(hosts: Hosts, sudo: Path, allowed
 
 def test_the_password_of_sudo_is_in_no_argument_and_no_text(hosts: Hosts, sudo: Path) -> None:
     secret = 'se"cret'
-    with hosts.fleet("a", becomes_root=True, ask_password=lambda: secret) as fleet:
+    with hosts.fleet("a", becomes_root=True, ask_password=lambda _: secret) as fleet:
         assert fleet.ask({"a": DOCTOR})["a"].value == {}
         assert secret not in repr(fleet._accounts)
         for file in hosts.place.rglob("*"):
@@ -168,11 +165,39 @@ def test_the_password_of_sudo_is_in_no_argument_and_no_text(hosts: Hosts, sudo: 
     assert secret not in sudo.read_text()
 
 
-@pytest.mark.usefixtures("sudo")
-def test_a_wrong_password_is_one_problem_of_each_host(hosts: Hosts) -> None:
-    with hosts.fleet("a", becomes_root=True, ask_password=lambda: "guess") as fleet:
-        answer = fleet.ask({"a": DOCTOR})["a"]
-    assert (answer.exit_code, answer.value, answer.problem) == (1, None, "sudo: wrong")
+def test_a_wrong_password_is_asked_for_again_and_then_sent_to_no_other_host(
+    hosts: Hosts, sudo: Path
+) -> None:
+    asked: list[str] = []
+
+    def guess(problem: str) -> str:
+        asked.append(problem)
+        return "guess"
+
+    with hosts.fleet(*"abc", becomes_root=True, ask_password=guess) as fleet:
+        assert fleet.problems == {
+            "a": "sudo on a refuses: wrong.",
+            "b": "The password was not sent, as sudo on a refuses it.",
+            "c": "The password was not sent, as sudo on a refuses it.",
+        }
+    assert asked == ["", "sudo on a refuses: wrong."]
+    assert _passwords_sent(sudo) == 2
+
+
+def test_a_password_that_is_wrong_on_some_hosts_is_sent_to_each_of_them_once(
+    hosts: Hosts, sudo: Path
+) -> None:
+    hosts.on("b", "connect", "export PASSWORD=other")
+    words = iter(["guess", 'se"cret'])
+    with hosts.fleet(*"abc", becomes_root=True, ask_password=lambda _: next(words)) as fleet:
+        assert fleet.problems == {"b": "sudo on b refuses: wrong."}
+        assert list(fleet.programs) == ["a", "c"]
+        assert _passwords_sent(sudo) == 4
+        assert fleet.ask({"a": DOCTOR})["a"].value == {}
+
+
+def _passwords_sent(sudo: Path) -> int:
+    return sum(line.startswith("-S ") for line in sudo.read_text().splitlines())
 
 
 @pytest.mark.usefixtures("sudo")
@@ -258,7 +283,7 @@ def plan(*ids: str) -> HostPlan:
     """Return a plan for directories with these ids."""
     totals = Totals(1, 1, 0, 0, 4096)
     expected, predicted = Expected(totals, 0, 4096), Predicted(1, 2, {}, 1)
-    return HostPlan("rm", expected, predicted, list(ids), [ListedPath("/d")])
+    return HostPlan("rm", expected, predicted, list(ids))
 
 
 @pytest.mark.parametrize(
@@ -274,18 +299,3 @@ def plan(*ids: str) -> HostPlan:
 def test_hosts_share_only_the_same_directory(plans: list[HostPlan], differ: bool) -> None:
     named = {f"h{number}": plan for number, plan in enumerate(plans)}
     assert bool(different_directories(named)) == differ
-
-
-def test_live_jobs_are_those_that_run_with_these_targets() -> None:
-    jobs = [
-        ListedJob(str(n), state, "rm", [ListedPath(path)], 0, 1, 0)
-        for n, (state, path) in enumerate(
-            [
-                (JobState.RUNNING, "/a"), (JobState.PAUSED, "/b"), (JobState.DONE, "/a"),
-                (JobState.DIED, "/a"), (JobState.ELSEWHERE, "/a"),
-            ]
-        )
-    ]  # fmt: skip
-    assert [job.id for job in live_jobs(jobs)] == ["0", "1"]
-    assert [job.id for job in live_jobs(jobs, ["/a"])] == ["0"]
-    assert live_jobs(jobs, ["/a", "/b"]) == []

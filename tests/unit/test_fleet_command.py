@@ -20,7 +20,6 @@ PLAN = prints(
         },
         "predicted": {"seconds_low": 1, "seconds_high": 2, "syscalls": {}, "processes": 1},
         "directory_ids": ["0123456789abcdef"],
-        "targets": [{"path": "/d"}],
     }
 )  # fmt: skip
 
@@ -187,7 +186,53 @@ def test_control_reaches_the_jobs_with_these_targets(cli: Cli, hosts: Hosts) -> 
     finished = fleet(cli, hosts, "cancel", "a,b", "/d/").expect(0)
     assert hosts.calls("a")[1:] == ["cancel j1", "cancel j3"]
     assert hosts.calls("b")[1:] == []
-    assert "b: job j1 runs on /other." in finished.stderr
+    assert "b: not chosen: job j1 on /other." in finished.stderr
+
+
+def test_a_job_is_chosen_by_its_id(cli: Cli, hosts: Hosts) -> None:
+    for host in "ab":
+        hosts.on(host, "jobs", listing("running", "running"))
+        hosts.on(host, "pause", "exit 0")
+    hosts.on("a", "attach", job_started("j2") + report(id="j2"))
+    finished = fleet(cli, hosts, "attach", "a", "--job", "j2").expect(0)
+    assert hosts.calls("a")[1:] == ["attach --json j2"]
+    assert "not chosen: job j1 on /d" in finished.stderr
+    hosts.on("a", "attach", job_started("j1") + report())
+    finished = fleet(cli, hosts, "attach", "a").expect(0)
+    assert "follows job j1 alone" in finished.stderr
+    assert "tui-fs fleet attach a --job j2" in finished.stderr
+    fleet(cli, hosts, "pause", "a,b", "--job", "j2").expect(0)
+    assert [hosts.calls(host)[-1] for host in "ab"] == ["pause j2"] * 2
+    finished = fleet(cli, hosts, "pause", "a,b", "--job", "j5").expect(2)
+    assert "No job j5 runs on these hosts." in finished.stderr
+
+
+def test_the_typed_name_reaches_hosts_whose_policy_requires_it(cli: Cli, hosts: Hosts) -> None:
+    refuses = "echo \"tui-fs: The policy requires that you type 'd'.\" >&2; exit 3\n"
+    deletes(
+        hosts, "b",
+        f'case "$*" in *--confirm=d*) ;; *) {refuses} ;; esac\n{job_started()}{report()}',
+    )  # fmt: skip
+    finished = fleet(cli, hosts, "delete", "a,b", "/d", "--yes", "--json").expect(1)
+    ends = {host["host"]: host for host in finished.stream()[-1]["hosts"]}
+    assert ends["b"]["problem"] == "The policy requires that you type 'd'."
+    assert (ends["b"]["exit_code"], ends["a"]["exit_code"]) == (3, 0)
+    fleet(cli, hosts, "delete", "a,b", "/d/", "--yes", "--confirm", "d").expect(0)
+    with Terminal(cli, "fleet", "delete", "a,b", "/d/", "--ssh", hosts.ssh.program) as terminal:
+        terminal.wait_for(b"type the number of hosts and the name, as in '2 d'")
+        terminal.answer(b"2 d\n")
+        assert terminal.wait() == 0
+
+
+def test_several_directories_are_confirmed_by_the_word_that_a_host_asks_for(
+    cli: Cli, hosts: Hosts
+) -> None:
+    where = ("--ssh", hosts.ssh.program)
+    with Terminal(cli, "fleet", "delete", "a,b", "/d", "/e", *where) as terminal:
+        terminal.wait_for(b"the number of hosts and the word delete, as in '2 delete'")
+        terminal.answer(b"2 delete\n")
+        assert terminal.wait() == 0
+    assert "--confirm=delete" in hosts.calls("a")[-1]
 
 
 def test_a_cancellation_that_fails_is_no_success(cli: Cli, hosts: Hosts) -> None:

@@ -146,7 +146,7 @@ def test_a_canary_alone_has_nobody_to_wait_for_it(hosts: Hosts) -> None:
 
 def test_cancelling_starts_nothing_more_and_cancels_what_runs(hosts: Hosts) -> None:
     go = hosts.place / "go"
-    hosts.on("a", "delete", job_started("j7") + waits_for(go) + report("cancelled") + "exit 130")
+    hosts.on("a", "delete", job_started() + waits_for(go) + report("cancelled") + "exit 130")
     hosts.on("a", "cancel", f"touch {go}")
     with hosts.fleet(*"abc", at_once=1) as fleet:
         # All places for commands are taken by jobs
@@ -155,7 +155,7 @@ def test_cancelling_starts_nothing_more_and_cancels_what_runs(hosts: Hosts) -> N
         deletion.cancel()
         jobs = run(deletion)
     assert deleted_on(hosts) == "a"
-    assert hosts.calls("a")[-1] == "cancel j7"
+    assert hosts.calls("a")[-1] == "cancel j1"
     assert jobs["a"].exit_code == 130
     assert jobs["b"].problem == "It was cancelled before it began."
 
@@ -190,7 +190,6 @@ def test_a_cancellation_that_fails_is_repeated(hosts: Hosts) -> None:
 def test_a_lost_job_is_found_again_and_cancelled(hosts: Hosts) -> None:
     go = hosts.place / "go"
     hosts.on("a", "delete", f"touch ../starting\n{waits_for(hosts.place / 'lose')}{LOST}")
-    hosts.on("a", "jobs", listing("running"))
     hosts.on("a", "attach", job_started() + waits_for(go) + report("cancelled") + "exit 130")
     hosts.on("a", "cancel", f"touch {go}")
     with hosts.fleet("a") as fleet:
@@ -207,37 +206,58 @@ def test_a_lost_job_is_found_again_and_cancelled(hosts: Hosts) -> None:
 
 @pytest.mark.parametrize("lost", [LOST, "kill -9 $$"])
 def test_a_lost_job_is_followed_by_its_id(hosts: Hosts, lost: str) -> None:
-    hosts.on("a", "delete", job_started("j9") + lost)
+    hosts.on("a", "delete", job_started() + lost)
     hosts.on("a", "attach", DONE)
     with hosts.fleet("a") as fleet:
         job = run(deletion_on(fleet, "a"))["a"]
     assert (job.exit_code, job.problem) == (0, "")
-    assert hosts.calls("a")[1:] == ["attach --json j9"]
+    assert hosts.calls("a")[1:] == ["attach --json j1"]
 
 
-def test_a_job_whose_start_was_not_heard_is_found_by_its_targets(hosts: Hosts) -> None:
+_UNKNOWN = "echo \"tui-fs: There is no job 'j1'.\" >&2; exit 2"
+
+
+def test_a_job_whose_start_was_not_heard_is_found_by_its_id(hosts: Hosts) -> None:
     hosts.on("a", "delete", LOST)
-    hosts.on(
-        "a",
-        "jobs",
-        f"echo >>../listed; [ $(wc -l <../listed) = 1 ] && {{ {listing()} exit; }}\n"
-        + listing("done", "running"),
-    )
-    hosts.on("a", "attach", DONE)
+    hosts.on("a", "attach", f"[ -e ../once ] || {{ touch ../once; {_UNKNOWN}; }}\n{DONE}")
     with hosts.fleet("a") as fleet:
         job = run(deletion_on(fleet, "a"))["a"]
     assert job.exit_code == 0
-    assert hosts.calls("a")[1:] == ["jobs --json", "jobs --json", "attach --json j2"]
+    assert hosts.calls("a")[1:] == ["attach --json j1"] * 2
 
 
-def test_a_job_with_other_targets_is_not_taken_for_the_lost_one(hosts: Hosts) -> None:
+def test_another_job_on_the_same_target_is_not_taken_for_the_lost_one(hosts: Hosts) -> None:
     hosts.on("a", "delete", LOST)
-    hosts.on("a", "jobs", listing("running", path="/other"))
+    hosts.on("a", "jobs", listing("running", "running"))
+    hosts.on("a", "attach", _UNKNOWN)
     with hosts.fleet("a") as fleet:
-        job = run(deletion_on(fleet, "a"))["a"]
-    assert not any("attach" in call for call in hosts.calls("a"))
-    assert (job.exit_code, job.report) == (255, None)
+        job = run(deletion_on(fleet, "a", job_id="j9"))["a"]
+    assert hosts.calls("a")[1:] == ["attach --json j9"] * 3
+    assert (job.exit_code, job.job_id, job.report) == (255, "", None)
     assert job.problem.endswith("tui-fs fleet jobs a")
+
+
+@pytest.mark.parametrize("script", [DONE, report("done")])
+def test_events_and_reports_of_another_job_are_not_heard(hosts: Hosts, script: str) -> None:
+    hosts.on("a", "delete", LOST)
+    hosts.on("a", "attach", script)
+    with hosts.fleet("a") as fleet:
+        job = run(deletion_on(fleet, "a", job_id="j9"))["a"]
+    assert (job.has_failed, job.job_id, job.report) == (True, "", None)
+
+
+def test_a_job_that_was_found_again_has_no_problem(hosts: Hosts) -> None:
+    go = hosts.place / "go"
+    hosts.on("a", "delete", job_started() + LOST)
+    hosts.on("a", "attach", job_started() + waits_for(go) + report())
+    with hosts.fleet("a") as fleet:
+        deletion = deletion_on(fleet, "a")
+        step_until(deletion, "a", "connection lost")
+        assert deletion.jobs["a"].problem == "The connection was lost; the job continues there."
+        step_until(deletion, "a", "running")
+        assert deletion.jobs["a"].problem == ""
+        go.touch()
+        run(deletion)
 
 
 def test_a_connection_that_is_lost_twice_is_found_twice(hosts: Hosts) -> None:

@@ -193,6 +193,15 @@ def directory_id(text: str) -> str:
     return text
 
 
+def job_id(text: str) -> str:
+    """Return the id of a new job."""
+    if not re.fullmatch("[0-9a-f]{6,16}", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an id of a job: 6 to 16 digits and letters a to f"
+        )
+    return text
+
+
 def glob(text: str) -> str:
     """Return a shell pattern."""
     try:

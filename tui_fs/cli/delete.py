@@ -16,6 +16,7 @@ from tui_fs.cli.arguments import (
     add_pace_options,
     add_strategy_options,
     directory_id,
+    job_id,
     options_of,
     require_terminal,
     share,
@@ -46,7 +47,7 @@ from tui_fs.job.planning import (
     remainder_of,
 )
 from tui_fs.job.start import start
-from tui_fs.job.store import JobFolder
+from tui_fs.job.store import JobFolder, check_new_id
 from tui_fs.linux.filesystem import directory_id as id_of_directory
 from tui_fs.linux.logind import ends_at_logout
 from tui_fs.model.calls import TraceSource
@@ -102,6 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     add_confirmation_options(group)
     group = add_output_options(parser)
     add_detach_option(group)
+    group.add_argument("--job-id", type=job_id, help=argparse.SUPPRESS)  # for tui-fs fleet
     group.add_argument(
         "--trace", type=trace_source, default="auto", metavar="SOURCE",
         help="counter of system calls: auto (default), perf, engine (only 'parallel'), bpf, "
@@ -123,6 +125,8 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     asks = _asks(parsed)
     options, trace = options_of(parsed), trace_of(parsed)
     _check_directory_ids(targets, parsed.directory_id)
+    if parsed.job_id is not None:
+        check_new_id(parsed.job_id)
     if asks:
         check_conflicts(targets)  # not only after the answer
     if parsed.strategy is not None:
@@ -134,7 +138,9 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
         _check_options(strategy, options, trace)
         if not is_file(targets):
             note(f"tui-fs: {strategy} is the recommended strategy here.")
-    plan = make_plan(targets, survey, strategy, options, trace, compares=parsed.dry_run)
+    plan = make_plan(
+        targets, survey, strategy, options, trace, compares=parsed.dry_run, job_id=parsed.job_id
+    )
     remarks = remarks_on(survey) if is_file(targets) else ()
     if parsed.dry_run:
         _print_plan(plan, remarks, as_json=parsed.json)

@@ -11,6 +11,7 @@ from typing import Any
 
 from tui_fs.cli.arguments import (
     Group,
+    add_confirmation_options,
     add_filter_options,
     add_output_options,
     add_pace_options,
@@ -38,16 +39,21 @@ from tui_fs.fleet.answers import (
     HostSurvey,
     ListedJob,
     different_directories,
-    live_jobs,
     strategy_sums,
     total_seconds,
     understood,
 )
 from tui_fs.fleet.connections import Ssh
-from tui_fs.fleet.deletion import FleetDeletion, HostJob, Phase
+from tui_fs.fleet.deletion import (
+    FleetDeletion,
+    HostJob,
+    Phase,
+    deletion_argv,
+    new_job_ids,
+)
 from tui_fs.fleet.fleet import Answer, Fleet
 from tui_fs.fleet.hosts import folded, hosts_of
-from tui_fs.job.permission import check_command, refuse_read_only
+from tui_fs.job.permission import PLAIN_WORD, check_command, refuse_read_only, word_to_type
 from tui_fs.model.codec import encode
 from tui_fs.model.command import Command
 from tui_fs.model.errors import BadInput, Refused
@@ -148,7 +154,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
     )  # fmt: skip
     group = delete.add_argument_group("safety")
     group.add_argument("--dry-run", action="store_true", help="show what would run; delete nothing")
-    group.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    add_confirmation_options(group)
     add_output_options(delete)
     delete.description = (
         "Delete directories on each host. It accepts the filters, and the options of strategy and "
@@ -164,13 +170,17 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
     for name, run, words in (
         ("jobs", run_jobs, "list the jobs of each host"),
-        ("attach", run_attach, "follow the running jobs to their ends"),
+        ("attach", run_attach, "follow the newest running job of each host to its end"),
         ("pause", run_control, "pause the running jobs"),
         ("resume", run_control, "continue the paused jobs"),
         ("cancel", run_control, "cancel the running jobs"),
         ("doctor", run_doctor, "report what works on each host"),
     ):
         action = add(name, run, words, "" if name == "doctor" else "[PATH] ")
+        if name != "doctor":
+            action.add_argument_group("which jobs").add_argument(
+                "--job", action="append", metavar="ID", help="only this job (repeatable)"
+            )
         action.epilog = f"example:\n  tui-fs fleet {name} web[1-8]"
         add_output_options(action)
 
@@ -238,9 +248,11 @@ def reached(parsed: argparse.Namespace) -> Iterator[Fleet]:
         fleet.close()
 
 
-def _ask_password() -> str | None:
+def _ask_password(problem: str) -> str | None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
+    if problem:
+        note(f"tui-fs: {problem}")
     return getpass.getpass("Password for sudo on the hosts: ", sys.stderr)
 
 
@@ -449,7 +461,8 @@ def _job_answers(parsed: argparse.Namespace) -> list[Answer]:
 def _chosen(jobs: Sequence[ListedJob], parsed: argparse.Namespace) -> list[ListedJob]:
     # Hosts list canonical paths, as they are shown.
     paths = [displayable(os.path.normpath(path)) for path in _paths_of(parsed)]
-    return [job for job in jobs if not paths or job.paths == paths]
+    chosen = [job for job in jobs if not paths or job.paths == paths]
+    return [job for job in chosen if not parsed.job or job.id in parsed.job]
 
 
 def run_control(parsed: argparse.Namespace) -> int:
@@ -495,9 +508,15 @@ def _live_jobs(
             unlisted.append(host)
             continue
         live[host] = [job for job in _chosen(jobs, parsed) if job.is_live]
-        for job in live_jobs(jobs):
-            if job not in live[host]:
-                note(f"tui-fs: {host}: job {job.id} runs on {harmless(', '.join(job.paths))}.")
+        for job in jobs:
+            if job.is_live and job not in live[host]:
+                paths = harmless(", ".join(job.paths))
+                note(f"tui-fs: {host}: not chosen: job {job.id} on {paths}.")
+    if parsed.job and not (any(live.values()) or unlisted or fleet.problems):
+        raise BadInput(
+            f"No job {', '.join(parsed.job)} runs on these hosts.",
+            f"tui-fs fleet jobs {parsed.hosts} lists all jobs.",
+        )
     return live, unlisted
 
 
@@ -511,14 +530,17 @@ def run_attach(parsed: argparse.Namespace) -> int:
         }
         for host, listed in jobs.items():
             for job in listed[1:]:
-                note(f"tui-fs: {host}: job {job.id} runs, too; this follows {listed[0].id}.")
+                note(
+                    f"tui-fs: {host}: this follows job {listed[0].id} alone, the newest; to follow "
+                    f"{job.id}: tui-fs fleet attach {host} --job {job.id}"
+                )
         if not arguments:
             note("tui-fs: no job runs there.")
             if parsed.json:
                 _print_report(_unreached(fleet))
             return _exit_code([DONE, *(None for _ in (*fleet.problems, *unlisted))])
-        targets = {host: listed[0].paths for host, listed in jobs.items() if listed}
-        deletion = FleetDeletion(fleet, arguments, targets, at_once=len(arguments))
+        job_ids = {host: argv[-1] for host, argv in arguments.items()}
+        deletion = FleetDeletion(fleet, arguments, job_ids, at_once=len(arguments))
         _watch(deletion, interrupts, as_json=parsed.json, cancels=False, asks=False)
         code = _end(deletion, _unreached(fleet), interrupts, as_json=parsed.json)
         return SOME_FAILED if fleet.problems or unlisted else code
@@ -562,13 +584,12 @@ def run_delete(parsed: argparse.Namespace) -> int:
             return _exit_code(codes)
         if parsed.shard and (problem := different_directories(plans)):
             raise Refused(problem, "Nothing was deleted.", rule="changed")
-        if asks:
-            _confirm(plans, parsed.paths)
-        interrupts = Interrupts()
+        word = _confirm(plans, parsed.paths) if asks else parsed.confirm
+        interrupts, job_ids = Interrupts(), new_job_ids(plans)
         deletion = FleetDeletion(
             fleet,
-            _arguments(plans, parsed),
-            {host: plan.paths for host, plan in plans.items()},
+            _arguments(plans, job_ids, word, parsed),
+            job_ids,
             at_once=at_once,
             max_failures=parsed.max_failures,
             canary=parsed.canary,
@@ -605,32 +626,38 @@ def _print_plans(
     show(_table(rows, {1, 2}))
 
 
-def _confirm(plans: Mapping[str, HostPlan], paths: Sequence[str]) -> None:
-    """Ask for the number of hosts and the name; Refused without them."""
+def _confirm(plans: Mapping[str, HostPlan], paths: Sequence[str]) -> str:
+    """Ask for the number of hosts and the word that one host asks for; return the word.
+
+    Raises:
+        Refused: the answer is another one.
+    """
     for path in paths:
         note(f"  {displayable(path)}")
-    word = f"{len(plans)} {displayable(os.path.basename(paths[0].rstrip('/')))}"
-    if len(paths) > 1:
-        word = f"{len(plans)} {len(paths)}"
-    meaning = "the name" if len(paths) == 1 else "of directories"
+    word = word_to_type([os.path.normpath(path) for path in paths])
+    meaning = f"the word {PLAIN_WORD}" if word == PLAIN_WORD else "the name"
     print(
         f"To delete on {counted(len(plans), 'host', 'hosts')}, type the number of hosts and "
-        f"{meaning}, as in '{word}': ",
+        f"{meaning}, as in '{len(plans)} {word}': ",
         end="", file=sys.stderr, flush=True,
     )  # fmt: skip
-    if sys.stdin.readline().rstrip("\n") != word:
+    if sys.stdin.readline().rstrip("\n") != f"{len(plans)} {word}":
         raise Refused("Not confirmed; nothing was deleted.", rule="not-confirmed")
+    return word
 
 
-def _arguments(plans: Mapping[str, HostPlan], parsed: argparse.Namespace) -> dict[str, Argv]:
+def _arguments(
+    plans: Mapping[str, HostPlan],
+    job_ids: Mapping[str, str],
+    word: str | None,
+    parsed: argparse.Namespace,
+) -> dict[str, Argv]:
     """Return the arguments of each host, which refuse other directories than the previewed."""
     arguments: dict[str, Argv] = {}
     for number, (host, plan) in enumerate(plans.items(), 1):
-        ids = tuple(f"--directory-id={each}" for each in plan.directory_ids)
         shard = (f"--shard={number}/{len(plans)}",) if parsed.shard else ()
-        chosen = () if parsed.strategy else (f"--strategy={plan.strategy}",)
-        options = (*_options_of(parsed), *chosen, *ids, *shard)
-        arguments[host] = ("delete", "--yes", "--json", *options, "--", *parsed.paths)
+        options = (*_options_of(parsed), *shard)
+        arguments[host] = deletion_argv(plan, job_ids[host], parsed.paths, word, options)
     return arguments
 
 
@@ -688,7 +715,7 @@ def _status(deletion: FleetDeletion) -> tuple[str, float | None]:
     """Return the state of all jobs in one line, and the done part."""
     jobs = list(deletion.jobs.values())
     over = sum(job.is_over for job in jobs)
-    removed = sum(job.snapshot.removed.entries for job in jobs if job.snapshot.removed)
+    removed = sum(job.deleted_entries for job in jobs)
     expected = sum(job.snapshot.expected_entries for job in jobs)
     rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
     words = [f"{over} of {len(jobs)} hosts over", f"{count(removed)} entries deleted"]
@@ -820,3 +847,12 @@ def run_open(parsed: argparse.Namespace) -> int:
         return open_app(parsed.paths or "/", fleet=client)
     finally:
         client.close()
+        if left := client.jobs_in(Phase.RUNNING, Phase.LOST):
+            hosts = folded(left)
+            note(f"tui-fs: jobs continue on {hosts}; to follow them: tui-fs fleet attach {hosts}")
+        if left := client.jobs_in(Phase.STARTING):
+            note(
+                f"tui-fs: a job may have begun on {folded(left)}: tui-fs fleet jobs {folded(left)}"
+            )
+        if left := client.jobs_in(Phase.WAITING):
+            note(f"tui-fs: nothing was started on {folded(left)}.")

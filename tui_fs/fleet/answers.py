@@ -64,12 +64,6 @@ class HostPlan(Struct, frozen=True):
     expected: Expected
     predicted: Predicted
     directory_ids: list[str]
-    targets: list[ListedPath]
-
-    @property
-    def paths(self) -> list[str]:
-        """The canonical paths on this host."""
-        return [target.path for target in self.targets]
 
 
 class ListedJob(Struct, frozen=True):
@@ -153,11 +147,6 @@ def understood(kind: type[T], answer: Answer) -> T | str:
         return msgspec.convert(answer.value, kind)
     except msgspec.ValidationError as error:
         return f"The answer is not understood: {error}."
-
-
-def live_jobs(listed: Sequence[ListedJob], paths: Sequence[str] = ()) -> list[ListedJob]:
-    """Return the jobs that run or are paused, only those with these targets if any are given."""
-    return [job for job in listed if job.is_live and (not paths or job.paths == list(paths))]
 
 
 def total_seconds(seconds: Sequence[float], at_once: int) -> float:

@@ -1,15 +1,16 @@
 """Delete on many hosts: what each one would do, the jobs, and their ends."""
 
 import json
+import secrets
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
-from tui_fs.fleet.answers import ListedJob, live_jobs
+from tui_fs.fleet.answers import HostPlan
 from tui_fs.fleet.connections import CONNECTION_FAILED, Ended, Line
 from tui_fs.fleet.fleet import Fleet
 from tui_fs.model.codec import Json
@@ -25,10 +26,14 @@ _ATTEMPTS = 3
 """To find a job again after its connection was lost."""
 
 _FAILED = 1
+_UNKNOWN_JOB = 2
+"""Of ``tui-fs attach``, also for a job that has not begun yet."""
+
+_JOB_ID_BYTES = 4
 _EXIT_CODES = {JobState.DONE: 0, JobState.REFUSED: 3, JobState.DIED: 5, JobState.CANCELLED: 130}
 """Of outcomes, where the connection was lost after the report."""
 
-_FOLLOW, _FIND, _CANCEL = "follow", "find", "cancel"
+_FOLLOW, _CANCEL = "follow", "cancel"
 """What a command is for."""
 
 
@@ -72,6 +77,7 @@ class HostJob(Struct):
     """The deletion on one host.
 
     Attributes:
+        job_id: empty until it is heard that the job has begun.
         report: of the job; None while it runs, or if it is not known how it ended.
         summary: what the fleet needs of the report.
         exit_code: of the deletion; None while it runs, or if it was skipped.
@@ -96,9 +102,36 @@ class HostJob(Struct):
         return self.phase in (Phase.OVER, Phase.SKIPPED)
 
     @property
+    def deleted_entries(self) -> int:
+        """By its report, or as far as it was heard."""
+        if self.summary is not None:
+            return self.summary.deleted_entries
+        return self.snapshot.removed.entries if self.snapshot.removed else 0
+
+    @property
     def has_failed(self) -> bool:
         """Whether it ended otherwise than completely done."""
         return self.phase is Phase.OVER and self.exit_code != 0
+
+
+def new_job_ids(hosts: Iterable[str]) -> dict[str, str]:
+    """Return the id of a new job for each host, by which it is found after a lost connection."""
+    return {host: secrets.token_hex(_JOB_ID_BYTES) for host in hosts}
+
+
+def deletion_argv(
+    plan: HostPlan, job_id: str, paths: Sequence[str], word: str | None, options: Argv
+) -> Argv:
+    """Return the arguments that delete what a host has previewed, and nothing else.
+
+    Args:
+        paths: as the host was asked to preview them.
+        word: what the user has typed to confirm; None if nothing.
+    """
+    confirm = () if word is None else (f"--confirm={word}",)
+    ids = tuple(f"--directory-id={each}" for each in plan.directory_ids)
+    known = ("--yes", "--json", f"--job-id={job_id}", f"--strategy={plan.strategy}")
+    return ("delete", *known, *confirm, *ids, *options, "--", *paths)
 
 
 class FleetDeletion:
@@ -108,7 +141,7 @@ class FleetDeletion:
 
     Args:
         arguments: of ``tui-fs delete`` for each host, in the order in which they start.
-        targets: the paths on each host, to recognise a job whose beginning was not heard.
+        job_ids: of the job that they start or follow, for each host.
         at_once: jobs that run at the same time.
         max_failures: no further job starts after this many have failed; 0 for no limit.
         canary: the others wait until the first job is over and `go_on` is called.
@@ -119,7 +152,7 @@ class FleetDeletion:
         self,
         fleet: Fleet,
         arguments: Mapping[str, Argv],
-        targets: Mapping[str, Sequence[str]],
+        job_ids: Mapping[str, str],
         *,
         at_once: int,
         max_failures: int = 0,
@@ -128,12 +161,11 @@ class FleetDeletion:
     ) -> None:
         self.jobs = {host: HostJob(host) for host in arguments}
         self.is_cancelled = False
-        self._fleet, self._arguments, self._targets = fleet, arguments, targets
+        self._fleet, self._arguments, self._job_ids = fleet, arguments, job_ids
         self._at_once, self._max_failures = at_once, max_failures
         self._retry_interval_s = retry_interval_s
         self._waiting = deque(arguments)
         self._is_canary_out = canary and len(arguments) > 1
-        self._listings: dict[str, list[bytes]] = {}
 
     @property
     def is_over(self) -> bool:
@@ -176,7 +208,7 @@ class FleetDeletion:
             if job.cancel_at_s is not None and time.monotonic() >= job.cancel_at_s:
                 self._send_cancel(job)
         event = self._fleet.next_event()
-        if event is None or event.command.purpose not in (_FOLLOW, _FIND, _CANCEL):
+        if event is None or event.command.purpose not in (_FOLLOW, _CANCEL):
             return None
         job = self.jobs[event.command.host]
         match event:
@@ -187,13 +219,8 @@ class FleetDeletion:
                     job.problem = f"It is not cancelled yet: {event.sentence}"
                     job.cancel_at_s = time.monotonic() + self._retry_interval_s
                 return job, None
-            case Line() if event.command.purpose == _FIND:
-                self._listings[job.host].append(event.text)
-            case Ended() if event.command.purpose == _FOLLOW:
-                self._end(job, event)
-                return job, None
             case Ended():
-                self._find(job, event)
+                self._end(job, event)
                 return job, None
         return None
 
@@ -229,18 +256,23 @@ class FleetDeletion:
         self._waiting.clear()
 
     def _hear(self, job: HostJob, text: bytes) -> dict[str, Json] | None:
+        job_id = self._job_ids[job.host]
         try:
             value = json.loads(text)
             if value["type"] == "report":
-                job.summary = msgspec.convert(value, ReportSummary)
-                job.report, job.job_id = value, job.summary.id or job.job_id
+                summary = msgspec.convert(value, ReportSummary)
+                if summary.id not in ("", job_id):
+                    return None
+                job.summary, job.report, job.job_id = summary, value, summary.id or job.job_id
                 return dict(value)
             event = event_from_json(value)
+            if isinstance(event, JobStarted) and event.job_id != job_id:
+                return None
             job.snapshot = fold(job.snapshot, event)
         except (ValueError, KeyError, TypeError, RecursionError, BadInput):
             return None  # no line of a job; without a report, the end is an error
         if isinstance(event, JobStarted):
-            job.job_id, job.phase, job.attempts = event.job_id, Phase.RUNNING, 0
+            job.job_id, job.phase, job.attempts, job.problem = job_id, Phase.RUNNING, 0, ""
             if self.is_cancelled:
                 job.cancel_at_s = 0.0
         return dict(value)
@@ -258,11 +290,18 @@ class FleetDeletion:
             expected = _EXIT_CODES.get(summary.outcome, _FAILED)
             job.exit_code = expected if has_no_end or not code else code
             job.problem = "" if summary.outcome is JobState.DONE else harmless(summary.explanation)
-        elif has_no_end:  # also if nothing was heard: it may have begun
-            job.phase, job.problem = Phase.LOST, "The connection was lost; the job continues there."
+        elif has_no_end or self._may_begin(job, code):  # if nothing was heard, it may have begun
+            job.phase = Phase.LOST
+            job.problem = "The connection was lost; the job continues there."
+            if not job.job_id:
+                job.problem = "The connection was lost, perhaps before the job began."
             job.retry_at_s = time.monotonic() + self._retry_interval_s
         else:
             self._give_up(job, ended.sentence or "The command ended without a report.", code or 1)
+
+    def _may_begin(self, job: HostJob, code: int | None) -> bool:
+        """Whether a host that was asked for a lost job does not know it yet."""
+        return code == _UNKNOWN_JOB and not job.job_id and job.attempts > 0
 
     def _give_up(self, job: HostJob, problem: str, code: int = CONNECTION_FAILED) -> None:
         job.phase, job.exit_code, job.problem = Phase.OVER, code, problem
@@ -276,21 +315,6 @@ class FleetDeletion:
             )
             return
         job.phase = Phase.STARTING
-        if job.job_id:
-            job.snapshot = Snapshot()  # all events are sent again
-            self._fleet.start(job.host, ("attach", "--json", job.job_id), _FOLLOW, is_long=True)
-        else:
-            self._listings[job.host] = []
-            self._fleet.start(job.host, ("jobs", "--json"), _FIND, is_long=True)
-
-    def _find(self, job: HostJob, ended: Ended) -> None:
-        """Recognise the job that was started before the connection was lost."""
-        listing = b"".join(self._listings.pop(job.host))
-        try:
-            listed = msgspec.json.decode(listing, type=list[ListedJob]) if ended.is_success else []
-        except (msgspec.DecodeError, RecursionError):
-            listed = []
-        live = live_jobs(listed, self._targets[job.host])
-        job.job_id = live[0].id if live else ""
-        job.phase = Phase.LOST
-        job.retry_at_s = time.monotonic() + (0 if live else self._retry_interval_s)
+        job.snapshot = Snapshot()  # all events are sent again
+        follow = ("attach", "--json", self._job_ids[job.host])
+        self._fleet.start(job.host, follow, _FOLLOW, is_long=True)

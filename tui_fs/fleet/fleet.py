@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -26,6 +26,7 @@ from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec
 
 _PROBE_TIMEOUT_S = 30.0
+_PASSWORD_ATTEMPTS = 2
 _BRING_TIMEOUT_S = 600.0
 _BRING_AT_ONCE = 8
 """Each of them has a copy of the program in its buffer."""
@@ -69,7 +70,7 @@ class Fleet:
         one_file: OneFile | None = None,
         *,
         becomes_root: bool = False,
-        ask_password: Callable[[], str | None] = lambda: None,
+        ask_password: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         self.hosts = tuple(hosts)
         self.programs: dict[str, str] = {}
@@ -104,16 +105,14 @@ class Fleet:
                 has[ended.command.host] = probed(lines)
             else:
                 give_up(ended.command.host, ended.sentence)
-        needs_password = [host for host, found in has.items() if found.has_sudo is False]
-        typed = self._ask_password() if needs_password else None
-        password, typed = None if typed is None else Password(typed), None
+        self._accounts = {host: Account(self._becomes_root) for host in has}
+        refused = self._take_password(
+            [h for h in self.hosts if h in has and has[h].has_sudo is False]
+        )
         waiting: list[str] = []
         for host, found in has.items():
-            self._accounts[host] = Account(
-                self._becomes_root, password if found.has_sudo is False else None
-            )
-            if found.has_sudo is False and password is None:
-                give_up(host, "sudo asks for a password there.")
+            if host in refused:
+                give_up(host, refused[host])
             elif found.is_compatible:
                 self.programs[host] = found.program
             elif problem := why_not_brought(found, self._one_file):
@@ -123,6 +122,43 @@ class Fleet:
         if self._one_file is not None:
             self._bring(self._one_file, deque(waiting), give_up)
         self.programs = {h: self.programs[h] for h in self.hosts if h in self.programs}
+
+    def _take_password(self, hosts: Sequence[str]) -> dict[str, str]:
+        """Ask for the password that sudo needs on some hosts; return why it is of no use there.
+
+        No host gets a wrong password more than once, but for the first one, which gets two: more
+        could lock the account.
+        """
+        problem = ""
+        for _ in range(_PASSWORD_ATTEMPTS if hosts else 0):
+            typed = self._ask_password(problem)
+            if typed is None:
+                return dict.fromkeys(hosts, problem or "sudo asks for a password there.")
+            password, typed = Password(typed), None
+            problem = self._refusals(password, hosts[:1]).get(hosts[0], "")
+            if not problem:
+                return self._refusals(password, hosts[1:])
+        unsent = f"The password was not sent, as sudo on {hosts[0]} refuses it." if hosts else ""
+        return {host: unsent if n else problem for n, host in enumerate(hosts)}
+
+    def _refusals(self, password: Password, hosts: Sequence[str]) -> dict[str, str]:
+        """Let sudo check a password on hosts; return why it refuses it, or keep it."""
+        account = Account(self._becomes_root, password)
+        line = '"$(command -v tui-fs || echo true)" --version'
+        for host in hosts:
+            script = f"exec {account.line(())} {line}"
+            self._connections.start(
+                HostCommand(host, script, stdin=account.stdin, timeout_s=_PROBE_TIMEOUT_S)
+            )
+        refusals: dict[str, str] = {}
+        for ended, _ in self._collected(set(hosts)):
+            host = ended.command.host
+            if ended.is_success:
+                self._accounts[host] = account
+            else:
+                reason = ended.sentence.removeprefix("sudo: ").rstrip(".")
+                refusals[host] = f"sudo on {host} refuses: {reason}."
+        return refusals
 
     def _bring(
         self, one_file: OneFile, waiting: deque[str], give_up: Callable[[str, str], None]

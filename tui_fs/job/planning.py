@@ -313,10 +313,12 @@ def make_plan(
     trace: TraceSource | None = None,
     *,
     compares: bool = True,
+    job_id: str | None = None,
 ) -> Plan:
     """Return the plan to run.
 
     Args:
+        job_id: None for a new one.
         compares: the prediction compares the strategy with all others; this runs their tools for
             their versions.
 
@@ -353,7 +355,7 @@ def make_plan(
             f"Wait for the scan, or use a race-safe strategy: {RACE_SAFE}.",
             rule="races",
         )
-    job_id = new_job_id()
+    job_id = job_id or new_job_id()
     pins = [target.pin for target in targets]
     prediction = forecast(
         paths,

@@ -135,8 +135,18 @@ def new_job_id() -> str:
     """Return an unused short name for a job."""
     while True:
         job_id = os.urandom(_ID_BYTES).hex()
-        if not any(os.path.lexists(os.path.join(place, job_id)) for place in _places()):
+        if not _is_used(job_id):
             return job_id
+
+
+def check_new_id(job_id: str) -> None:
+    """Raise BadInput if there is a job with this id."""
+    if _is_used(job_id):
+        raise BadInput(f"There is a job {job_id} already.", f"See it: tui-fs attach {job_id}")
+
+
+def _is_used(job_id: str) -> bool:
+    return any(os.path.lexists(os.path.join(place, job_id)) for place in _places())
 
 
 def create(plan: Plan, take_lock: Callable[[str], None] = lambda _: None) -> JobFolder:

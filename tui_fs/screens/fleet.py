@@ -21,10 +21,16 @@ from tui_fs.fleet.answers import (
     total_seconds,
     understood,
 )
-from tui_fs.fleet.deletion import FleetDeletion, HostJob, Phase
+from tui_fs.fleet.deletion import (
+    FleetDeletion,
+    HostJob,
+    Phase,
+    deletion_argv,
+    new_job_ids,
+)
 from tui_fs.fleet.fleet import Answer
 from tui_fs.fleet.hosts import folded
-from tui_fs.job.permission import read_only_reason
+from tui_fs.job.permission import read_only_reason, word_to_type
 from tui_fs.model.calls import CallCount, CallLine, Failures, call_lines
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Argv
@@ -34,7 +40,7 @@ from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Progressed
 from tui_fs.screens.run import rows_of_calls
-from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallTable
 from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
@@ -126,6 +132,7 @@ class FleetScreen(BaseScreen):
         self._deletion: FleetDeletion | None = None
         self._asks_canary = self._is_draw_due = False
         self._files: tempfile.TemporaryDirectory[str] | None = None
+        self._texts: dict[str, Text] = {}
 
     def compose_body(self) -> ComposeResult:
         """Lay out the hosts above the sum of a running deletion."""
@@ -335,7 +342,12 @@ class FleetScreen(BaseScreen):
         if not ready:
             self.notify("None of these hosts has answered.", markup=False)
             return
-        screen = FleetPreviewScreen(self._client, ready, self._path, self.settings)
+        left_out = {
+            host: self._rows[host].problem or "It has not answered yet."
+            for host in chosen
+            if host not in ready
+        }
+        screen = FleetPreviewScreen(self._client, ready, self._path, self.settings, left_out)
         self.app.push_screen(screen)
 
     def action_cancel(self) -> None:
@@ -371,19 +383,30 @@ class FleetScreen(BaseScreen):
         table = self.query_one("#hosts", BarTable)
         cells = next(cells for columns, cells in _BAR_CELLS if self.size.width >= columns)
         table.set_columns(_columns(cells, _SORTS[self._sort], is_reversed=self._is_reversed))
-        wanted = self._filter
-        chosen = [
-            row for row in self._rows.values() if wanted in f"{row.host} {_state(row)}".casefold()
-        ]
+        chosen = [row for row in self._rows.values() if self._is_shown(row)]
         rows = sorted(chosen, key=self._order, reverse=self._is_reversed)
-        table.set_rows([_row(row, cells, is_marked=row.host in self._marked) for row in rows])
-        self.query_one("#totals", Static).update(_totals(self._rows.values(), self._marked))
+
+        def row_at(index: int) -> BarRow:
+            return _row(rows[index], cells, is_marked=rows[index].host in self._marked)
+
+        table.set_rows(LazyRows([row.host for row in rows], row_at))
+        self._update("#totals", _totals(self._rows.values(), self._marked))
         self._draw_about()
 
     def _draw_about(self) -> None:
         cursor = self.query_one("#hosts", BarTable).cursor_row
         about = "" if cursor is None else _about(self._rows[cursor.key])
-        self.query_one("#about-host", Static).update(Text(about))
+        self._update("#about-host", Text(about))
+
+    def _update(self, name: str, text: Text) -> None:
+        """Change a text of fixed height, without a new layout."""
+        if self._texts.get(name) != text:
+            self._texts[name] = text
+            self.query_one(name, Static).update(text, layout=False)
+
+    def _is_shown(self, row: HostRow) -> bool:
+        wanted = self._filter
+        return not wanted or wanted in f"{row.host} {_state(row)}".casefold()
 
     def _order(self, row: HostRow) -> float:
         used, inodes = row.shares
@@ -402,7 +425,7 @@ class FleetScreen(BaseScreen):
         if self._deletion is None:
             return
         jobs = list(self._deletion.jobs.values())
-        removed = sum(job.snapshot.removed.entries for job in jobs if job.snapshot.removed)
+        removed = sum(job.deleted_entries for job in jobs)
         expected = sum(job.snapshot.expected_entries for job in jobs)
         progress.fraction = min(1.0, removed / expected) if expected else None
         rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
@@ -512,10 +535,10 @@ def _state(row: HostRow) -> str:
             left = f", left {duration_span(*snapshot.eta_s)}" if snapshot.eta_s else ""
             return f"deleting {100 * snapshot.fraction:.0f} %{left}"
         return str(job.phase)
-    if row.problem:
-        return harmless(row.problem)
     if job is not None:
         return "deleted"
+    if row.problem:
+        return harmless(row.problem)
     if row.survey is None:
         return "counting…"
     worst = row.survey.worst
@@ -556,6 +579,7 @@ class FleetPreviewScreen(BaseScreen):
 
     Args:
         hosts: those that have counted the directory.
+        left_out: why other marked hosts are not asked.
     """
 
     KEYS: ClassVar = (
@@ -580,10 +604,16 @@ class FleetPreviewScreen(BaseScreen):
     ]
 
     def __init__(
-        self, client: FleetClient, hosts: Sequence[str], path: str, settings: Settings
+        self,
+        client: FleetClient,
+        hosts: Sequence[str],
+        path: str,
+        settings: Settings,
+        left_out: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(settings)
         self._client, self._hosts, self._path = client, list(hosts), path
+        self._left_out = left_out or {}
         self._estimates: dict[str, HostEstimate] = {}
         self._refused: dict[str, str] = {}
         self._has_canary = len(hosts) > 1
@@ -647,7 +677,8 @@ class FleetPreviewScreen(BaseScreen):
         options = Text("options  ", style="dim")
         options.append(words, "not dim")
         self.query_one("#options", Static).update(options)
-        lines = [f"! {host}: {harmless(reason)}" for host, reason in self._refused.items()]
+        missing = {**self._left_out, **self._refused}
+        lines = [f"! not on {host}: {harmless(reason)}" for host, reason in missing.items()]
         self.query_one("#body", Static).update(Text("\n".join(lines)))
 
     def action_options(self) -> None:
@@ -673,7 +704,9 @@ class FleetPreviewScreen(BaseScreen):
         self.notify("Each host checks its rules…", markup=False)
         strategy = f"--strategy={message.row.key}"
         arguments = ("delete", "--dry-run", "--json", strategy, "--", self._path)
-        self._client.ask(list(self._estimates), arguments)
+        # The first host is deleted alone: the first in the list, not the quickest to answer.
+        hosts = [host for host in self._hosts if host in self._estimates]
+        self._client.ask(hosts, arguments)
 
     def _confirm(self, answers: Mapping[str, Answer]) -> None:
         read = {host: understood(HostPlan, answer) for host, answer in answers.items()}
@@ -699,12 +732,11 @@ class FleetPreviewScreen(BaseScreen):
         lines += [f"not on {host}: {harmless(reason)}" for host, reason in shown]
         if len(refused) > len(shown):
             lines.append(f"not on {len(refused) - len(shown)} more hosts")
-        word = f"{len(plans)} {displayable(os.path.basename(self._path.rstrip('/')))}"
         dialog = ConfirmDialog(
             f"Delete on {counted(len(plans), 'host', 'hosts')}?",
             lines,
             "Deleted files cannot be restored.",
-            word,
+            f"{len(plans)} {self._word}",
         )
 
         def answered(is_confirmed: bool | None) -> None:
@@ -713,16 +745,17 @@ class FleetPreviewScreen(BaseScreen):
 
         self.app.push_screen(dialog, answered)
 
+    @property
+    def _word(self) -> str:
+        return word_to_type([os.path.normpath(self._path)])
+
     def _start(self, plans: Mapping[str, HostPlan]) -> None:
+        job_ids = new_job_ids(plans)
         arguments = {
-            host: (
-                "delete", "--yes", "--json", f"--strategy={plan.strategy}",
-                *(f"--directory-id={each}" for each in plan.directory_ids), "--", self._path,
-            )
+            host: deletion_argv(plan, job_ids[host], [self._path], self._word, ())
             for host, plan in plans.items()
-        }  # fmt: skip
-        targets = {host: plan.paths for host, plan in plans.items()}
-        self._client.delete(arguments, targets, canary=self._has_canary)
+        }
+        self._client.delete(arguments, job_ids, canary=self._has_canary)
         self.app.pop_screen()
 
 

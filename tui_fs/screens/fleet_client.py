@@ -3,6 +3,7 @@
 import io
 import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +13,19 @@ from msgspec import Struct
 from textual.message import Message
 
 from tui_fs.fleet.connections import Ended, Line
-from tui_fs.fleet.deletion import FleetDeletion
+from tui_fs.fleet.deletion import FleetDeletion, Phase
 from tui_fs.fleet.fleet import Answer, Fleet
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Argv
 
 _PATIENCE_S = 8.0
-_INTERVAL_S = 0.25
-"""Between two messages on a deletion."""
+_INTERVAL_S = 1.0
+"""Between two messages on a deletion: each redraws the lines of many hosts, and the terminal may be
+far away."""
+
+_SWITCH_INTERVAL_S = 0.0005
+"""How long a thread keeps the interpreter from the others. The usual 5 ms are felt at each key
+while many hosts answer."""
 
 
 class Heard(Message):
@@ -71,7 +77,7 @@ class _Fetch(Struct, frozen=True):
 
 class _Delete(Struct, frozen=True):
     arguments: Mapping[str, Argv]
-    targets: Mapping[str, Sequence[str]]
+    job_ids: Mapping[str, str]
     canary: bool
 
 
@@ -97,6 +103,7 @@ class FleetClient:
     def start(self, post: Callable[[Message], Any]) -> None:
         """Begin; messages go to `post`, which must be safe to call from a thread."""
         self._post = post
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
         self._thread.start()
 
     def ask(self, hosts: Sequence[str], arguments: Argv) -> None:
@@ -110,12 +117,12 @@ class FleetClient:
     def delete(
         self,
         arguments: Mapping[str, Argv],
-        targets: Mapping[str, Sequence[str]],
+        job_ids: Mapping[str, str],
         *,
         canary: bool,
     ) -> None:
         """Delete on hosts; `Progressed` until it is over."""
-        self._requests.put(_Delete(arguments, targets, canary))
+        self._requests.put(_Delete(arguments, job_ids, canary))
 
     def order(self, order: Callable[[FleetDeletion], None]) -> None:
         """Call a method of the present deletion in its thread."""
@@ -127,6 +134,11 @@ class FleetClient:
         self._requests.put(None)
         if self._thread.ident is not None:
             self._thread.join(_PATIENCE_S)  # the end of the process closes what is left
+
+    def jobs_in(self, *phases: Phase) -> list[str]:
+        """Return the hosts whose jobs are in one of these phases after `close`."""
+        jobs = self._deletion.jobs.values() if self._deletion is not None else ()
+        return [job.host for job in jobs if job.phase in phases]
 
     def _run(self) -> None:
         fleet = self._fleet
@@ -168,21 +180,23 @@ class FleetClient:
         self._post(Fetched(request.host, request.file, problem))
 
     def _delete(self, fleet: Fleet, request: _Delete) -> None:
-        deletion = FleetDeletion(
+        self._deletion = deletion = FleetDeletion(
             fleet,
             request.arguments,
-            request.targets,
+            request.job_ids,
             at_once=self.at_once,
             canary=request.canary,
         )
-        posted_at_s = 0.0
+        posted_at_s, had_canary = 0.0, False
         while not (deletion.is_over or self._is_closing):
             deletion.step()
             while not self._orders.empty():
                 self._orders.get()(deletion)
-            if time.monotonic() >= posted_at_s + _INTERVAL_S:
+            has_canary = deletion.canary is not None
+            if time.monotonic() >= posted_at_s + _INTERVAL_S or has_canary > had_canary:
                 posted_at_s = time.monotonic()
                 self._post(Progressed(deletion))
+            had_canary = has_canary
         self._post(Progressed(deletion))
 
 
