@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from rich.text import Text
 
 from tests.ui.recorded_tree import NOW_S, RANKING, SESSIONS, directory, found_survey, spool_listing
 from tui_fs.job.permission import MOST_TARGETS
@@ -17,7 +18,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr, is_within
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Child, EntryKind, Listing, Order, Ranking, Sorting, Totals
-from tui_fs.screens.base import BaseScreen, Settings, age
+from tui_fs.screens.base import BaseScreen, Settings, age, broken_at_dots
 from tui_fs.screens.browser.details import place_note, totals_line
 from tui_fs.screens.browser.job_strip import strip_of
 from tui_fs.screens.browser.search import about_search, cannot_mark_files
@@ -226,6 +227,31 @@ def test_an_order_that_covers_a_part_of_the_files_says_so() -> None:
     assert "sorting…" in line(listing, Order(Sorting.NAME))
     assert "sort" not in line(replace(listing, examined=None), order)
     assert "sort" not in line(replace(listing, not_listed=0), Order(Sorting.NAME))
+
+
+def test_totals_fit_into_a_narrow_terminal() -> None:
+    survey, order = found_survey(), Order()
+    line = totals_line(
+        survey,
+        spool_listing(),
+        order,
+        is_paused=False,
+        since_finished_s=0,
+        is_imported=False,
+        is_narrow=True,
+    ).plain
+    assert line == "1,279,040 entries · 5.6 GiB · complete"
+
+
+def test_a_figure_is_not_parted_from_its_unit() -> None:
+    text = Text("ext4 · 55.3 MiB of 57.3 MiB used · 115 k of 1.20 M inodes\nnext")
+    for width in (25, 30, 40):
+        lines = broken_at_dots(text, width).plain.split("\n")
+        parts = " · ".join(lines[:-1]).split(" · ")
+        assert parts == ["ext4", "55.3 MiB of 57.3 MiB used", "115 k of 1.20 M inodes"]
+        assert lines[-1] == "next"
+        assert all(len(line) <= width for line in lines)
+    assert broken_at_dots(text, 80) == text
 
 
 def test_what_is_not_counted_is_not_given_a_number() -> None:

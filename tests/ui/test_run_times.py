@@ -5,12 +5,29 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.ui.recorded import STARTED
-from tui_fs.model.events import Throttled, Usage
+from tests.ui.recorded import FAILING, STARTED
+from tui_fs.model.events import (
+    CancelRequested,
+    EntryFailed,
+    PaceChanged,
+    Paused,
+    Resumed,
+    Throttled,
+    Unthrottled,
+    Usage,
+)
 from tui_fs.model.outcome import JobState
-from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.strategy import Pace
-from tui_fs.screens.run import call_footer, place_of, predicted_rate, time_meaning, usage_line
+from tui_fs.screens.run import (
+    aside_lines,
+    call_footer,
+    place_of,
+    predicted_rate,
+    time_meaning,
+    usage_line,
+)
+from tui_fs.screens.run_history import RunHistory
 
 USAGE = Usage(10.0, 9.0, 90.0, 1 << 20, 0, 0, 1, "rm 7", processor_wait_s=0.5, alive_s=11.0)
 FREE = Snapshot(started=STARTED, usage=USAGE, usage_entries=1_000_000)
@@ -84,3 +101,45 @@ def test_the_predicted_rate_is_what_the_pace_allows() -> None:
     assert predicted_rate(replace(FREE, pace=Pace(rate_per_s=1_000))) == 1_000
     assert predicted_rate(replace(FREE, pace=Pace(rate_per_s=10**9))) == rate
     assert predicted_rate(Snapshot()) == 0
+
+
+def test_a_large_terminal_shows_the_times_as_bars_and_what_happened() -> None:
+    history, snapshot = RunHistory(0.25), Snapshot()
+    events = (
+        *FAILING,
+        EntryFailed(8.35, STARTED.targets[0], "remove", 13),
+        Paused(8.4, 8.4, True),
+        Resumed(9.4),
+        PaceChanged(9.5, Pace(gentle=True)),
+        Throttled(9.6, "disk", 40.0),
+        Unthrottled(9.7),
+        CancelRequested(9.8, "cancelled by UID 0"),
+    )
+    for event in events:
+        snapshot = fold(snapshot, event)
+        history.add(snapshot, event)
+    lines = [
+        "".join(text for _, text in line) for line in aside_lines(FREE, history.trends(), 50, 40)
+    ]
+    assert lines[:3] == [
+        "where the time goes",
+        "  kernel                ██████████▋    9.0 s  82 %",
+        "  user                  █▏             1.0 s   9 %",
+    ]
+    happened = [
+        line.split(maxsplit=1)[1].rstrip() for line in lines[lines.index("what happened") + 1 :]
+    ]
+    assert happened == [
+        "started; predicted 5.8 s to 36 s",
+        "the first entry failed",
+        "paused",
+        "resumed",
+        "pace: gentle",
+        "stopped: others wait for the disk",
+        "continued",
+        "cancelled",
+    ]
+    # The newest are shown where not all have room
+    low = aside_lines(FREE, history.trends(), 50, len(lines) - 3)
+    assert "cancelled" in low[-1][1][1]
+    assert len(low) == len(lines) - 3

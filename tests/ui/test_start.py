@@ -47,7 +47,7 @@ def start(here: str = "/srv/spool") -> StartScreen:
     return StartScreen(here, Settings(), lambda: list(ALL))
 
 
-@pytest.mark.parametrize("size", [(40, 15), (60, 20), (80, 24), (120, 40)])
+@pytest.mark.parametrize("size", [(40, 15), (60, 20), (80, 24), (120, 40), (200, 50)])
 async def test_start(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
     app = Host(start())
     async with app.run_test(size=size) as pilot:

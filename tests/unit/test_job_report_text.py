@@ -8,7 +8,9 @@ from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled
 from tui_fs.cli.follow import report_as_text
 from tui_fs.job.report import report_of
 from tui_fs.job.report_text import Pair, figures, pairs
+from tui_fs.model.codec import encode
 from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.space import Space
 from tui_fs.widgets.figure_layout import layout_predicted
 
 CALLS = {"unlinkat": 990, "getdents64": 20, "openat": 3, "read": 60}
@@ -92,3 +94,12 @@ def test_bars_that_would_show_no_length_are_left_out() -> None:
     assert drawn(44) == []
     assert drawn(45) != []
     assert layout_predicted([], 80) == []
+
+
+def test_space_that_only_root_can_use_is_named() -> None:
+    shown = report()
+    full, freed = Space(0, 10), Space(0, 1000, 3 << 30)
+    shown |= {"space_before": encode(full), "space_after": encode(freed), "freed_bytes": 0}
+    assert "0 B more free, 3.0 GiB more only for root · expected" in report_as_text(shown)
+    shown["space_after"] = encode(full)
+    assert "only for root" not in report_as_text(shown)

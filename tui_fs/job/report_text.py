@@ -6,6 +6,7 @@ A report is the JSON object that `tui_fs.job.report` writes.
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from tui_fs.job.freed_space import TOLERANCE_BYTES
 from tui_fs.model.calls import (
     HARMLESS_ERRORS,
     CallCount,
@@ -230,8 +231,12 @@ def _space(report: dict[str, Any]) -> str:
         return "the file system did not answer"
     expected = report["expected"]
     span = _bytes_span(expected["freed_bytes_min"], expected["freed_bytes_max"])
+    gained = more_or_less(bytes_iec, report["freed_bytes"])
+    # Freed blocks fill the space reserved for root first, before df shows any of them.
+    for_root = after.get("reserved_bytes", 0) - before.get("reserved_bytes", 0)
+    reserve = f", {bytes_iec(for_root)} more only for root" if for_root >= TOLERANCE_BYTES else ""
     return (
-        f"{more_or_less(bytes_iec, report['freed_bytes'])} free · expected {span} · "
+        f"{gained} free{reserve} · expected {span} · "
         f"{bytes_iec(before['free_bytes'])} → {bytes_iec(after['free_bytes'])}"
     )
 

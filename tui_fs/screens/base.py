@@ -38,6 +38,9 @@ PAGE_BINDINGS = (
     Binding("pageup,ctrl+b", "scroll(-10)", tooltip="Scroll a page up"),
 )
 
+NARROW_COLUMNS = 60
+"""Below this width lines leave out what is said elsewhere, too."""
+
 PATIENCE_S = 2.0
 """How long a screen waits for a directory before it says that there is no answer yet."""
 
@@ -85,6 +88,18 @@ _ARROWS = " ▲▼"
 """What follows the title of the column by which a table is sorted."""
 
 _MINUTE_S, _HOUR_S, _DAY_S, _YEAR_S = 60, 3_600, 86_400, 31_557_600
+
+
+def broken_at_dots(text: Text, width: int) -> Text:
+    """Return a text whose lines end between the parts that dots separate, not within a figure."""
+    lines = [Text()]
+    for line in text.split("\n"):
+        for part in line.split(" · "):
+            if lines[-1].cell_len + len(" · ") + part.cell_len > width:
+                lines.append(Text())
+            lines[-1].append(" · " if lines[-1] else "").append_text(part)
+        lines.append(Text())
+    return Text("\n").join(filter(None, lines))
 
 
 class Settings(Struct, frozen=True):

@@ -73,7 +73,14 @@ from tui_fs.model.strategy import (
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, is_file
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
-from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, deleting_is_off
+from tui_fs.screens.base import (
+    COPY_BINDING,
+    BaseScreen,
+    Failed,
+    Settings,
+    broken_at_dots,
+    deleting_is_off,
+)
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.run import RunScreen
@@ -750,6 +757,7 @@ class PreviewScreen(BaseScreen):
             about.append(f"\n{self._gone}", "bold")
         for activity in () if is_file(self._targets) else activity_in(survey):
             about.append("\n").append(activity)
+        about = broken_at_dots(about, self.size.width - 2)
         self.query_one("#about", Static).update(about)
         rows = self.query_one(BarTable)
         self._show_rows(prediction)

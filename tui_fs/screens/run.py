@@ -1,5 +1,6 @@
 """A running job: progress, rate, resource use and system calls."""
 
+import textwrap
 import time
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
@@ -8,6 +9,7 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Container
 from textual.message import Message
 from textual.widgets import Static
 from textual.worker import get_current_worker
@@ -24,15 +26,18 @@ from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.events import Event
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.strategy import Argv, IoPriority, Pace
+from tui_fs.model.strategy import Argv, IoPriority
 from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
 from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, muted
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
-from tui_fs.screens.run_history import MARK_WORDS, RunHistory, Trends
+from tui_fs.screens.run_history import MARK_WORDS, RunHistory, Trends, pace_words
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallRow, CallTable
+from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.figure_layout import Line
+from tui_fs.widgets.fitted_lines import FittedLines
 from tui_fs.widgets.progress_line import ProgressLine
 from tui_fs.widgets.rate_graph import RateGraph
 from tui_fs.widgets.stats_line import Figure, StatsLine
@@ -59,22 +64,6 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
         in_words(started.targets, started.share, is_filtered=started.is_filtered),
         f"{started.strategy} · job {started.job_id}",
     )
-
-
-def pace_words(pace: Pace) -> str:
-    """Return the limits of the job's pace."""
-    words = []
-    if pace.gentle:
-        words.append("gentle")
-    if pace.rate_per_s:
-        words.append(f"at most {count(pace.rate_per_s)} /s")
-    if pace.nice:
-        words.append(f"nice {pace.nice}")
-    if pace.io_priority is not IoPriority.NORMAL:
-        words.append(f"disk {pace.io_priority}")
-    if pace.threads:
-        words.append(f"up to {counted(pace.threads, 'thread', 'threads')}")
-    return " · ".join(words)
 
 
 def progress_caption(snapshot: Snapshot) -> str:
@@ -239,11 +228,11 @@ def time_shares(snapshot: Snapshot) -> TimeShares | None:
     )
 
 
-def call_footer(snapshot: Snapshot) -> str:
-    """Return where the time of the processes went."""
+def time_parts(snapshot: Snapshot) -> list[tuple[str, float]]:
+    """Return where the time of the processes went, in seconds; nothing before it is measured."""
     shares = time_shares(snapshot)
     if shares is None:
-        return ""
+        return []
     others = "other waits" if shares.disk_s is not None else "disk and other waits"
     parts = (
         ("kernel", shares.kernel_s),
@@ -253,7 +242,47 @@ def call_footer(snapshot: Snapshot) -> str:
         ("locks", shares.lock_s),
         (others, shares.other_s),
     )
-    return "time: " + " · ".join(f"{name} {s:.1f} s" for name, s in parts if s is not None)
+    return [(name, seconds) for name, seconds in parts if seconds is not None]
+
+
+def call_footer(snapshot: Snapshot) -> str:
+    """Return where the time of the processes went, in a line."""
+    parts = [f"{name} {seconds:.1f} s" for name, seconds in time_parts(snapshot)]
+    return "time: " + " · ".join(parts) if parts else ""
+
+
+def aside_lines(snapshot: Snapshot, trends: Trends, width: int, height: int) -> list[Line]:
+    """Return where the time went as bars, and what has happened; the newest fit into the height."""
+    lines: list[Line] = [(("strong", "where the time goes"),)]
+    parts = time_parts(snapshot)
+    total_s = sum(seconds for _, seconds in parts) or 1.0
+    names = max((len(name) for name, _ in parts), default=0)
+    digits = 1 if total_s >= _MIN_MEANINGFUL_S else 2
+    texts = [
+        f"{seconds:,.{digits}f} s {round(100 * seconds / total_s):3} %" for _, seconds in parts
+    ]
+    figures = max(map(len, texts), default=0)
+    bar = max(0, min(_MAX_BAR, width - names - figures - 6))
+    for (name, seconds), text in zip(parts, texts, strict=True):
+        cells = eighth_blocks(seconds / total_s, bar).ljust(bar)
+        shown = f"  {text:>{figures}}"
+        lines.append((("", f"  {name:{names}}  "), ("bar", cells), ("", shown)))
+    if not parts:
+        lines.append((("muted", "  not measured yet"),))
+    wrapped = textwrap.wrap(time_meaning(snapshot), max(20, width - 2))
+    lines += [(("muted", f"  {line}"),) for line in wrapped]
+    lines += [(), (("strong", "what happened"),)]
+    room = max(0, height - len(lines))
+    times = [(clock(at_s), words) for at_s, words in trends.incidents]
+    started = snapshot.started
+    if times and started is not None and started.predicted_seconds is not None:
+        low_s, _, high_s = started.predicted_seconds
+        limit = " unlimited" if snapshot.pace.rate_per_s else ""
+        predicted = f"predicted{limit} {duration_span(low_s, high_s)}"
+        times[0] = (times[0][0], f"{times[0][1]}; {predicted}")
+    for at, words in times[-room:] if room else []:
+        lines.append((("muted", f"  {at:>7}  "), ("", fit_cells(words, width - 11))))
+    return lines[:height]
 
 
 def time_meaning(snapshot: Snapshot) -> str:
@@ -335,6 +364,7 @@ _RANKS = {
 _MIN_MEANINGFUL_S, _MANY, _MOST = 2.0, 0.25, 0.5
 """From which time on, and from which shares of it, times say something about a strategy."""
 
+_MAX_BAR = 30
 _MAX_THREADS = 8
 """The command line allows more."""
 
@@ -350,10 +380,24 @@ class SnapshotChanged(Message):
         self.is_over = is_over
 
 
+class Aside(FittedLines):
+    """Where the time goes, and what has happened."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(lambda _: [], id=id)
+
+    def show(self, snapshot: Snapshot, trends: Trends) -> None:
+        """Show a job."""
+        self.lay_out_by(
+            lambda width: aside_lines(snapshot, trends, width, self.content_size.height)
+        )
+
+
 class RunScreen(BaseScreen):
     """A view of a job; leaving it does not stop the job."""
 
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-tall")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-tall"), (38, "-high")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (160, "-wide")]
 
     KEYS: ClassVar = (
         ("p", "pause/resume"),
@@ -370,7 +414,8 @@ class RunScreen(BaseScreen):
         "system call of the strategy's processes with the prediction; its title names the "
         "counter, and enter explains a call. Calls for program start-up, memory and closing files "
         "share one line. Below the table is where the time went: the waits for block devices "
-        "are known only with the sysctl kernel.task_delayacct=1. In a tall terminal the graph "
+        "are known only with the sysctl kernel.task_delayacct=1. A large terminal shows these "
+        "times as bars, and what has happened to the job. In a tall terminal the graph "
         "has a line for the predicted rate, and marks when the job was paused (P), throttled "
         "(T) or failed to delete an entry (!)."
     )
@@ -406,7 +451,9 @@ class RunScreen(BaseScreen):
         yield StatsLine(id="figures")
         yield StatsLine(id="more-figures")
         yield RateGraph(id="rate")
-        yield CallTable(LIVE_WIDTHS, can_focus=True, id="calls")
+        with Container(id="panels"):
+            yield CallTable(LIVE_WIDTHS, can_focus=True, id="calls")
+            yield Aside(id="aside")
         yield Static(Text(""), id="time")
         yield Static(Text(""), id="usage")
         yield Static(Text(""), id="missing")
@@ -482,12 +529,23 @@ class RunScreen(BaseScreen):
         table = self.query_one(CallTable)
         table.title = call_title(snapshot)
         table.rows = call_rows(snapshot, message.trends)
-        table.footer = call_footer(snapshot)
-        self.query_one("#time", Static).update(muted(time_meaning(snapshot)))
+        self.query_one(Aside).show(snapshot, message.trends)
+        self._show_times()
         self.query_one("#usage", Static).update(usage_line(snapshot, self.size.width - 2))
         missing = missing_lines(snapshot)
         self.query_one("#missing", Static).update(missing)
         self.query_one("#missing").display = bool(missing)
+
+    def on_resize(self) -> None:
+        """Show the times once: beside the table, or below it."""
+        self.call_after_refresh(self._show_times)
+
+    def _show_times(self) -> None:
+        is_aside = self.query_one(Aside).display
+        self.query_one(CallTable).footer = "" if is_aside else call_footer(self._snapshot)
+        line = self.query_one("#time", Static)
+        line.display = not is_aside
+        line.update(muted(time_meaning(self._snapshot)))
 
     def on_failed(self, message: Failed) -> None:
         """Report an error of the view or of a command."""

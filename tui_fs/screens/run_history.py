@@ -1,23 +1,50 @@
 """The rates and incidents of a job since its start, for graphs."""
 
+from collections import deque
+
 from msgspec import Struct, field
 
 from tui_fs.model.calls import EXPLAINED_CALLS, OTHER_CALLS_LABEL
 from tui_fs.model.events import (
+    CancelRequested,
     EntryFailed,
     Event,
     FailuresCounted,
+    PaceChanged,
     Paused,
+    Resumed,
     Sampled,
+    StepStarted,
     Throttled,
+    Unthrottled,
 )
 from tui_fs.model.snapshot import SHORTEST_SPAN_S, Snapshot
+from tui_fs.model.strategy import IoPriority, Pace
+from tui_fs.model.units import count, counted
 from tui_fs.widgets.rate_graph import RateHistory
 
 _CALL_BUCKETS = 80
 """More than the cells of a graph in a table."""
 _MARKS = {Paused: "P", Throttled: "T", EntryFailed: "!", FailuresCounted: "!"}
 MARK_WORDS = {"P": "paused", "T": "throttled", "!": "failed"}
+_INCIDENTS_KEPT = 40
+_FAILURE = "the first entry failed"
+
+
+def pace_words(pace: Pace) -> str:
+    """Return the limits of the job's pace."""
+    words = []
+    if pace.gentle:
+        words.append("gentle")
+    if pace.rate_per_s:
+        words.append(f"at most {count(pace.rate_per_s)} /s")
+    if pace.nice:
+        words.append(f"nice {pace.nice}")
+    if pace.io_priority is not IoPriority.NORMAL:
+        words.append(f"disk {pace.io_priority}")
+    if pace.threads:
+        words.append(f"up to {counted(pace.threads, 'thread', 'threads')}")
+    return " · ".join(words)
 
 
 class Trends(Struct, frozen=True):
@@ -26,11 +53,13 @@ class Trends(Struct, frozen=True):
     Attributes:
         calls: by name, and by `OTHER_CALLS_LABEL`.
         marks: incidents: index of the value of `removals`, and a character of `MARK_WORDS`.
+        incidents: the last of them: elapsed seconds, pauses included, and words.
     """
 
     removals: tuple[float, ...] = ()
     calls: dict[str, tuple[float, ...]] = field(default_factory=dict)
     marks: tuple[tuple[int, str], ...] = ()
+    incidents: tuple[tuple[float, str], ...] = ()
 
 
 class RunHistory:
@@ -49,6 +78,8 @@ class RunHistory:
         self._interval_s = interval_s
         self._calls: dict[str, RateHistory] = {}
         self._marks: dict[float, str] = {}
+        self._incidents: deque[tuple[float, str]] = deque(maxlen=_INCIDENTS_KEPT)
+        self._has_failed = False
         self._last_s = 0.0
         self._last_calls: dict[str, int] = {}
 
@@ -58,6 +89,11 @@ class RunHistory:
         Args:
             event: the event that led to it; None for the counts that a supervisor answered.
         """
+        words = _incident(event)
+        is_first_failure = words == _FAILURE and not self._has_failed
+        self._has_failed |= is_first_failure
+        if words and (words != _FAILURE or is_first_failure):
+            self._incidents.append((snapshot.elapsed_s, words))
         now_s = snapshot.elapsed_s - snapshot.paused_s
         mark = _MARKS.get(type(event)) if event is not None else None
         if mark is not None:
@@ -70,9 +106,9 @@ class RunHistory:
         if snapshot.rate_per_s is not None:
             self.removals.add(now_s, snapshot.rate_per_s)
         calls: dict[str, int] = {}
-        for name, counted in snapshot.calls.items():
+        for name, call_count in snapshot.calls.items():
             key = name if name in EXPLAINED_CALLS else OTHER_CALLS_LABEL
-            calls[key] = calls.get(key, 0) + counted.calls
+            calls[key] = calls.get(key, 0) + call_count.calls
         # The rates of a snapshot are means of some seconds, too blurred for a few calls.
         passed_s = now_s - self._last_s
         if passed_s <= SHORTEST_SPAN_S:
@@ -89,4 +125,28 @@ class RunHistory:
             self.removals.values,
             {name: history.values for name, history in self._calls.items()},
             tuple((self.removals.index_of(at_s), mark) for at_s, mark in self._marks.items()),
+            tuple(self._incidents),
         )
+
+
+def _incident(event: Event | None) -> str:
+    """Return what happened, in words; empty for what happens all the time."""
+    match event:
+        case StepStarted(step=step):
+            return f"step {step + 1} started" if step else "started"
+        case Paused():
+            return "paused"
+        case Resumed():
+            return "resumed"
+        case Throttled(resource=resource):
+            return f"stopped: others wait for the {resource}"
+        case Unthrottled():
+            return "continued"
+        case PaceChanged(pace=pace):
+            return f"pace: {pace_words(pace) or 'no limits'}"
+        case EntryFailed() | FailuresCounted():
+            return _FAILURE
+        case CancelRequested():
+            return "cancelled"
+        case _:
+            return ""

@@ -19,7 +19,7 @@ from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, is_shown_as_it_is, upwards
 from tui_fs.model.target import common_directory
 from tui_fs.model.units import bytes_iec, counted, short_count
-from tui_fs.screens.base import FIELD_KEYS, BaseScreen, Settings, age, muted
+from tui_fs.screens.base import FIELD_KEYS, BaseScreen, Settings, age, broken_at_dots, muted
 from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
@@ -29,7 +29,7 @@ from tui_fs.widgets.path_input import PathInput
 
 _POLL_INTERVAL_S = 2.0
 _MOST_DIRECTORIES = 5
-_BAR_CELLS = ((110, 20), (76, 10), (56, 5), (0, 0))
+_BAR_CELLS = ((160, 40), (110, 20), (76, 10), (56, 5), (0, 0))
 """Columns of the terminal, and the cells of a bar from there on."""
 _PERCENT_CELLS = 6
 _DIRECTORY_COLUMNS = (
@@ -154,6 +154,7 @@ class StartScreen(BaseScreen):
         row = self.query_one("#file-systems", BarTable).cursor_row
         chosen = None if row is None else self._file_systems.get(row.key)
         text = Text("") if chosen is None else details_of(chosen)
+        text = broken_at_dots(text, self.size.width - 2)
         self.query_one("#about-file-system", Static).update(text)
 
     def on_bar_table_highlighted(self) -> None:

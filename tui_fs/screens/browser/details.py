@@ -51,11 +51,13 @@ def totals_line(
     since_finished_s: float,
     is_imported: bool,
     is_filtered: bool = False,
+    is_narrow: bool = False,
 ) -> Text:
     """Return the totals of the shown directory, and the progress of counting and sorting.
 
     Args:
         is_filtered: the listing counts only what matches the filter.
+        is_narrow: the line has no room for the directories.
     """
     totals = listing.totals
     line = Text(no_wrap=True, overflow="ellipsis")
@@ -73,7 +75,7 @@ def totals_line(
         line.append(f" · {bytes_iec(totals.allocated_bytes)}")
         line.append(f" · {_sorted_part(listing, order)} !", "bold")
         return line
-    if not is_filtered:
+    if not (is_filtered or is_narrow):
         line.append(f" in {counted(totals.directories, 'directory', 'directories')}")
     line.append(" · ")
     line.append(bytes_iec(totals.allocated_bytes), "bold")

@@ -23,7 +23,7 @@ from tui_fs.model.filter_text import SYNTAX, in_words, parse_filters
 from tui_fs.model.paths import PathStr, displayable, is_shown_as_it_is, is_within, upwards
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Child, EntryKind, Listing, Order, Sorting, Survey
-from tui_fs.screens.base import FIELD_KEYS, PATIENCE_S, BaseScreen, Failed, Settings
+from tui_fs.screens.base import FIELD_KEYS, NARROW_COLUMNS, PATIENCE_S, BaseScreen, Failed, Settings
 from tui_fs.screens.browser.details import (
     filter_line,
     finding_line,
@@ -365,16 +365,7 @@ class BrowserScreen(BaseScreen):
         }
         self.marks.update_sizes(sizes_of(listing, marked))
         self._table.show(arranged, marked, self._reason_empty(listing, survey))
-        line = totals_line(
-            survey,
-            listing,
-            arranged.order,
-            is_paused=self.client.is_paused,
-            since_finished_s=self.client.since_finished_s,
-            is_imported=self.imported is not None,
-            is_filtered=self.client.is_filtered,
-        )
-        self.query_one("#totals", Static).update(line)
+        self._show_totals()
         self._show_marks()
         self._show_finding()
         self._treemap.show(listing, arranged.order, arranged.now_s)
@@ -526,8 +517,25 @@ class BrowserScreen(BaseScreen):
             self._table.move_to(message.key)
             self.on_bar_table_highlighted()
 
+    def _show_totals(self) -> None:
+        survey, arranged = self.client.survey, self._table.arranged
+        if survey is None or arranged is None:
+            return
+        line = totals_line(
+            survey,
+            arranged.listing,
+            arranged.order,
+            is_paused=self.client.is_paused,
+            since_finished_s=self.client.since_finished_s,
+            is_imported=self.imported is not None,
+            is_filtered=self.client.is_filtered,
+            is_narrow=self.size.width < NARROW_COLUMNS,
+        )
+        self.query_one("#totals", Static).update(line)
+
     def on_resize(self) -> None:
-        """Fill the panes that have appeared."""
+        """Fill the panes that have appeared, and shorten the totals to a narrow terminal."""
+        self._show_totals()
         self.call_after_refresh(self._show_panes)
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:

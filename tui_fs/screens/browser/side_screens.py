@@ -16,7 +16,7 @@ from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.strategy import Argv
 from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking, Sorting
 from tui_fs.model.units import bytes_iec, count, counted, singular
-from tui_fs.screens.base import BaseScreen, Settings, age, muted, shown_below
+from tui_fs.screens.base import NARROW_COLUMNS, BaseScreen, Settings, age, muted, shown_below
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.screens.selection import Selection, Size, marks_line
 from tui_fs.screens.survey_client import SurveyClient
@@ -539,7 +539,8 @@ class RankingScreen(SideScreen):
         if self.client.is_filtered:
             line.append(f" · only {self.browser.filter_words()}", "bold")
             return line
-        line.append(" · in the directory itself, not below", "dim")
+        is_narrow = self.size.width < NARROW_COLUMNS
+        line.append(f" · {'' if is_narrow else 'in the directory itself, '}not below", "dim")
         if 0 < number < survey.totals.directories:
             line.append(f" · {count(number)} of {count(survey.totals.directories)}", "dim")
         return line
