@@ -501,6 +501,33 @@ def slow(session: Session) -> None:
     session.draw("preview-slow")
 
 
+def many_hosts(session: Session) -> None:
+    """Delete on three hosts of six, one of which cannot be reached; the first one alone."""
+    session.wait_for("5 counted")
+    help_of(session, "fleet")
+    session.go_to("web2")
+    session.press("Space", "Space", "Space")
+    session.draw("fleet-marked")
+    session.press("d")
+    session.wait_for("3 of 3 hosts answered")
+    help_of(session, "fleet-preview")
+    session.press("Enter")
+    session.wait_for("Delete on 3 hosts?")
+    session.type(f"3 {PLACE}")
+    session.draw("fleet-confirm")
+    session.press("Enter")
+    session.wait_for("deleting")
+    session.draw("fleet-first")
+    session.wait_for("Continue on the 2 other hosts?")
+    time.sleep(1)  # the dialog ignores keys that come too early
+    session.draw("fleet-continue")
+    session.press("Right", "Enter")
+    session.wait_for("1 of 3 hosts over")
+    session.draw("fleet-running")
+    session.wait_for("3 of 3 hosts over", 120)
+    session.draw("fleet-report")
+
+
 def read_only(session: Session) -> None:
     """Look at what read-only mode says."""
     session.go_to("wiki/")
@@ -536,10 +563,46 @@ JOURNEYS: dict[str, tuple[Callable[[Session], None], tuple[str, ...]]] = {
     "cancellation": (cancellation, ()),
     "death": (death, ()),
     "slow": (slow, ()),
+    "fleet": (many_hosts, ()),
     "read-only": (read_only, ("--read-only",)),
     "slow-link": (slow_link, ("--slow-link",)),
 }
 """What is done in a session, and the options of the program."""
+
+
+_SSH = """#!/bin/sh
+while case $1 in -*) true ;; *) false ;; esac; do shift; done
+[ "$1" != web1 ] || { echo "ssh: connect to host web1 port 22: Connection refused" >&2; exit 255; }
+export XDG_STATE_HOME=SCRATCH/state PATH=BIN:"$PATH"
+command=$(printf %s "$2" | sed 's/delete --yes/delete --yes --rate=1000/')
+exec unshare -m sh -c "mount --bind SCRATCH/hosts/$1 SCRATCH && cd / && $command"
+"""
+"""Stands in for ssh: each host has a directory of its own in the place of SCRATCH, and deletes
+slowly. The program sends a line that any shell reads; most letters in it are as they are."""
+
+
+@contextmanager
+def hosts(scratch: Path) -> Iterator[tuple[str, ...]]:
+    """Make six hosts; yield the options that open their screen."""
+    directory, script = scratch / "hosts", scratch / "ssh"
+    for number in range(1, 7):
+        make_hosts_tree(directory / f"web{number}", number)
+    binary = str(Path(sys.executable).parent)
+    script.write_text(_SSH.replace("SCRATCH", str(scratch)).replace("BIN", binary))
+    script.chmod(0o755)
+    try:
+        yield ("fleet", "open", "--ssh", str(script), "web[1-6]")
+    finally:
+        shutil.rmtree(directory)
+
+
+def make_hosts_tree(host: Path, number: int) -> None:
+    """Create the directory of a host."""
+    for part in range(10):
+        directory = host / PLACE / "sessions" / str(part)
+        directory.mkdir(parents=True)
+        for name in range(120 * number):
+            (directory / f"sess_{name:04}").write_bytes(b"x" * 500)
 
 
 @contextmanager
@@ -568,7 +631,7 @@ def opened(
     """Open tui-fs on a directory; end it at the end."""
     session = Session(look, sizes, save, path.parent / "state", *options, path)
     try:
-        if path.name == PLACE:
+        if path.name == PLACE and "fleet" not in options:
             session.wait_for("complete")
         yield session
     finally:
@@ -660,7 +723,11 @@ def draw_look(
     with scene(scratch, FILES) as path, obstacles(path):
         for name in names:
             journey, options = JOURNEYS[name]
+            if journey is many_hosts and LOOKS[look].options:
+                continue  # it takes no theme
             with ExitStack() as stack:
+                if journey is many_hosts:
+                    options = stack.enter_context(hosts(path.parent))
                 if journey is slow:
                     late = served_late(path, scratch / "server", ANSWER_MS)
                     path_shown = stack.enter_context(late)
