@@ -130,7 +130,7 @@ def _measure_screen(place: Path, number: int) -> None:
     writer = threading.Thread(target=_write_events, args=(events, is_over))
     try:
         began_s = time.monotonic()
-        screen.wait_for(f"{number} answered")
+        screen.wait_for(f"{number} counted")
         print(f"figures of all: {time.monotonic() - began_s:.1f} s")
         # The commands on the hosts are its children, too
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

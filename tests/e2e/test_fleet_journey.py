@@ -49,7 +49,7 @@ def test_three_of_eight_hosts_are_chosen_and_one_fails(
     path = os.fspath(hosts.place.parent / "d")
     where = ("--ssh", hosts.ssh.program)
     terminal = open_command(cli.program, "fleet", "h[1-8]", path, *where, columns=120, lines=40)
-    terminal.wait_for("8 answered")
+    terminal.wait_for("8 counted")
     terminal.press("Space", "Down", "Space", "Space")
     terminal.wait_for("3 marked")
     terminal.press("d")

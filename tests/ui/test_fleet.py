@@ -23,6 +23,7 @@ from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.fleet import FleetPreviewScreen, FleetScreen
 from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Progressed
+from tui_fs.widgets.progress_line import ProgressLine
 
 HOSTS = ("db3", "web1", "web2", "web3")
 PATH = "/var/cache/app"
@@ -159,8 +160,13 @@ def hear_job(fleet: QuietFleet, host: str) -> None:
         fleet.coming.append(Line(command, json.dumps(event_to_json(event)).encode()))
 
 
-def end_job(fleet: QuietFleet, host: str, outcome: str = "done", code: int = 0) -> None:
-    report = {"type": "report", "outcome": outcome, "explanation": "The directory is gone."}
+def end_job(
+    fleet: QuietFleet, host: str, outcome: str = "done", code: int = 0, deleted: int = 0
+) -> None:
+    report = {
+        "type": "report", "outcome": outcome, "explanation": "The directory is gone.",
+        "deleted_files": deleted,
+    }  # fmt: skip
     command = HostCommand(host, "", "follow")
     fleet.coming.append(Line(command, json.dumps(report).encode()))
     fleet.coming.append(Ended(command, code, True, ()))
@@ -209,7 +215,7 @@ async def test_order_and_marks() -> None:
         await pilot.press("A")  # all that have answered
         await wait_for(pilot, "3 marked")
         await pilot.press("u")
-        await wait_for(pilot, "3 answered")
+        await wait_for(pilot, "3 counted")
 
 
 @pytest.mark.slow
@@ -402,16 +408,23 @@ async def test_running_deletion(picture: SnapshotAssertion, size: tuple[int, int
 @pytest.mark.parametrize("goes_on", [True, False])
 async def test_others_wait_for_the_answer_after_the_first_host(goes_on: bool) -> None:
     client, fleet = RecordingClient(), QuietFleet()
-    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+    screen = FleetScreen(client, PATH, Settings())
+    async with Host(screen).run_test(size=LARGE) as pilot:
         await answered(pilot, client)
         deletion = running(fleet, canary=True)
-        end_job(fleet, "web1")
+        hear_job(fleet, "web1")
+        handle_all(fleet, deletion)
+        expected = deletion.jobs["web1"].snapshot.expected_entries
+        end_job(fleet, "web1", deleted=expected)
         handle_all(fleet, deletion)
         deletion.step()
         assert [host for host, *_ in fleet.started] == ["web1"]
         client.post(Progressed(deletion))
         client.post(Progressed(deletion))  # asked once only
         await wait_for(pilot, "Continue on the 2 other hosts?")
+        fraction = screen.query_one(ProgressLine).fraction  # of all hosts, also those that wait
+        assert fraction is not None
+        assert 0.9 < fraction < 1
         await pilot.press(*(["right"] if goes_on else []), "enter")
         await settle(pilot)
         assert isinstance(pilot.app.screen, FleetScreen)

@@ -426,7 +426,7 @@ class FleetScreen(BaseScreen):
             return
         jobs = list(self._deletion.jobs.values())
         removed = sum(job.deleted_entries for job in jobs)
-        expected = sum(job.snapshot.expected_entries for job in jobs)
+        expected = sum(map(self._expected_entries, jobs))
         progress.fraction = min(1.0, removed / expected) if expected else None
         rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
         over = sum(job.is_over for job in jobs)
@@ -441,8 +441,16 @@ class FleetScreen(BaseScreen):
         for job in jobs:
             if not job.is_over:
                 rates.update(job.snapshot.call_rates)
-        calls.title = f"system calls of {counted(len(jobs), 'host', 'hosts')}"
+        started = sum(job.snapshot.started is not None for job in jobs)
+        calls.title = f"system calls of {counted(started, 'host', 'hosts')}"
         calls.rows = rows_of_calls(sum_of_calls(jobs), rates, {})
+
+    def _expected_entries(self, job: HostJob) -> int:
+        """Return what a job has to delete: by its survey as long as it has not begun."""
+        survey = self._rows[job.host].survey
+        if job.snapshot.started is None and survey is not None and not job.is_over:
+            return survey.entries
+        return job.snapshot.expected_entries
 
 
 def sum_of_calls(jobs: Iterable[HostJob]) -> list[CallLine]:
@@ -557,7 +565,7 @@ def _totals(rows: Iterable[HostRow], marked: set[str]) -> Text:
     known = [row for row in rows if row.survey is not None]
     chosen = [row for row in known if row.host in marked] if marked else known
     surveys = [row.survey for row in chosen if row.survey is not None]
-    text = Text(f"{count(len(marked))} marked" if marked else f"{count(len(known))} answered")
+    text = Text(f"{count(len(marked))} marked" if marked else f"{count(len(known))} counted")
     text.append(f" · {count(sum(survey.entries for survey in surveys))} entries")
     text.append(f" · {bytes_iec(sum(survey.allocated_bytes for survey in surveys))}")
     return text
