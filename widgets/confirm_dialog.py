@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -17,6 +18,9 @@ from tui_fs.widgets.ordered_input import OrderedInput
 from tui_fs.widgets.path_input import TYPABLE
 
 # A held Enter repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
+_BUTTON_CELLS = 14
+"""Taken beside the labels of the buttons: frame, and what surrounds each button."""
+
 IGNORED_ENTER_S = 0.3
 
 DIALOG_TEXT_CELLS = 66
@@ -97,6 +101,7 @@ class ConfirmDialog(ModalScreen[bool]):
         }
         #confirm-mismatch { color: $text-warning; height: 1; }
         #confirm-buttons { height: 1; align-horizontal: right; }
+        &.-stacked #confirm-buttons { layout: vertical; height: 2; }
         #confirm-buttons Button {
             width: auto;
             min-width: 0;
@@ -189,7 +194,9 @@ class ConfirmDialog(ModalScreen[bool]):
         self._opened_at_s = self._clock()
 
     def on_resize(self) -> None:
-        """Reserve the lines of the answer; a longer text scrolls."""
+        """Show both buttons whole, and reserve the lines of the answer; a longer text scrolls."""
+        labels = cell_len(self._no_label) + cell_len(self._yes_label)
+        self.set_class(labels + _BUTTON_CELLS > self.size.width, "-stacked")
         self.call_after_refresh(self._bound_text)
 
     def on_input_changed(self, event: Input.Changed) -> None:

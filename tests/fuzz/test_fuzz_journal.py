@@ -80,7 +80,7 @@ def show(report: dict[str, Any]) -> None:
     """Draw a report in every view."""
     report_as_text(report)
     headline(report)
-    details(report)
+    details(report, 80)
     call_rows(report)
     where_kept(report, "/x")
 

@@ -473,6 +473,16 @@ async def test_jobs(picture: SnapshotAssertion) -> None:
     assert await look(JobsScreen(Settings()), shows("7f3a04")) == picture
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("alive")
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_the_progress_of_a_running_job_is_in_the_list(size: tuple[int, int]) -> None:
+    record(RUNNING)
+    shown = await look(JobsScreen(Settings()), shows("running"), size)
+    assert ("53 %      5.8 s–8.0 s  /srv/spool/maildrop" in shown) == (size == LARGE)
+    assert "649,632" in shown
+
+
 def _pair() -> tuple[JobFolder, JobFolder]:
     """A finished job of rm, and a cancelled one of the engine, which took half of the time."""
     shorter = (*BY_THE_ENGINE, JobFinished(8.6, *_END_OF_THE_SHORTER))
@@ -662,6 +672,22 @@ async def test_the_question_before_cancelling_does_not_advise_a_second_pause(
         await pilot.press("c")
         await wait_for(pilot, "No, keep it paused" if is_paused else "No, keep it running")
         assert ("press p" in screen_text(app)) != is_paused
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alive")
+async def test_a_narrow_question_shows_both_answers_whole() -> None:
+    app = Host(RunScreen(record(RUNNING), Settings()))
+    async with app.run_test(size=(40, 15)) as pilot:
+        await wait_for(pilot, "deleting")
+        await pilot.press("c")
+        await wait_for(pilot, "No, keep it running")
+        await settle(pilot)
+        lines = screen_text(app).splitlines()
+        assert "Cancel the job" in lines[-3]
+        assert "No, keep it running" in lines[-4]
+        await pilot.press("tab", "shift+tab", "escape")
+        assert not isinstance(app.screen, ConfirmDialog)
 
 
 @pytest.mark.usefixtures("alive")

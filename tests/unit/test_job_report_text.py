@@ -103,3 +103,8 @@ def test_space_that_only_root_can_use_is_named() -> None:
     assert "0 B more free, 3.0 GiB more only for root · expected" in report_as_text(shown)
     shown["space_after"] = encode(full)
     assert "only for root" not in report_as_text(shown)
+
+
+def test_space_that_others_used_up_is_not_a_negative_size() -> None:
+    assert pairs(report() | {"freed_bytes": -(3 << 20)})[-1].measured_shown == "3.0 MiB less free"
+    assert pairs(report() | {"freed_bytes": 3 << 20})[-1].measured_shown == "3.0 MiB"

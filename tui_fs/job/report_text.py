@@ -90,7 +90,8 @@ def pairs(report: dict[str, Any]) -> list[Pair]:
     freed = report["freed_bytes"]
     if freed is not None:
         low, high = (report["expected"][f"freed_bytes_{end}"] for end in ("min", "max"))
-        compared.append(Pair("freed", low, high, _bytes_span(low, high), freed, bytes_iec(freed)))
+        shown = bytes_iec(freed) if freed >= 0 else f"{bytes_iec(-freed)} less free"
+        compared.append(Pair("freed", low, high, _bytes_span(low, high), freed, shown))
     return compared
 
 

@@ -15,7 +15,7 @@ from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Argv
-from tui_fs.model.units import count, duration
+from tui_fs.model.units import count, duration, duration_span
 from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings
 from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.report import ReportScreen
@@ -32,6 +32,8 @@ _COLUMNS = (
     Column("strategy", 8, is_optional=True, meaning="how it deletes"),
     Column("deleted", 13, right=True, is_optional=True, meaning="the entries that it has deleted"),
     Column("ago", 10, right=True, is_optional=True, meaning="the time since it was started"),
+    Column("done", 5, right=True, is_optional=True, meaning="the deleted part of its entries"),
+    Column("left", 15, right=True, is_optional=True, meaning="the time that it still needs"),
     Column("directory", 0, keep_end=True, meaning="its targets"),
 )
 _POLL_INTERVAL_S = 1.0
@@ -181,6 +183,8 @@ def _row(job: JobSummary, *, is_marked: bool) -> BarRow:
             str(job.strategy),
             deleted,
             duration(max(0.0, time.time() - job.created_at)),
+            "" if job.fraction is None else f"{int(100 * job.fraction)} %",
+            "" if job.left_s is None else duration_span(*job.left_s, "–"),
             job.place,
         ),
         marked=is_marked,

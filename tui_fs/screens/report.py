@@ -42,6 +42,7 @@ from tui_fs.screens.base import (
     BaseScreen,
     Failed,
     Settings,
+    broken_at_dots,
     deleting_is_off,
     muted,
 )
@@ -72,14 +73,15 @@ def headline(report: dict[str, Any]) -> Text:
     return text
 
 
-def details(report: dict[str, Any]) -> Text:
-    """Return figures, what is left, why space is missing, and the failures."""
+def details(report: dict[str, Any], width: int) -> Text:
+    """Return figures, what is left, why space is missing, and the failures; figures in a width."""
     text = Text()
     if "target" not in report:
         return text
     for label, value in figures(report):
         text.append(f"{label:<{_LABEL_CELLS}}", "dim")
-        text.append(f"{value}\n")
+        lines = broken_at_dots(Text(value), width - _LABEL_CELLS).plain.split("\n")
+        text.append(f"\n{'':{_LABEL_CELLS}}".join(lines) + "\n")
     for line in remarks(report):
         text.append(f"{line.text}\n", _STYLES[line.weight])
     return text
@@ -241,7 +243,7 @@ class ReportScreen(BaseScreen):
         top = self.query_one("#headline", Static)
         top.update(headline(report))
         top.set_class(report["outcome"] not in ("done", "cancelled"), "refused")
-        self.query_one("#details", Static).update(details(report))
+        self.query_one("#details", Static).update(details(report, self.size.width - 4))
         figure, compared = self.query_one("#pairs", FittedLines), pairs(report)
         figure.display = bool(compared)
         figure.lay_out_by(partial(layout_predicted, compared))
