@@ -1,6 +1,7 @@
 """Fixtures: a state directory of its own for every test, and a runner for the program."""
 
 import ctypes
+import gc
 import json
 import os
 import re
@@ -354,6 +355,12 @@ def entries_in(directory: Path) -> int:
         return sum(1 for _ in os.scandir(directory))
     except FileNotFoundError:
         return 0
+
+
+def open_descriptors() -> int:
+    """Count this process's descriptors, without those of garbage that earlier tests left."""
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
 
 
 def removed_since(directory: Path) -> Callable[[], int]:

@@ -36,7 +36,7 @@ def wait_for_inode_reuse(path: Path, inode: int) -> None:
         path.rename(path.parent / f"spare-{path.stat().st_ino}")
         return False
 
-    wait_until(is_reused, "the inode number is assigned again", deadline_s=10)
+    wait_until(is_reused, "the inode number is assigned again")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -325,7 +325,7 @@ def test_a_job_that_can_no_longer_be_followed_is_cancelled(
     job = start_impatient(target)
     wait_until(lambda: removed_by(cli, job) > 0, "the deletion's beginning")
     fill(tiny)
-    wait_until(lambda: processes_with(target) == [], "the end of its tools", deadline_s=10)
+    wait_until(lambda: processes_with(target) == [], "the end of its tools")
     # Its tools have been ended, and its end is recorded although there is no room
     assert 0 < _removed(target) < FILES
     report = cli.run("attach", "--json", job).expect(130).report()

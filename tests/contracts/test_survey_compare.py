@@ -63,9 +63,13 @@ def test_the_differences_are_those_of_two_surveys(cli: Cli, old: Path, tmp_path:
     assert sum(change["entries"] for change in changes) == compared["entries"]
 
 
-def test_when_the_file_system_is_full(cli: Cli, old: Path, tmp_path: Path) -> None:
+def test_when_the_file_system_is_full(cli: Cli, tmpfs: Path, tmp_path: Path) -> None:
     """The use of the file system then is in the file: 10 days ago, 5 days ago, and now."""
-    room = os.statvfs(tmp_path)
+    # Of which no other process changes the free space
+    root, old = tmpfs / "root", tmp_path / "old.json"
+    flat(root, 10)
+    cli.run("survey", root, "--export", old).expect(0)
+    room = os.statvfs(root)
     now_s = os.stat(old).st_mtime
     files = []
     for days, less in ((10, 1_000), (5, 600)):
@@ -76,12 +80,12 @@ def test_when_the_file_system_is_full(cli: Cli, old: Path, tmp_path: Path) -> No
         fields["fs_bytes"] = room.f_blocks * room.f_frsize
         files.append(tmp_path / f"{days}.json")
         files[-1].write_text(f"[1,2,{json.dumps(fields)},\n{rest}")
-    one = cli.run("survey", tmp_path / "root", "--compare", files[0])
+    one = cli.run("survey", root, "--compare", files[0])
     assert re.search(
         r"file system: \+\d+\.\d MiB a day, full in about \d[\d,]* days$", one.stdout.decode(), re.M
     )
     assert "Two surveys give no range" in one.stdout.decode()
-    several = cli.run("survey", tmp_path / "root", "--compare", files[0], "--compare", files[1])
+    several = cli.run("survey", root, "--compare", files[0], "--compare", files[1])
     assert re.search(
         r"full in about \d[\d,]* days \(.* to .*, 4 of 5 times\)", several.stdout.decode()
     )

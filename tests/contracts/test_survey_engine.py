@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.acl import NAMED_GROUP, NAMED_USER, grant
-from tests.conftest import Cli, wait_until
+from tests.conftest import Cli, open_descriptors, wait_until
 from tests.needs import needs_engine, needs_root
 from tests.trees import hostile_names
 from tests.unit.survey_trees import assert_counts, children_of, naive
@@ -60,12 +60,12 @@ def test_an_engine_that_cannot_be_used_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, sentence: str
 ) -> None:
     _install(tmp_path, monkeypatch, script)
-    before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
+    before, family = open_descriptors(), children_of(os.getpid())
     with pytest.raises(TuiFsError, match=sentence) as error:
         list(SurveyRunner([str(tmp_path)], backend="engine").run())
     assert "Reinstall tui-fs" in error.value.advice
     # And nothing is left of it
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
     assert children_of(os.getpid()) == family
 
 
@@ -130,12 +130,12 @@ class TestEngine:
         assert pid not in children_of(os.getpid())
 
     def test_stopping_early_leaves_nothing(self, many: Path) -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         running, pid = self._begun(many)
         os.kill(pid, signal.SIGSTOP)
         running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
         assert pid not in children_of(os.getpid())
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert open_descriptors() == before
 
     @pytest.mark.parametrize("is_paused", [False, True])
     def test_it_ends_with_who_started_it(self, many: Path, is_paused: bool) -> None:

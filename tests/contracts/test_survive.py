@@ -111,13 +111,11 @@ def test_when_the_supervisor_dies_the_deletion_ends_and_is_called_dead(
     assert entries_in(target) > 0, "the job ended too soon"
     assert strategy_processes(cli, job, target) != []
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
-    wait_until(
-        lambda: strategy_processes(cli, job, target) == [], "the end of the strategy", deadline_s=3
-    )
+    wait_until(lambda: strategy_processes(cli, job, target) == [], "the end of the strategy")
     left = entries_in(target)
     assert left > 0, "all was deleted after the supervisor's death"
     # And it is called dead, never running
-    cli.wait_for_state(job, "died", deadline_s=10)
+    cli.wait_for_state(job, "died")
     # And the report states the least that was deleted
     report = cli.run("attach", "--json", job).expect(5).report()
     assert report["outcome"] == "died"
@@ -168,6 +166,6 @@ def test_a_stopped_launcher_and_all_tools_end_with_the_supervisor(cli: Cli, crow
     (launcher,) = children_of(supervisor)
     os.kill(launcher, signal.SIGSTOP)
     os.kill(supervisor, signal.SIGKILL)
-    wait_until(lambda: not is_alive(launcher), "the end of the launcher", deadline_s=3)
+    wait_until(lambda: not is_alive(launcher), "the end of the launcher")
     assert strategy_processes(cli, job, target) == []
     assert entries_in(target) > 0

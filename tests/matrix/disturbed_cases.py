@@ -134,7 +134,7 @@ def _a_tool_is_killed(_: Scene, job: Job) -> None:
 def _the_supervisor_is_killed(scene: Scene, job: Job) -> None:
     tools = job.tool_pids()
     os.kill(scene.cli.supervisor_of(job.id), signal.SIGKILL)
-    wait_until(lambda: not any(map(_is_running, tools)), "the end of the tools", deadline_s=3)
+    wait_until(lambda: not any(map(_is_running, tools)), "the end of the tools")
 
 
 def _is_running(pid: int) -> bool:

@@ -274,14 +274,14 @@ def test_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     client = FleetClient(fleet, 64)
     client.start(posted.put)
     client.fetch("web1", PATH, str(tmp_path / "none" / "file"))
-    refused = posted.get(timeout=10)
+    refused = posted.get(timeout=60)
     assert isinstance(refused, Fetched)
     assert refused.problem.endswith("file cannot be written: No such file or directory.")
     # A disk that fills up; and the client still works
     command = HostCommand("web1", "")
     fleet.coming += [Line(command, bytes(1 << 20)), Ended(command, 255, True, ())]
     client.fetch("web1", PATH, "/dev/full")
-    full = posted.get(timeout=10)
+    full = posted.get(timeout=60)
     assert isinstance(full, Fetched)
     assert full.problem == "/dev/full cannot be written: No space left on device."
     assert fleet.abandoned == ["web1"]

@@ -154,7 +154,7 @@ def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: in
     tool.suspend()
     wait_until(lambda: tool.status() == psutil.STATUS_STOPPED, "standing")
     # It is not stopped for ever
-    wait_until(lambda: _is_going(pacing, tool), "going on", deadline_s=5)
+    wait_until(lambda: _is_going(pacing, tool), "going on")
     # But during a pause they stay stopped
     assert pacing.pause()
     assert not _is_going(pacing, tool)
@@ -165,6 +165,7 @@ def test_tools_that_were_never_stopped_are_not_continued(launcher: Launcher) -> 
     pacing = pacing_of(launcher, Pace())
     tool = begin(launcher, pacing)
     tool.suspend()
+    wait_until(lambda: tool.status() == psutil.STATUS_STOPPED, "standing")
     assert not any(_is_going(pacing, tool) for _ in range(5))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import open_descriptors
 from tui_fs.linux.pins import open_path_fd, pin_of, take_pin
 
 
@@ -55,6 +56,6 @@ def test_an_open_directory_keeps_its_pin_when_renamed(tmp_path: Path) -> None:
 
 
 def test_taking_a_pin_leaves_no_descriptor(tmp_path: Path) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     take_pin(str(tmp_path))
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before

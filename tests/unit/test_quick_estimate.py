@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.conftest import open_descriptors
 from tests.filesystems import mount_bind, mount_tmpfs, unmount_below
 from tests.needs import needs_root
 from tests.trees import chain, flat, many_directories
@@ -231,7 +232,7 @@ def test_a_chain_whose_end_was_not_met_may_go_on(tmpfs: Path, ticks: int) -> Non
 @pytest.mark.slow
 def test_a_chain_deeper_than_path_max_takes_few_descriptors(tmpfs: Path) -> None:
     chain(tmpfs / "t", 6_000)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     most = before
     opened = module.open_directory
 
@@ -245,7 +246,7 @@ def test_a_chain_deeper_than_path_max_takes_few_descriptors(tmpfs: Path) -> None
         result = estimate(tmpfs / "t", 1_000)
     assert most - before <= MAX_OPEN_DIRECTORIES + 2
     assert result.entries == exactly(6_001)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_an_empty_directory_is_one_entry(tmp_path: Path) -> None:
@@ -415,10 +416,10 @@ def test_names_of_any_bytes_are_read(tmp_path: Path) -> None:
 
 
 def test_a_target_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     with pytest.raises(FileNotFoundError):
         next(estimates([str(tmp_path), str(tmp_path / "none")]))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_no_time_of_the_tree_changes(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import open_descriptors
 from tests.trees import hostile_names
 from tests.unit.survey_trees import deep, naive
 from tests.unit.walkers import collected, walked
@@ -254,8 +255,8 @@ def test_a_directory_deeper_than_any_path_is_listed(deep: Path) -> None:
 
 def test_listing_leaves_nothing_open(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     read_names(str(tmp_path))
     read_names(str(tmp_path / "link"))
     read_names(str(tmp_path / "missing" / "below"))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before

@@ -229,7 +229,7 @@ def test_a_walker_that_the_kernel_stops_late_goes_on(begin: Callable[..., Survey
     wait_until(lambda: _state(walker) == "T", "standing")
     for _ in range(3):
         next(updates)
-    wait_until(lambda: _state(walker) != "T", "going on", deadline_s=5)
+    wait_until(lambda: _state(walker) != "T", "going on")
 
 
 @pytest.mark.parametrize("is_paused", [False, True])

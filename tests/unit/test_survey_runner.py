@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import open_descriptors
 from tests.trees import hostile_names
 from tests.unit.survey_trees import (
     TREES,
@@ -73,21 +74,21 @@ def test_the_target_itself_is_not_followed_as_a_symlink(tmp_path: Path) -> None:
 
 def test_a_missing_target_is_an_error_and_leaves_nothing_open(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     with pytest.raises(FileNotFoundError):
         surveyed(tmp_path / "there", tmp_path / "missing")
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 @BACKENDS
 def test_a_chain_with_waiting_siblings_everywhere_is_counted(deep: Path, backend: Backend) -> None:
     levels = 300
     comb(deep, levels)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     survey = surveyed(deep, backend=backend)
     assert (survey.totals.directories, survey.totals.files) == (1 + 3 * levels, 3 * levels)
     assert survey.complete
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_an_unreadable_directory_makes_the_survey_incomplete(
@@ -182,14 +183,14 @@ def test_stopping_early_leaves_no_descriptor_and_no_process(
     tmp_path: Path, backend: Backend
 ) -> None:
     hostile_names(tmp_path / "t")
-    before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
+    before, family = open_descriptors(), children_of(os.getpid())
     survey = SurveyRunner([str(tmp_path)], interval_s=0, clock=still, backend=backend)
     running = survey.run()
     next(running)
-    assert len(os.listdir("/proc/self/fd")) > before
+    assert open_descriptors() > before
     assert len(children_of(os.getpid()) - family) == (backend == "engine")
     running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
     assert children_of(os.getpid()) == family
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import open_descriptors
 from tests.trees import chain, hostile_names
 from tests.unit.import_files import tree_file
 from tests.unit.survey_trees import children_of, comb, deep
@@ -120,10 +121,10 @@ def test_a_tree_deeper_than_any_path_is_searched(deep: Path) -> None:
     expected = subprocess.run(
         ["find", deep, "-mindepth", "1", "-printf", "."], capture_output=True, check=True
     ).stdout
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     _, update = result(search_of(str(deep), "*", None))
     assert update.found == update.entries == len(expected)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_an_import_is_searched_by_its_names(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import open_descriptors
 from tests.trees import flat
 from tests.unit.survey_trees import comb, naive, refuse_to_open
 from tests.unit.walkers import assert_settled, reported_names, walked
@@ -50,7 +51,7 @@ def test_a_comb_is_walked_with_few_descriptors(tmp_path: Path) -> None:
     root = tmp_path / "t"
     root.mkdir()
     comb(root, levels)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     most = 0
 
     def look(_: Batch) -> None:
@@ -60,7 +61,7 @@ def test_a_comb_is_walked_with_few_descriptors(tmp_path: Path) -> None:
     collector, _ = walked(root, look)
     assert collector.totals.directories == 1 + 3 * levels
     assert most <= before + MAX_OPEN_DIRECTORIES + 6
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
     assert_settled(collector)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import open_descriptors
 from tests.needs import needs_kernel_counters
 from tests.trees import many_directories
 from tui_fs.model.calls import CallCount, Removed
@@ -111,9 +112,9 @@ def test_what_has_ended_is_counted_but_not_read_again(
 
 
 def test_closing_gives_back_every_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     traced(["/bin/true"], ("unlinkat",), monkeypatch)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 @pytest.mark.parametrize(
