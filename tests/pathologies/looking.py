@@ -24,6 +24,8 @@ _PRINTED_TOTALS = (
     "apparent_bytes",
     "allocated_bytes",
 )
+OF_THE_MACHINE = frozenset({"space-low", "inodes-low", "deleted-but-open"})
+"""Kinds that speak of the machine that the tests run on, which changes, not of the tree."""
 _GRAVITY = {severity: number for number, severity in enumerate(Severity)}
 
 

@@ -9,11 +9,8 @@ import pytest
 from tests.conftest import Cli
 from tests.matrix.ordinary_user import give_away
 from tests.needs import lacks, needs_root, needs_tool
-from tests.pathologies.looking import survey_with, warnings
+from tests.pathologies.looking import OF_THE_MACHINE, survey_with, warnings
 from tui_fs.model.finding import Finding
-
-# They speak of the machine that the tests run on, not of the tree.
-_OF_THE_MACHINE = frozenset({"space-low", "inodes-low", "deleted-but-open"})
 
 
 @pytest.fixture
@@ -55,4 +52,4 @@ def test_usr_is_healthy(cli: Cli, tmp_path: Path, is_ordinary: bool) -> None:
 
 
 def _of_the_tree(findings: Sequence[Finding]) -> list[Finding]:
-    return [finding for finding in warnings(findings) if finding.kind not in _OF_THE_MACHINE]
+    return [finding for finding in warnings(findings) if finding.kind not in OF_THE_MACHINE]
