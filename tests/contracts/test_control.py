@@ -294,7 +294,7 @@ def test_a_later_step_has_the_ranks_that_an_earlier_one_was_given(cli: Cli, tmpf
     wait_until(lambda: len(of_type(cli.journal(job), "StepStarted")) == 2, "the second step")
     ((tool,),) = (event["pids"] for event in of_type(cli.journal(job), "StepStarted")[1:])
     wanted = (17, "idle")  # it ranks itself while it waits at the gate
-    wait_until(lambda: (niceness_of(tool), disk_rank_of(tool)) == wanted, "its ranks", 5)
+    wait_until(lambda: (niceness_of(tool), disk_rank_of(tool)) == wanted, "its ranks")
 
 
 def test_a_wrong_value_changes_nothing(cli: Cli, tmpfs: Path) -> None:
