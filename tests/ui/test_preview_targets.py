@@ -11,7 +11,7 @@ from tui_fs.job.planning import Forecast, expected_of
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
-from tui_fs.model.strategy import Filters, Options, StrategyName
+from tui_fs.model.strategy import Filters, Options, Pace, StrategyName
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.screens.base import Settings
 from tui_fs.screens.preview import PreviewScreen, about_estimate, about_targets, confirmation
@@ -65,12 +65,16 @@ def test_a_quick_estimate_does_not_promise_them_either() -> None:
     assert "frees 0 B to 4.0 MiB (files in a lower layer free no space)" in shown
 
 
-def _question(*paths: str, lines_for_paths: int = 5) -> list[str]:
+def _question(
+    *paths: str,
+    lines_for_paths: int = 5,
+    options: Options = Options(),  # noqa: B008
+) -> list[str]:
     rm = StrategyName("rm")
     predicted = Estimate(
         rm, 1, 2, 3, {}, None, 1, 1 << 20, True, True, True, (), (), "guesses", "guesses", "take it"
     )
-    lines = confirmation(paths, SURVEY, predicted, Options(), "a reason", lines_for_paths)
+    lines = confirmation(paths, SURVEY, predicted, options, "a reason", lines_for_paths)
     return [str(line) for line in lines]
 
 
@@ -105,3 +109,10 @@ def test_long_names_of_targets_leave_room_for_fewer() -> None:
     paths = [f"/srv/{n}{'x' * 150}" for n in range(4)]
     lines = _question(*paths, lines_for_paths=7)
     assert lines[3] == "  … and 2 more"
+
+
+def test_a_limit_of_the_rate_makes_the_confirmed_time_longer() -> None:
+    assert "with rm in 1.0 s to 3.0 s" in _question("/srv/a")  # as estimated
+    limited = _question("/srv/a", options=Options(pace=Pace(rate_per_s=1)))
+    assert SURVEY.totals.entries == 3
+    assert "with rm in 3.0 s, at most 1 entry per second" in limited

@@ -375,10 +375,7 @@ def confirmation(
     lines: list[str | Text] = [
         *_confirmed(paths, lines_for_paths, verb="delete in" if options.filters.active else ""),
         contents,
-        Text(
-            f"with {estimate.strategy} in "
-            f"{duration_span(estimate.seconds_low, estimate.seconds_high)}"
-        ),
+        _time_confirmed(estimate, totals.entries, options.pace.rate_per_s),
     ]
     lines += activity_in(survey)
     if options.keep_root and not options.filters.active:
@@ -390,6 +387,14 @@ def confirmation(
     if _is_long(paths):
         lines.append(Text(f"The directory is in {displayable(os.path.dirname(paths[0]))}"))
     return lines
+
+
+def _time_confirmed(estimate: Estimate, entries: int, rate_per_s: int) -> Text:
+    """Return strategy and time; a limit of the rate makes it longer than the estimate."""
+    least_s = entries / rate_per_s if rate_per_s else 0.0
+    low_s, high_s = (max(s, least_s) for s in (estimate.seconds_low, estimate.seconds_high))
+    limit = f", at most {counted(rate_per_s, 'entry', 'entries')} per second" if rate_per_s else ""
+    return Text(f"with {estimate.strategy} in {duration_span(low_s, high_s)}{limit}")
 
 
 def _confirmation_of_file(
