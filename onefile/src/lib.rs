@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{flock, open, FlockOperation, Mode, OFlags};
+use rustix::mount::{mount, unmount, MountFlags, UnmountFlags};
 
 /// Begins the names of all trees; the build and a random number follow.
 const PREFIX: &str = "tui-fs-";
@@ -57,16 +58,33 @@ pub fn remove_when_unused(path: &Path) -> io::Result<()> {
             return Err(error.into());
         }
     }
-    fs::remove_dir_all(path)
+    remove(path)
+}
+
+/// Removes a tree; one that is mounted is unmounted.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+        Ok(()) => fs::remove_dir(path),
+        Err(_) => fs::remove_dir_all(path), // it is not mounted
+    }
 }
 
 /// Creates an empty tree of a build in `place`, and locks it.
-pub fn create(place: &Path, build: &str) -> io::Result<(PathBuf, File)> {
+///
+/// With `is_mounted` the tree is a tmpfs of its own, which permits programs.
+pub fn create(place: &Path, build: &str, is_mounted: bool) -> io::Result<(PathBuf, File)> {
     loop {
         let path = place.join(format!("{PREFIX}{build}-{:08x}", random()?));
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             result => result?,
+        }
+        if is_mounted {
+            let flags = MountFlags::NOSUID | MountFlags::NODEV;
+            if let Err(error) = mount("tui-fs", &path, "tmpfs", flags, Some(c"mode=0700")) {
+                let _ = fs::remove_dir(&path); // the first error says more
+                return Err(error.into());
+            }
         }
         let tree = open_directory(&path)?;
         flock(&tree, FlockOperation::LockShared)?;
@@ -97,7 +115,7 @@ pub fn find_in_use(place: &Path, build: &str, complete: &str) -> Option<(PathBuf
             continue;
         };
         if flock(&tree, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = fs::remove_dir_all(&path); // what cannot be removed stays for the next start
+            let _ = remove(&path); // what cannot be removed stays for the next start
         } else if found.is_none()
             && build_of(&path) == Some(build)
             && flock(&tree, FlockOperation::NonBlockingLockShared).is_ok()
@@ -125,9 +143,9 @@ mod tests {
     #[test]
     fn a_tree_that_nothing_uses_is_removed_and_one_in_use_is_found() {
         let place = place();
-        let (unused, lock) = create(&place, BUILD).unwrap();
+        let (unused, lock) = create(&place, BUILD, false).unwrap();
         drop(lock);
-        let (used, _lock) = create(&place, BUILD).unwrap();
+        let (used, _lock) = create(&place, BUILD, false).unwrap();
         assert!(find_in_use(&place, BUILD, "complete").is_none());
         assert!(!unused.exists());
         File::create(used.join("complete")).unwrap();
@@ -139,7 +157,7 @@ mod tests {
     #[test]
     fn nothing_else_is_ever_removed() {
         let place = place();
-        let (tree, lock) = create(&place, BUILD).unwrap();
+        let (tree, lock) = create(&place, BUILD, false).unwrap();
         drop(lock);
         let others = [
             "tui-fs-0123456789ab-0123456",

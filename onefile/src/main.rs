@@ -36,22 +36,36 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 const RAMFS_MAGIC: u64 = 0x8584_58f6;
 /// The lowest number of the inherited lock, above the standard streams.
 const MIN_LOCK_FD: i32 = 20;
+const INSECURE: &str = "other users can replace files there";
 /// The exit code of tui-fs for a missing tool or privilege.
 const EXIT_MISSING: u8 = 4;
 
 fn main() -> ExitCode {
     // SAFETY: sets a default action. If SIGCHLD is ignored, no process can be waited for.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    let mut problems = Vec::new();
+    let (mut problems, mut mountable) = (Vec::new(), Vec::new());
     for place in places() {
-        let problem = match why_unsuitable(&place) {
-            Some(problem) => problem,
-            None => match start(&place) {
+        let problem = match examine(&place) {
+            Ok(None) => match start(&place, false) {
                 Ok(never) => match never {},
                 Err(error) => error.to_string(),
             },
+            Ok(Some(problem)) => problem.to_string(),
+            Err(error) => error.to_string(),
         };
         problems.push(format!("  {}: {problem}", place.display()));
+        if problem != INSECURE && place.is_dir() {
+            mountable.push(place);
+        }
+    }
+    if std::env::var_os(DIRECTORY_VARIABLE).is_none() && rustix::process::geteuid().is_root() {
+        mountable.push("/dev".into());
+        for place in mountable {
+            match start(&place, true) {
+                Ok(never) => match never {},
+                Err(error) => problems.push(format!("  a tmpfs in {}: {error}", place.display())),
+            }
+        }
     }
     eprintln!(
         "tui-fs: No directory in memory can hold the programs of tui-fs (about {} MiB):\n{}\n\
@@ -94,13 +108,6 @@ fn places() -> Vec<PathBuf> {
 }
 
 /// Returns why programs of this user cannot be run from a directory, None if they can.
-fn why_unsuitable(place: &Path) -> Option<String> {
-    match examine(place) {
-        Ok(problem) => problem.map(str::to_string),
-        Err(error) => Some(error.to_string()),
-    }
-}
-
 fn examine(place: &Path) -> io::Result<Option<&'static str>> {
     let status = fs::metadata(place)?;
     let uid = rustix::process::geteuid().as_raw();
@@ -117,7 +124,7 @@ fn examine(place: &Path) -> io::Result<Option<&'static str>> {
         } else if flags.contains(StatVfsMountFlags::NOEXEC) {
             Some("mounted noexec")
         } else if is_foreign || (status.mode() & 0o022 != 0 && !is_sticky) {
-            Some("other users can replace files there")
+            Some(INSECURE)
         } else {
             None
         },
@@ -127,7 +134,9 @@ fn examine(place: &Path) -> io::Result<Option<&'static str>> {
 enum Never {}
 
 /// Becomes the Python process of a tree in `place`; unpacks it first if none is in use there.
-fn start(place: &Path) -> io::Result<Never> {
+///
+/// `is_mounted`: unpacks into a tmpfs of its own.
+fn start(place: &Path, is_mounted: bool) -> io::Result<Never> {
     let place = fs::canonicalize(place)?;
     let (path, lock) = match tui_fs_onefile::find_in_use(&place, BUILD, COMPLETE) {
         Some((path, lock)) => {
@@ -135,10 +144,10 @@ fn start(place: &Path) -> io::Result<Never> {
             (path, lock)
         }
         None => {
-            let (path, lock) = tui_fs_onefile::create(&place, BUILD)?;
+            let (path, lock) = tui_fs_onefile::create(&place, BUILD, is_mounted)?;
             let unpacked = unpack(&path).and_then(|()| start_cleanup(&path));
             if let Err(error) = unpacked {
-                let _ = fs::remove_dir_all(&path); // the first error says more
+                let _ = tui_fs_onefile::remove(&path); // the first error says more
                 return Err(error);
             }
             (path, lock)

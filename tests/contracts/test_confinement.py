@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli, entries_in, wait_until
-from tests.contracts.test_odd_environments import under_filter
 from tests.namespaces import other_namespace
 from tests.needs import needs_root, needs_tool, needs_tools_of
+from tests.seccomp import under_filter
 from tests.trees import chain, flat, manifest, many_directories
 from tui_fs.job.launcher import run_steps
 from tui_fs.linux.mounts import read_mounts

@@ -16,6 +16,7 @@ from tests.contracts.ordinary import ordinary
 from tests.namespaces import after_shell, in_mount_namespace
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.pathologies.looking import OF_THE_MACHINE
+from tests.seccomp import UNKNOWN_TO_4_18, under_filter
 from tests.trees import many_directories
 from tui_fs.linux.tools import find_engine
 
@@ -44,16 +45,6 @@ def commands(target: Path) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def under_filter(error: str, call: str) -> list[str]:
-    """Return what runs a command with a system call that fails."""
-    if os.uname().machine != "x86_64":
-        lacks("the filter knows the system calls of x86-64 only")
-    repository = Path(__file__).parents[2]
-    script = f"import sys; sys.path.insert(0, {str(repository)!r})\n"
-    script += "import runpy; runpy.run_module('tests.seccomp', run_name='__main__')"
-    return [sys.executable, "-c", script, error, call, "--"]
-
-
 UNUSED_CALLS = (
     "bpf,fadvise64,inotify_init1,landlock_create_ruleset,listmount,memfd_create,"
     "name_to_handle_at,pidfd_open,pidfd_send_signal,process_vm_readv,ptrace,quotactl,"
@@ -75,6 +66,7 @@ REFUSALS = [
     *((call, error) for call in READING_CALLS for error in ("ENOSYS", "EPERM")),
     ("faccessat2,openat2,statx", "EACCES"),
     ("getdents64>32768", "EINVAL"),
+    (UNKNOWN_TO_4_18, "ENOSYS"),
 ]
 
 
@@ -97,6 +89,18 @@ def test_commands_work_where_many_calls_are_refused(cli: Cli, target: Path, erro
         if arguments[0] == "delete":
             totals = finished.object()["expected"]["totals"]
             assert (totals["files"], totals["directories"]) == (FILES, DIRECTORIES)
+
+
+@pytest.mark.parametrize("strategy", ("parallel", "rmtree"))
+def test_a_job_needs_only_the_system_calls_of_linux_4_18(
+    cli: Cli, target: Path, strategy: str
+) -> None:
+    needs_engine()
+    old = cli.wrapped(under_filter("ENOSYS", UNKNOWN_TO_4_18))
+    old.delete(target, strategy, "--detach").expect(0)
+    job = cli.only_job()
+    cli.wait_for_state(job, "done")
+    assert not target.exists()
 
 
 def _refused_with(error: str) -> str:

@@ -13,8 +13,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 
@@ -22,8 +22,9 @@ import pytest
 
 from tests.conftest import Cli, wait_until
 from tests.e2e.terminal import Terminal
-from tests.filesystems import mount, mount_image, unmount_below
+from tests.filesystems import mount, mount_image, mounts_below, unmount_below
 from tests.needs import needs_root, needs_tool
+from tests.seccomp import UNKNOWN_TO_4_18, under_filter
 from tests.trees import many_directories
 from tui_fs.model.paths import PathStr
 from tui_fs.strategies.base import Failure, gnu_failure, unquote_shell
@@ -41,12 +42,16 @@ pytestmark = [pytest.mark.root, pytest.mark.slow]
 class Server(Cli):
     """An empty root directory with the one file."""
 
-    def __init__(self, root: Path, state: str = "/state") -> None:
-        """Enter with `root`; jobs are stored in `state`, a path inside."""
+    def __init__(self, root: Path, state: str = "/state", outside: Sequence[str] = ()) -> None:
+        """Enter with `root`; jobs are stored in `state`, a path inside.
+
+        Args:
+            outside: a command that enters, before its words.
+        """
         self.root = root
         self.memory = root / "dev/shm"
         environment = ("env", "-i", "HOME=/", f"XDG_STATE_HOME={state}", "TERM=xterm-256color")
-        wrapper = (*environment, needs_tool("chroot", "coreutils"), str(root))
+        wrapper = (*outside, *environment, needs_tool("chroot", "coreutils"), str(root))
         super().__init__("/tui-fs", root / state.lstrip("/"), wrapper=wrapper)
 
     def programs(self) -> list[Path]:
@@ -209,18 +214,74 @@ def test_a_full_disk_with_a_runtime_directory_needs_no_option(server: Server) ->
     assert (server.root / "run/tui-fs").is_dir()
 
 
+def _without_mounting(server: Server) -> Server:
+    return Server(
+        server.root, outside=(needs_tool("setpriv", "util-linux"), "--bounding-set=-sys_admin")
+    )
+
+
+def _forbid_programs(place: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,noexec", place], check=True)
+
+
 def test_memory_that_forbids_programs_is_passed_over(server: Server) -> None:
-    subprocess.run(["mount", "-o", "remount,noexec", server.memory], check=True)
-    refused = server.run("--version").expect(4)
+    _forbid_programs(server.memory)
+    refused = _without_mounting(server).run("--version").expect(4)
     assert "/dev/shm: mounted noexec" in refused.stderr
+    assert "a tmpfs in /dev/shm: Operation not permitted" in refused.stderr
+    server.expect_no_programs()
     mount(server.root / "run", "tui-fs-test", "tmpfs", "mode=0755")
     server.run("--version").expect(0)
     wait_until(lambda: os.listdir(server.root / "run") == [], "the programs are removed")
 
 
+def test_where_no_memory_permits_programs_root_gets_a_tmpfs_of_its_own(server: Server) -> None:
+    _forbid_programs(server.memory)
+    with closing(Terminal([*server.command, "/data"], server.root)) as terminal:
+        terminal.wait_for("complete")
+        _expect_a_mounted_tree(server)
+    server.expect_no_programs()
+    assert set(mounts_below(server.memory)) == {server.memory}
+
+
+def _expect_a_mounted_tree(server: Server) -> None:
+    (tree,) = server.programs()
+    assert mounts_below(tree) == [tree]
+    report = server.delete("/data/big", "parallel").expect(0).report()
+    assert report["deleted_files"] == FILES
+    assert server.programs() == [tree]
+
+
+def test_no_file_system_in_memory_is_needed(server: Server) -> None:
+    devices = server.root / "dev"
+    unmount_below(devices)
+    subprocess.run(["mknod", devices / "null", "c", "1", "3"], check=True)
+    report = server.delete("/data/big", "parallel").expect(0).report()
+    assert report["deleted_files"] == FILES
+    wait_until(lambda: os.listdir(devices) == ["null"], "the programs are removed")
+
+
+@pytest.fixture
+def old_server(server: Server) -> Server:
+    """Return a server whose kernel has only the system calls of Linux 4.18."""
+    return Server(server.root, outside=under_filter("ENOSYS", UNKNOWN_TO_4_18))
+
+
+@pytest.mark.parametrize("strategy", ["parallel", "rmtree"])
+def test_the_system_calls_of_linux_4_18_suffice(old_server: Server, strategy: str) -> None:
+    test_survey_estimate_and_doctor(old_server)
+    test_a_deletion(old_server, strategy, ())
+
+
+def test_a_job_outlives_its_terminal_with_the_system_calls_of_linux_4_18(
+    old_server: Server,
+) -> None:
+    test_a_job_outlives_its_terminal_and_its_file(old_server)
+
+
 def test_memory_that_is_too_small_is_left_as_it_was(server: Server) -> None:
     subprocess.run(["mount", "-o", "remount,size=20m", server.memory], check=True)
-    refused = server.run("--version").expect(4)
+    refused = _without_mounting(server).run("--version").expect(4)
     assert "/dev/shm: No space left on device" in refused.stderr
     server.expect_no_programs()
     command = [*server.command[:2], "TUI_FS_UNPACK_DIR=/data", *server.command[2:], "--version"]

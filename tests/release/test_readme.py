@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,27 +16,35 @@ _ROOT = Path(__file__).parents[2]
 _BUILT = shutil.ignore_patterns(".git", ".venv", "target", "build", "dist", "*.egg-info", ".*cache")
 
 
-@pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """Yield a terminal in which the first command of the README runs, with an empty home."""
+@contextmanager
+def start_command(number: int, place: Path) -> Iterator[Terminal]:
+    """Yield a terminal in which a command of the README's start runs, with an empty home."""
     needs_tool("tmux", "tmux")
     text = (_ROOT / "README.md").read_text()
-    command = re.findall(r"^    (.+)$", text.partition("\n## Start\n")[2], re.MULTILINE)[0]
-    home, checkout = tmp_path / "home", tmp_path / "checkout"
+    command = re.findall(r"^    (.+)$", text.partition("\n## Start\n")[2], re.MULTILINE)[number]
+    home, checkout = place / "home", place / "checkout"
     home.mkdir()
     shutil.copytree(_ROOT, checkout, symlinks=True, ignore=_BUILT)
     line = f"cd {checkout} && {command}; echo ended with $?; sleep 60"
     opened = Terminal(["bash", "-c", line], home)
-    yield opened
-    opened.close()
+    try:
+        yield opened
+    finally:
+        opened.close()
 
 
-@pytest.mark.slow
-def test_the_first_command_of_the_readme_opens_the_list_of_file_systems(terminal: Terminal) -> None:
+def expect_file_systems(terminal: Terminal) -> None:
+    """Wait until a terminal shows the list of file systems; fail if the command ends before."""
     ends = ("what is full", "ended with")
     waiting_s = 1800.0  # it downloads and builds
     terminal.wait_until(lambda text: any(end in text for end in ends), "an end", waiting_s)
     assert "what is full" in terminal.text()
+
+
+@pytest.mark.slow
+def test_the_first_command_of_the_readme_opens_the_list_of_file_systems(tmp_path: Path) -> None:
+    with start_command(0, tmp_path) as terminal:
+        expect_file_systems(terminal)
 
 
 def test_the_documents_name_the_files_of_this_version() -> None:

@@ -1,0 +1,20 @@
+"""The command of the README for uv starts the program.
+
+    python -m pytest -n 0 tests/release/readme_uv.py
+
+Needs uv, which downloads and builds. The name of this module keeps it out of other test runs.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_tool
+from tests.release.test_readme import expect_file_systems, start_command
+
+
+@pytest.mark.slow
+def test_the_command_for_uv_opens_the_list_of_file_systems(tmp_path: Path) -> None:
+    needs_tool("uv", "pipx && pipx install uv")
+    with start_command(1, tmp_path) as terminal:
+        expect_file_systems(terminal)
