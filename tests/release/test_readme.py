@@ -1,6 +1,8 @@
 """The first command of the README starts the program, and names of release files are current."""
 
+import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +27,10 @@ def start_command(number: int, place: Path) -> Iterator[Terminal]:
     home, checkout = place / "home", place / "checkout"
     home.mkdir()
     shutil.copytree(_ROOT, checkout, symlinks=True, ignore=_BUILT)
-    line = f"cd {checkout} && {command}; echo ended with $?; sleep 60"
+    # The certificates of a network that has its own; pip has them in its configuration
+    certificates = os.environ.get("SSL_CERT_FILE")
+    known = f"export SSL_CERT_FILE={shlex.quote(certificates)}; " if certificates else ""
+    line = f"{known}cd {checkout} && {command}; echo ended with $?; sleep 60"
     opened = Terminal(["bash", "-c", line], home)
     try:
         yield opened
