@@ -260,7 +260,7 @@ def walk(session: Session) -> None:
     session.press("2")
     session.draw("browser-by-entries")
     session.press("1", "T")
-    time.sleep(1)
+    session.wait_for("faint: older than")
     help_of(session, "treemap")
     session.press("T", "Tab")
     help_of(session, "findings")
@@ -279,7 +279,7 @@ def walk(session: Session) -> None:
     session.press("Escape", "/")
     session.type("nothing-like-it")
     session.press("Enter")
-    time.sleep(2)
+    session.wait_for("0 matches")
     session.draw("search-nothing")
     session.press("Escape", "g", "Space", "Space")
     session.draw("marked")
@@ -290,14 +290,14 @@ def walk(session: Session) -> None:
     session.press("Escape", "e")
     session.draw("page-dialog")
     session.press("Escape")
-    for key, name in (
-        ("a", "maintenance"),
-        ("J", "jobs-none"),
-        ("I", "this-machine"),
-        ("F", "start"),
+    for key, name, words in (
+        ("a", "maintenance", "what it does"),
+        ("J", "jobs-none", "no jobs yet"),
+        ("I", "this-machine", "GNU coreutils"),
+        ("F", "start", "file system"),
     ):
         session.press(key)
-        time.sleep(1)
+        session.wait_for(words)
         help_of(session, name)
         session.press("Escape")
     session.press("F", "Tab")
@@ -357,7 +357,7 @@ def previews(session: Session) -> None:
 def lab(session: Session) -> None:
     """Run an experiment."""
     session.press("L")
-    time.sleep(1)
+    session.wait_for("experiments")
     help_of(session, "lab")
     session.go_to("zero-fill")
     session.press("Enter")
@@ -479,10 +479,10 @@ def death(session: Session) -> None:
     session.wait_for("DIED")
     session.draw("report-died")
     session.press("Escape", "J")
-    time.sleep(1)
+    session.wait_for("ended")
     session.draw("jobs")
     session.press("g", "Space", "Space", "=")
-    time.sleep(1)
+    time.sleep(1)  # a single job cannot be compared
     help_of(session, "comparison")
 
 

@@ -308,7 +308,7 @@ def _line(
             continue
         parts.append((component, " " * GAP))
         own: Component = component
-        if column in (_ERRORS, _NOTE) and failed:
+        if column in (_ERRORS, _NOTE) and failed and component != "cursor":
             own = "error"
         elif component in ("", "strong") and column in (_GROUP, _NOTE, _ERRORS):
             own = "muted"

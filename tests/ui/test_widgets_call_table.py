@@ -168,3 +168,12 @@ async def test_the_widget_keeps_its_columns_and_counts_what_does_not_fit() -> No
         assert lines[2] == "  [b]0                          1"
         assert lines[-2:] == ["  … 5 more", "kernel"]
         assert len(lines) == 8
+
+
+def test_the_row_under_the_cursor_has_no_gap_at_its_errors() -> None:
+    rows = (CallRow("unlinkat", "423", errors="1", note="1 failed", has_failed=True),)
+    _, under = layout_rows(rows, 80, 5, cursor=0)
+    assert {component for component, _ in under} == {"cursor"}
+    assert "1!" in "".join(text for _, text in under)
+    _, other = layout_rows(rows, 80, 5)
+    assert ("error", "1!") in [(component, text.strip()) for component, text in other]
