@@ -175,6 +175,18 @@ def test_deleted_files_that_are_held(allocated: list[int | None], severity: list
     )
 
 
+@pytest.mark.parametrize(("held_mib", "is_named"), [(19, False), (20, True)])
+def test_full_because_of_deleted_files_that_are_held(
+    room: dict[str, FileSystem], held_mib: int, is_named: bool
+) -> None:
+    room[""] = replace(ROOMY, total_bytes=200 * MIB, free_bytes=0, available_bytes=0)
+    deleted = (held(holder(1), allocated=held_mib * MIB),)
+    space_low, held_open = around(occupation=OpenFileScan(deleted=deleted))
+    assert ("20.0 MiB are in deleted files" in space_low.meaning) == is_named
+    assert ("Restart those processes" in space_low.advice) == is_named
+    assert (held_open.severity.value == "warning") == is_named
+
+
 @pytest.mark.parametrize(
     ("extents", "allocated", "severity"),
     [

@@ -11,7 +11,7 @@ from tui_fs.survey.findings.base import PATHS_NAMED, Evidence, FindingType
 
 _INODES_WARNING_PERCENT, _INODES_CRITICAL_PERCENT = 10, 2
 _SPACE_WARNING_PERCENT, _SPACE_CRITICAL_PERCENT = 5, 1
-_DELETED_WARNING_BYTES = 100 << 20
+_DELETED_WARNING_BYTES, _DELETED_WARNING_PERCENT = 100 << 20, 10
 
 LINKED_NAMES = 1_000
 LINKED_OUTSIDE_BYTES = 64 << 20
@@ -79,6 +79,13 @@ def _detect_space_low(evidence: Evidence) -> list[Finding]:
     reserved = (filesystem.free_bytes or 0) - available
     if reserved > available:
         meaning += f" {bytes_iec(reserved)} more are reserved for root."
+    advice = "Sort by allocated bytes to see what takes the most."
+    deleted_bytes = _deleted_bytes(evidence)
+    if deleted_bytes * 100 >= total * _DELETED_WARNING_PERCENT:
+        meaning += (
+            f" {bytes_iec(deleted_bytes)} are in deleted files that processes still hold open."
+        )
+        advice = "Restart those processes first; the finding “deleted but open” names the largest."
     return [
         Finding(
             FindingKind("space-low"),
@@ -86,7 +93,7 @@ def _detect_space_low(evidence: Evidence) -> list[Finding]:
             PathStr(evidence.paths[0]),
             {"available_bytes": available, "total_bytes": total, "reserved_bytes": reserved},
             meaning,
-            "Sort by allocated bytes to see what takes the most.",
+            advice,
         )
     ]
 
@@ -94,15 +101,24 @@ def _detect_space_low(evidence: Evidence) -> list[Finding]:
 SPACE_LOW = FindingType(FindingKind("space-low"), "space nearly gone", _detect_space_low)
 
 
-def _detect_deleted_but_open(evidence: Evidence) -> list[Finding]:
+def _deleted_bytes(evidence: Evidence) -> int:
+    """Return the allocated bytes of deleted files on the file system that processes hold open."""
     deleted = () if evidence.system is None else evidence.system.occupation.deleted
-    open_bytes = sum(file.allocated_bytes or 0 for file in deleted)
-    if not open_bytes:
+    return sum(file.allocated_bytes or 0 for file in deleted)
+
+
+def _detect_deleted_but_open(evidence: Evidence) -> list[Finding]:
+    open_bytes = _deleted_bytes(evidence)
+    if evidence.system is None or not open_bytes:
         return []
+    deleted = evidence.system.occupation.deleted
+    total = file_system_of(evidence.paths[0]).total_bytes
+    is_large_share = bool(total) and open_bytes * 100 >= (total or 0) * _DELETED_WARNING_PERCENT
+    is_much = open_bytes >= _DELETED_WARNING_BYTES or is_large_share
     return [
         Finding(
             FindingKind("deleted-but-open"),
-            Severity.WARNING if open_bytes >= _DELETED_WARNING_BYTES else Severity.INFO,
+            Severity.WARNING if is_much else Severity.INFO,
             PathStr(evidence.paths[0]),
             {"files": len(deleted), "held_bytes": open_bytes},
             f"{counted(len(deleted), 'deleted file', 'deleted files')} of this file system still "
@@ -129,6 +145,7 @@ DELETED_BUT_OPEN = FindingType(
     FindingKind("deleted-but-open"),
     "deleted but open",
     _detect_deleted_but_open,
+    headline="held_bytes",
     number_labels={"held_bytes": "still held"},
 )
 
