@@ -115,3 +115,19 @@ def test_counts_that_cannot_be_read_keep_their_last_value(monkeypatch: pytest.Mo
     monkeypatch.setattr(sampling, "LAST_PATIENCE_S", 0.0)
     assert made.last_sample(2.0, 2.0).removed == Removed(5, 1)
     assert not made.has_last_counts
+
+
+@pytest.mark.parametrize(("strategy", "removed"), [("parallel", Removed(12, 2)), ("rm", None)])
+def test_removals_that_the_tool_reports_anyway_are_known_without_a_source(
+    monkeypatch: pytest.MonkeyPatch, strategy: str, removed: Removed | None
+) -> None:
+    monkeypatch.setattr(sampling, "read_space", lambda _: EARLY)
+    output = ToolOutput(STRATEGIES[StrategyName(strategy)], "/t")
+    line = (
+        b'{"type":"counts","removed":12,"directories":2,"threads":3,"calls":{"unlinkat":[9,0,5]}}\n'
+    )
+    assert not [*output.take_output(line, 0.5)]
+    made = Sampler(NullSource(TraceSource.OFF, ""), output, ["/"], os.getpid())
+    sampled = made.sample(1.0, 1.0)
+    assert (sampled.removed, sampled.calls) == (removed, {})
+    assert made.removed() == (removed and removed.entries)

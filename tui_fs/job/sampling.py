@@ -168,9 +168,16 @@ class Sampler:
         return self._removed
 
     def _read_removed(self) -> int | None:
-        if self._source.kind in (TraceSource.OUTPUT, TraceSource.ENGINE):
+        if self._is_in_output:
             return self._output.removed().entries
         return self._source.removed()
+
+    @property
+    def _is_in_output(self) -> bool:
+        """Whether the tools report their removals, even where no calls are to be counted."""
+        kind = self._source.kind
+        is_counted = kind in (TraceSource.OUTPUT, TraceSource.ENGINE)
+        return is_counted or (kind is TraceSource.OFF and self._output.has_totals)
 
     def sample(self, at_s: float, strategy_s: float) -> Sampled:
         """Return the current sample for the journal; see `changes`."""
@@ -244,12 +251,10 @@ class Sampler:
 
     def _counts(self) -> Counts:
         """Return the counts of the source, or those that the tools report."""
-        match self._source.kind:
-            case TraceSource.OUTPUT:
-                return Counts({}, self._output.removed())
-            case TraceSource.ENGINE:
-                return Counts(self._output.calls(), self._output.removed())
-        return self._source.read(self._output.refused_targets)
+        if not self._is_in_output:
+            return self._source.read(self._output.refused_targets)
+        is_engine = self._source.kind is TraceSource.ENGINE
+        return Counts(self._output.calls() if is_engine else {}, self._output.removed())
 
     def _sample_processes(self, space_timeout_s: float) -> None:
         self._looked_at_s = time.monotonic()

@@ -97,6 +97,11 @@ class ToolOutput:
         return added_up((self._ended_calls, self._running.calls))
 
     @property
+    def has_totals(self) -> bool:
+        """Whether the tools report their removals without being asked to."""
+        return self._strategy.guarantees.speaks
+
+    @property
     def threads(self) -> int:
         """The number of active threads that the tool reports; 0 if it reports none."""
         return self._running.threads
