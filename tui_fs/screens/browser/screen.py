@@ -869,7 +869,11 @@ class BrowserScreen(BaseScreen):
         elif self.filters.active:
             self.preview((PathStr(self.path),))
         else:
-            self.notify("D needs a filter; f sets one.", markup=False)
+            self.notify(
+                "D deletes what a filter (f) matches. To delete this directory itself, press ← "
+                "first, then d.",
+                markup=False,
+            )
 
     def preview(self, paths: Sequence[PathStr]) -> None:
         """Preview the deletion of some directories; counting pauses meanwhile."""
