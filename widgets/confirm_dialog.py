@@ -17,10 +17,10 @@ from textual.widgets import Button, Input, Static
 from tui_fs.widgets.ordered_input import OrderedInput
 from tui_fs.widgets.path_input import TYPABLE
 
-# A held Enter repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
 _BUTTON_CELLS = 14
 """Taken beside the labels of the buttons: frame, and what surrounds each button."""
 
+# A held Enter repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
 IGNORED_ENTER_S = 0.3
 
 DIALOG_TEXT_CELLS = 66

@@ -109,6 +109,16 @@ def test_what_costs_is_added_up(tree: Survey, runs: int, seconds: float) -> None
     assert expected(tree, runs=runs) == pytest.approx(seconds, rel=1e-6)
 
 
+@pytest.mark.parametrize(("rate_per_s", "seconds"), [(10, 101.1), (1000, 12.1), (0, 12.1)])
+def test_a_rate_limit_makes_a_deletion_as_long_as_it_demands(
+    rate_per_s: int, seconds: float
+) -> None:
+    work = Work(survey(1000, 11), Options(pace=Pace(rate_per_s=rate_per_s)), ROUND.kind)
+    predicted = predicted_seconds(STRATEGIES[RM], work, ROUND)
+    assert predicted.expected == pytest.approx(seconds)
+    assert predicted.low < seconds < predicted.high
+
+
 def test_blocks_of_directories_are_no_blocks_of_files() -> None:
     tree = survey(1000, 11, allocated_bytes=1)
     tree = replace(tree, totals=replace(tree.totals, allocated_bytes=11 * BLOCK_BYTES))

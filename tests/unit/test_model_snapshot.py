@@ -20,6 +20,7 @@ from tui_fs.model.events import (
     JobFinished,
     JobRefused,
     JobStarted,
+    PaceChanged,
     Paused,
     Resumed,
     Sampled,
@@ -337,6 +338,12 @@ def test_a_job_with_a_limit_is_not_expected_to_keep_to_the_prediction() -> None:
     slow = replace(started(), pace=Pace(rate_per_s=50))
     snapshot = folded(slow, RUNNING[1], sampled(0, 0), sampled(0.5, 50))
     assert snapshot.eta_s == pytest.approx((9.5, 9.5))
+
+
+def test_a_prediction_with_a_limit_says_nothing_once_the_limit_is_lifted() -> None:
+    slow = replace(started(), pace=Pace(rate_per_s=50))
+    freed = PaceChanged(1.2, Pace())
+    assert folded(slow, RUNNING[1], freed, sampled(1, 0)).eta_s is None
 
 
 def test_no_time_left_is_claimed_with_an_incomplete_survey() -> None:

@@ -22,6 +22,8 @@ NOISE_BORNE = 1.3
 three."""
 UNCERTAINTY_MEASURED = 2**0.5
 """Nine of ten trees of a second or more were within this factor (docs/testing.md)."""
+RATE_SPREAD = 1.1
+"""A rate limit is exceeded in bursts, and undercut where the tools wait."""
 
 GROWTH_PER_DOUBLING = 0.03
 GROWTH_FROM_ENTRIES = 10_000
@@ -127,8 +129,12 @@ def predicted_seconds(
         spread = UNCERTAINTY_MEASURED if is_of_this else UNCERTAINTY_ELSEWHERE
         spread *= max(1.0, calibration.noise / NOISE_BORNE)
     calibrated = calibration.slowdown if is_of_this else 1.0
+    rate_per_s = work.options.pace.rate_per_s
+    limit_s = (survey.matched or totals).entries / rate_per_s if rate_per_s else 0.0
     return Seconds(
-        seconds / spread / calibrated, seconds, seconds * spread * max(1.0, slowdown / calibrated)
+        max(seconds / spread / calibrated, limit_s / RATE_SPREAD),
+        max(seconds, limit_s),
+        max(seconds * spread * max(1.0, slowdown / calibrated), limit_s * RATE_SPREAD),
     )
 
 

@@ -310,8 +310,10 @@ def _eta(
         # A limit is the ground for its rate.
         known = 1.0 if snapshot.pace.rate_per_s else fraction
         measured = from_rate(left, rate, removed / working_s, known)
-    predicted = snapshot.started.predicted_seconds if snapshot.started else None
-    is_free = not (snapshot.held or snapshot.held_s or snapshot.pace.rate_per_s)
+    started = snapshot.started
+    predicted = started.predicted_seconds if started else None
+    was_limited = started is not None and started.pace.rate_per_s > 0
+    is_free = not (snapshot.held or snapshot.held_s or snapshot.pace.rate_per_s or was_limited)
     model = None
     if (
         predicted and is_free and working_s < predicted[2]

@@ -372,10 +372,15 @@ def confirmation(
         contents = Text(f"only {at_least}{matches}:\n", "bold")
         contents.append(in_words_of_filters(options.filters, time.time()), "bold")
         contents.append(f"\n{bytes_iec(totals.allocated_bytes)}; all directories stay", "not bold")
+    rate_per_s = options.pace.rate_per_s
+    limit = f", at most {counted(rate_per_s, 'entry', 'entries')} per second" if rate_per_s else ""
     lines: list[str | Text] = [
         *_confirmed(paths, lines_for_paths, verb="delete in" if options.filters.active else ""),
         contents,
-        _time_confirmed(estimate, totals.entries, options.pace.rate_per_s),
+        Text(
+            f"with {estimate.strategy} in "
+            f"{duration_span(estimate.seconds_low, estimate.seconds_high)}{limit}"
+        ),
     ]
     lines += activity_in(survey)
     if options.keep_root and not options.filters.active:
@@ -387,14 +392,6 @@ def confirmation(
     if _is_long(paths):
         lines.append(Text(f"The directory is in {displayable(os.path.dirname(paths[0]))}"))
     return lines
-
-
-def _time_confirmed(estimate: Estimate, entries: int, rate_per_s: int) -> Text:
-    """Return strategy and time; a limit of the rate makes it longer than the estimate."""
-    least_s = entries / rate_per_s if rate_per_s else 0.0
-    low_s, high_s = (max(s, least_s) for s in (estimate.seconds_low, estimate.seconds_high))
-    limit = f", at most {counted(rate_per_s, 'entry', 'entries')} per second" if rate_per_s else ""
-    return Text(f"with {estimate.strategy} in {duration_span(low_s, high_s)}{limit}")
 
 
 def _confirmation_of_file(

@@ -277,7 +277,8 @@ def aside_lines(snapshot: Snapshot, trends: Trends, width: int, height: int) -> 
     started = snapshot.started
     if times and started is not None and started.predicted_seconds is not None:
         low_s, _, high_s = started.predicted_seconds
-        limit = ", unlimited" if snapshot.pace.rate_per_s else ""
+        is_limited_since = snapshot.pace.rate_per_s and not started.pace.rate_per_s
+        limit = ", unlimited" if is_limited_since else ""
         predicted = f"predicted {duration_span(low_s, high_s)}{limit}"
         times[0] = (times[0][0], f"{times[0][1]}; {predicted}")
     for at, words in times[-room:] if room else []:
