@@ -85,7 +85,7 @@ def _detect_space_low(evidence: Evidence) -> list[Finding]:
         meaning += (
             f" {bytes_iec(deleted_bytes)} are in deleted files that processes still hold open."
         )
-        advice = "Restart those processes first; the finding “deleted but open” names the largest."
+        advice = "Restart those processes first; the finding 'deleted but open' names the largest."
     return [
         Finding(
             FindingKind("space-low"),
