@@ -143,3 +143,12 @@ def test_a_large_terminal_shows_the_times_as_bars_and_what_happened() -> None:
     low = aside_lines(FREE, history.trends(), 50, len(lines) - 3)
     assert "cancelled" in low[-1][1][1]
     assert len(low) == len(lines) - 3
+
+
+def test_the_prediction_stands_beside_the_start_alone() -> None:
+    history, snapshot = RunHistory(0.25), Snapshot()
+    for event in (*FAILING, *(Resumed(9.0 + second) for second in range(50))):
+        snapshot = fold(snapshot, event)
+        history.add(snapshot, event)
+    lines = aside_lines(FREE, history.trends(), 50, 80)
+    assert not any("predicted" in text for line in lines for _, text in line)

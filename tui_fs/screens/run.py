@@ -32,7 +32,7 @@ from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
 from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, muted
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
-from tui_fs.screens.run_history import MARK_WORDS, RunHistory, Trends, pace_words
+from tui_fs.screens.run_history import MARK_WORDS, STARTED, RunHistory, Trends, pace_words
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallRow, CallTable
 from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
@@ -275,7 +275,8 @@ def aside_lines(snapshot: Snapshot, trends: Trends, width: int, height: int) -> 
     room = max(0, height - len(lines))
     times = [(clock(at_s), words) for at_s, words in trends.incidents]
     started = snapshot.started
-    if times and started is not None and started.predicted_seconds is not None:
+    is_first_kept = bool(times) and times[0][1] == STARTED
+    if is_first_kept and started is not None and started.predicted_seconds is not None:
         low_s, _, high_s = started.predicted_seconds
         is_limited_since = snapshot.pace.rate_per_s and not started.pace.rate_per_s
         limit = ", unlimited" if is_limited_since else ""

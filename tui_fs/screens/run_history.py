@@ -29,6 +29,8 @@ _MARKS = {Paused: "P", Throttled: "T", EntryFailed: "!", FailuresCounted: "!"}
 MARK_WORDS = {"P": "paused", "T": "throttled", "!": "failed"}
 _INCIDENTS_KEPT = 40
 _FAILURE = "the first entry failed"
+STARTED = "started"
+"""The incident that the prediction stands beside."""
 
 
 def pace_words(pace: Pace) -> str:
@@ -133,7 +135,7 @@ def _incident(event: Event | None) -> str:
     """Return what happened, in words; empty for what happens all the time."""
     match event:
         case StepStarted(step=step):
-            return f"step {step + 1} started" if step else "started"
+            return f"step {step + 1} started" if step else STARTED
         case Paused():
             return "paused"
         case Resumed():
