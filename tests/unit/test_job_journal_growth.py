@@ -209,7 +209,7 @@ def test_a_journal_without_events_has_no_last_one(tmp_path: Path) -> None:
 def test_the_list_does_not_read_the_whole_journal_of_an_ended_job(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    end = replace(finished(Outcome.PARTIAL), failed=7, deleted_entries=12)
+    end = replace(finished(Outcome.PARTIAL), failed=7, deleted_files=11)
     job(*RUNNING, sampled(1, 12), end)
     monkeypatch.setattr("tui_fs.job.view.JobView", None)
     (summary,) = summaries()[0]

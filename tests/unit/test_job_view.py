@@ -146,7 +146,8 @@ def test_a_job_that_died_reports_what_its_journal_gives() -> None:
 
 
 def test_all_jobs_are_summarised() -> None:
-    job(*RUNNING, sampled(1, 12), finished(Outcome.DONE), job_id="one")
+    end = replace(finished(Outcome.DONE), deleted_files=11)
+    job(*RUNNING, sampled(1, 12), end, job_id="one")
     job(started(), EntryFailed(1.0, PathStr("/x"), "remove", 1), job_id="two")
     listed, damaged = summaries()
     by_id = {summary.job_id: summary for summary in listed}
@@ -156,6 +157,18 @@ def test_all_jobs_are_summarised() -> None:
     assert by_id["two"].deleted_entries is None
     assert by_id["one"].expected_entries == 12
     assert by_id["one"].targets == plan().paths
+
+
+@pytest.mark.parametrize("failed", [0, None])  # None: in the journal of an older version
+def test_the_list_states_as_many_deleted_entries_as_the_report(failed: int | None) -> None:
+    end = replace(finished(Outcome.CANCELLED), failed=failed, deleted_entries=12)
+    folder = job(*RUNNING, sampled(1, 12), replace(end, deleted_files=20, deleted_directories=3))
+    assert [summary.deleted_entries for summary in summaries()[0]] == [23]
+    report = reported(folder)
+    assert (report["deleted_files"], report["deleted_directories"]) == (20, 3)
+    uncounted = replace(end, deleted_files=None, deleted_directories=None)
+    job(*RUNNING, sampled(1, 12), uncounted, job_id="def", created_at=LONG_AGO + 1)
+    assert summaries()[0][0].deleted_entries == 12
 
 
 def test_a_damaged_job_does_not_hide_the_others() -> None:

@@ -139,7 +139,7 @@ class ComparedJob:
         deleted = snapshot.removed.entries if snapshot.removed else None
         end = snapshot.finished
         if end is not None and end.deleted_files is not None:
-            deleted = end.deleted_files + (end.deleted_directories or 0)  # as in the report
+            deleted = end.reported_entries
         is_unmeasured = not is_ended and snapshot.usage is None
         peak_bytes = snapshot.peak_memory_bytes
         if not is_ended:

@@ -289,8 +289,8 @@ class JobList:
     def _summary(self, folder: JobFolder, views: dict[str, JobView]) -> JobSummary:
         # The end is the last event. report.json is written before it and proves nothing.
         match last_event(folder.journal):
-            case JobFinished(outcome=outcome, failed=int(failed), deleted_entries=deleted):
-                return _summary_of(folder, JobState(outcome.value), deleted, failed)
+            case JobFinished(outcome=outcome, failed=int(failed)) as end:
+                return _summary_of(folder, JobState(outcome.value), end.reported_entries, failed)
             case JobRefused():
                 return _summary_of(folder, JobState.REFUSED, None, 0)
         view = views.get(folder.path) or JobView(folder)
@@ -299,8 +299,10 @@ class JobList:
             view.poll_live()  # the journal of an old job can be minutes behind
         if not view.is_over:
             self._views[folder.path] = view
-        removed = view.snapshot.removed
+        removed, finished = view.snapshot.removed, view.snapshot.finished
         deleted = removed.entries if removed else None
+        if finished is not None and finished.deleted_files is not None:
+            deleted = finished.reported_entries
         summary = _summary_of(folder, view.state, deleted, view.snapshot.failed)
         if not summary.state.is_live:
             return summary

@@ -298,6 +298,13 @@ class JobFinished(Struct, frozen=True):
     shared: tuple[PathStr, ...] = ()
     machine: MachineUse | None = None
 
+    @property
+    def reported_entries(self) -> int | None:
+        """Deleted files and directories; without them, as many as the last sample had."""
+        if self.deleted_files is None:
+            return self.deleted_entries
+        return self.deleted_files + (self.deleted_directories or 0)
+
 
 class RecordIncomplete(Struct, frozen=True):
     """Writing the journal failed before the end of the job.
