@@ -65,7 +65,7 @@ def test_the_differences_are_those_of_two_surveys(cli: Cli, old: Path, tmp_path:
 
 def test_when_the_file_system_is_full(cli: Cli, tmpfs: Path, tmp_path: Path) -> None:
     """The use of the file system then is in the file: 10 days ago, 5 days ago, and now."""
-    # Of which no other process changes the free space
+    # No other process changes the free space of this one
     root, old = tmpfs / "root", tmp_path / "old.json"
     flat(root, 10)
     cli.run("survey", root, "--export", old).expect(0)

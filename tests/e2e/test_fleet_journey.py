@@ -35,7 +35,7 @@ def hosts(cli: Cli, tmp_path: Path) -> Hosts:
 
 
 def deleted_on(hosts: Hosts) -> list[str]:
-    """Return the hosts that were told to delete."""
+    """Return the hosts on which a deletion was started."""
     return [
         host
         for host in (*CHOSEN, *OTHERS)
