@@ -20,6 +20,7 @@ from tests.contracts.calibrating import (
     command_for,
     kill_all,
     left_as_it_was,
+    measured,
     mounted,
     run,
     scratches,
@@ -190,7 +191,7 @@ def test_an_ordinary_user_measures_where_they_may_write(
     give_away(above)
     give_away(state_home)
     with left_as_it_was(above, records):
-        output = run([*ordinary_user(above, state_home), *command_for(above / "target", 2.0)])
+        output = measured(above / "target", ordinary_user(above, state_home))
     assert decode(Calibration, output).kind == "tmpfs"
 
 
@@ -230,7 +231,7 @@ def test_what_is_not_installed_is_not_measured(
 ) -> None:
     path = tools_without(missing, tmp_path / "tools")
     with left_as_it_was(above, records):
-        output = run(command_for(above / "target", 2.0), {"PATH": path})
+        output = measured(above / "target", environment={"PATH": path})
     calibration = decode(Calibration, output)
     assert calibration.prices[missing].name_s > 0
     assert set(calibration.prices) == set(STRATEGIES)

@@ -20,6 +20,7 @@ microseconds on a quiet ext4, 33 and 69 on a busy one; a name costs 12)."""
 _LEAST_LARGE_BYTES = 16 << 20
 _LEAST_OF_A_WAIT = 1 / 128
 """Share of the time of a name if as many threads wait for a server as the engine starts."""
+TOO_SLOW = "The file system is too slow, or this machine too busy, to be measured."
 _NOISE_OF_ONE_ROUND = 1.5
 """The machine was so slow or busy that nothing could be measured twice."""
 
@@ -80,7 +81,7 @@ def fit(
     batch_s = _batch_s(every, typical)
     rm = _prices(every, REFERENCE, batch_s)
     if rm is None or rm.name_s == 0:
-        raise TuiFsError("The file system is too slow to be measured.")
+        raise TuiFsError(TOO_SLOW)
     ratio = rm.name_s / typical.prices[REFERENCE].name_s
     prices: dict[str, UnitCosts] = {}
     for name, strategy in STRATEGIES.items():

@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration
-from tui_fs.estimate.fit import Sample, Shape, fit
+from tui_fs.estimate.fit import TOO_SLOW, Sample, Shape, fit
 from tui_fs.estimate.time import typical
 from tui_fs.job.conflicts import check_conflicts, no_job_starting
 from tui_fs.job.launcher import run_steps
@@ -182,7 +182,7 @@ def _run_child(target: str, *, is_cold: bool) -> dict[str, Any]:
             _measure_in_child(scratch, filesystem, answer, parent, is_cold=is_cold)
         os.close(answer)
         if not is_readable(answers, _KILL_AFTER_S):
-            return {"problem": "the file system is too slow to be measured"}
+            return {"problem": TOO_SLOW}
         text = os.read(answers, _ANSWER_BYTES)
         return (
             json.loads(text)
