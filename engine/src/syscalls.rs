@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
@@ -77,6 +77,7 @@ pub struct Syscalls {
     without_openat2: AtomicBool,
     without_statx: AtomicBool,
     without_large_reads: AtomicBool,
+    removal_times: TimeSample,
 }
 
 /// openat2 may fail with EAGAIN after a rename elsewhere. A name alone has no `..`, so that is rare, but
@@ -110,10 +111,21 @@ impl Syscalls {
         }
     }
 
+    /// Adds the classes of the removals that were timed alone to these numbers.
+    pub fn add_removal_times(&self, numbers: &mut [u64; TIME_CLASSES]) {
+        let classes = self.removal_times.classes.iter().flatten();
+        for (number, class) in numbers.iter_mut().zip(classes) {
+            *number += u64::from(class.load(Relaxed));
+        }
+    }
+
     fn count_call<T>(&self, call: Syscall, make: impl FnOnce() -> Result<T>) -> Result<T> {
         let began = Instant::now();
         let result = make();
-        self.add_time(call, began);
+        let took_ns = self.add_time(call, began);
+        if call == Syscall::Unlinkat && self.removal_times.is_due() {
+            self.removal_times.add(took_ns);
+        }
         self.add_call(call, &result);
         result
     }
@@ -126,9 +138,10 @@ impl Syscalls {
         }
     }
 
-    fn add_time(&self, call: Syscall, began: Instant) {
-        let took = began.elapsed().as_nanos() as u64;
-        add(&self.counters[call as usize].nanoseconds, took);
+    fn add_time(&self, call: Syscall, began: Instant) -> u64 {
+        let took_ns = began.elapsed().as_nanos() as u64;
+        add(&self.counters[call as usize].nanoseconds, took_ns);
+        took_ns
     }
 
     /// Opens a subdirectory. Follows no symbolic link and enters no mount.
@@ -394,6 +407,61 @@ fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
+/// Times of about one call in 16, each timed alone: two more clock readings for 16 removals.
+#[derive(Default)]
+struct TimeSample {
+    calls_until_next: AtomicU32,
+    phase: AtomicU64,
+    classes: [[AtomicU32; CLASSES_PER_DOUBLING]; DOUBLINGS],
+}
+
+const CLASSES_PER_DOUBLING: usize = 4;
+const DOUBLINGS: usize = 32;
+pub const TIME_CLASSES: usize = CLASSES_PER_DOUBLING * DOUBLINGS;
+
+/// The first class starts at 128 ns, less than any removal takes; the last one ends at 9 minutes.
+const FIRST_DOUBLING: u32 = 7;
+
+/// 2^64 divided by the golden ratio: the steps between samples never repeat a rhythm of the tree.
+const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl TimeSample {
+    /// Counts a call; returns whether to time it alone. The steps are 1 to 31 calls, 16 on average.
+    #[inline]
+    fn is_due(&self) -> bool {
+        let left = self.calls_until_next.load(Relaxed);
+        if left > 0 {
+            self.calls_until_next.store(left - 1, Relaxed);
+            return false;
+        }
+        let phase = self.phase.load(Relaxed).wrapping_add(GOLDEN_STEP);
+        self.phase.store(phase, Relaxed);
+        let skipped = ((phase >> 32) * 31) >> 32;
+        self.calls_until_next.store(skipped as u32, Relaxed);
+        true
+    }
+
+    fn add(&self, took_ns: u64) {
+        let class = time_class(took_ns);
+        let class = &self.classes[class / CLASSES_PER_DOUBLING][class % CLASSES_PER_DOUBLING];
+        class.store(class.load(Relaxed).saturating_add(1), Relaxed);
+    }
+}
+
+fn time_class(took_ns: u64) -> usize {
+    let took_ns = took_ns.max(1 << FIRST_DOUBLING);
+    let doubling = took_ns.ilog2();
+    let quarter = (took_ns >> (doubling - 2)) as usize % CLASSES_PER_DOUBLING;
+    let class = (doubling - FIRST_DOUBLING) as usize * CLASSES_PER_DOUBLING + quarter;
+    class.min(TIME_CLASSES - 1)
+}
+
+/// Returns the longest time in a class.
+pub fn class_limit_ns(class: usize) -> u64 {
+    let (doubling, quarter) = (class / CLASSES_PER_DOUBLING, class % CLASSES_PER_DOUBLING);
+    (((CLASSES_PER_DOUBLING + quarter + 1) as u64) << (FIRST_DOUBLING as usize - 2 + doubling)) - 1
+}
+
 /// Successive removals; a few are timed together: two clock readings are a fiftieth of a
 /// removal of four microseconds. The time between the removals is included; it is shorter than the
 /// clock readings.
@@ -411,7 +479,12 @@ impl UnlinkBatch<'_> {
     #[inline]
     pub fn unlink(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
         self.began.get_or_insert_with(Instant::now);
+        let sample = &self.calls.removal_times;
+        let began_alone = sample.is_due().then(Instant::now);
         let result = rustix::fs::unlinkat(parent, name, AtFlags::empty());
+        if let Some(began) = began_alone {
+            sample.add(began.elapsed().as_nanos() as u64);
+        }
         self.calls.add_call(Syscall::Unlinkat, &result);
         self.calls_made += 1;
         if self.calls_made == MAX_TIMED_TOGETHER {
@@ -424,7 +497,7 @@ impl UnlinkBatch<'_> {
     #[inline]
     pub fn flush_time(&mut self) {
         if let Some(began) = self.began.take() {
-            self.calls.add_time(Syscall::Unlinkat, began);
+            let _ = self.calls.add_time(Syscall::Unlinkat, began);
             self.calls_made = 0;
         }
     }
@@ -467,5 +540,52 @@ mod tests {
         drop(unlinks);
         assert_eq!(calls.count(Syscall::Unlinkat).nanoseconds, after_all);
         assert!(u128::from(after_all) <= took.as_nanos());
+    }
+
+    #[test]
+    fn each_time_is_in_the_class_up_to_the_next_limit() {
+        for class in 0..TIME_CLASSES - 1 {
+            let limit_ns = class_limit_ns(class);
+            assert_eq!(time_class(limit_ns), class);
+            assert_eq!(time_class(limit_ns + 1), class + 1);
+            assert!(class_limit_ns(class + 1) <= limit_ns + limit_ns / 4 + 1);
+        }
+        assert_eq!(time_class(0), 0);
+        assert_eq!(time_class(u64::MAX), TIME_CLASSES - 1);
+    }
+
+    #[test]
+    fn removals_of_every_rhythm_are_sampled_alike() {
+        let sample = TimeSample::default();
+        for rhythm in 2..=64 {
+            let mut sampled = vec![0_u32; rhythm];
+            for call in 0..3_200 * rhythm {
+                sampled[call % rhythm] += u32::from(sample.is_due());
+            }
+            assert!(
+                sampled.iter().all(|number| (120..=280).contains(number)),
+                "{rhythm}: {sampled:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn single_removals_and_batches_are_sampled_together() {
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = File::open(scratch.path()).unwrap();
+        let calls = Syscalls::new(false);
+        for _ in 0..160 {
+            let mut unlinks = calls.unlink_batch();
+            assert!(unlinks.unlink(directory.as_fd(), c"nothing").is_err());
+            drop(unlinks);
+            assert!(calls.rmdir(directory.as_fd(), c"nothing").is_err());
+            assert!(calls.stat(directory.as_fd(), c"nothing").is_err());
+        }
+        let mut numbers = [0; TIME_CLASSES];
+        calls.add_removal_times(&mut numbers);
+        assert!(
+            (18..=22).contains(&numbers.iter().sum::<u64>()),
+            "{numbers:?}"
+        );
     }
 }

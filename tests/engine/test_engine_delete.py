@@ -55,6 +55,17 @@ def test_all_of_a_tree_and_nothing_beside_it(
     assert nanoseconds > 0
 
 
+def test_about_one_removal_in_16_is_timed_alone(tmp_path: Path, way: tuple[str, ...]) -> None:
+    target = tmp_path / "target"
+    many_directories(target, 80, 100)
+    counts = delete(*way, "--", target).expect(0).counts
+    limits, numbers = zip(*counts["removal_ns"], strict=True)
+    assert list(limits) == sorted(set(limits))
+    assert 7_500 < 16 * sum(numbers) < 8_700  # each thread starts with one
+    _, _, nanoseconds = counts["calls"]["unlinkat"]
+    assert min(limits) < nanoseconds
+
+
 @pytest.mark.parametrize(
     ("filesystem", "way"),
     [("xfs", ()), ("tmpfs", ()), *(("ext4", way) for way in WAYS)],

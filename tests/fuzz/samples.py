@@ -112,7 +112,8 @@ OUTPUT: dict[str, tuple[bytes, ...]] = {
     "rmtree": (b"removed", b"removed directory"),
     "parallel": (
         b'{"type":"counts","removed":12,"directories":2,"threads":2,"split":true,'
-        b'"calls":{"unlinkat":[12,0,2000],"openat2":[2,1,500]}}',
+        b'"calls":{"unlinkat":[12,0,2000],"openat2":[2,1,500]},'
+        b'"removal_ns":[[3071,1]]}',
         b'{"type":"answer","command":"threads 2","problem":null}',
         b'{"type":"answer","command":"rate x","problem":"not a positive number"}',
     ),

@@ -49,12 +49,34 @@ def test_costs_and_errors_are_those_of_the_job() -> None:
     assert "It is 30 of 40 calls here and 75 % of their time, 10,000.0 µs each." in text
     timed = lines[0]._replace(counted=CallCount(30, 2, 0.3, (8.191e-6, 0.065535)))
     text = " ".join(explanation(timed, lines, rm, Snapshot()))
-    assert "each: half of them took at most 8.2 µs (p50), and 99 of 100 at most" in text
-    assert "65,535.0 µs (p99)." in text
+    assert "each. Half of them took at most 8.2 µs (p50), and 99 of 100 at most 66 ms" in text
+    assert "A few took far longer" in text
     assert "2 of its calls returned an error. No failure was reported" in text
     failed = call_lines(counted, {}, None, Failures({"unlink": 2}))
     assert "x lists them" in " ".join(explanation(failed[0], failed, rm, Snapshot()))
     assert STARTED.strategy == rm
+
+
+@pytest.mark.parametrize(
+    ("quantiles_s", "meaning"),
+    [
+        ((5e-6, 40e-6), "They hardly waited"),
+        ((5e-6, 400e-6), "A few took far longer"),
+        ((2e-3, 3e-3), "More threads (strategy parallel) wait at the same time"),
+    ],
+)
+def test_times_of_removals_say_what_they_mean_for_the_strategy(
+    quantiles_s: tuple[float, float], meaning: str
+) -> None:
+    counted = {
+        name: CallCount(1_600, 0, 0.1, quantiles_s, 100) for name in ("unlinkat", "getdents64")
+    }
+    removal, reading = call_lines(counted, {}, None, Failures())
+    text = explanation(removal, [removal, reading], StrategyName("parallel"), Snapshot())[2]
+    assert "100 of them were timed alone: half took at most" in text
+    assert meaning in text
+    other = explanation(reading, [removal, reading], StrategyName("parallel"), Snapshot())[2]
+    assert meaning not in other
 
 
 def test_every_call_leads_to_an_experiment_and_strategies_explain_known_calls() -> None:

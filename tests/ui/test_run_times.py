@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.ui.recorded import FAILING, STARTED
+from tui_fs.model.calls import CallCount
 from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
@@ -143,6 +144,14 @@ def test_a_large_terminal_shows_the_times_as_bars_and_what_happened() -> None:
     low = aside_lines(FREE, history.trends(), 50, len(lines) - 3)
     assert "cancelled" in low[-1][1][1]
     assert len(low) == len(lines) - 3
+
+
+def test_a_large_terminal_shows_the_times_of_removals_where_they_are_known() -> None:
+    removals = CallCount(1_600, 0, 0.1, (4.1e-6, 38e-6), 100)
+    known = replace(FREE, calls={"unlinkat": removals, "openat": removals})
+    lines = [line[0][1] for line in aside_lines(known, RunHistory(0.25).trends(), 70, 20) if line]
+    shown = [line for line in lines if "p50" in line]
+    assert shown == ["  each unlinkat: p50 4.1 µs, p99 38 µs (sampled: 1 in 16)"]
 
 
 def test_the_prediction_stands_beside_the_start_alone() -> None:

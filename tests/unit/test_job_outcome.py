@@ -141,7 +141,13 @@ def test_a_report_compares_space_before_and_after(
 def test_a_report_holds_prediction_and_counts_side_by_side() -> None:
     summary = report(*RUNNING, sampled(1, 5, {"unlinkat": 5}), finished(Outcome.DONE))
     assert summary["syscalls"] == {
-        "unlinkat": {"calls": 5, "errors": 0, "seconds": None, "quantiles_s": None}
+        "unlinkat": {
+            "calls": 5,
+            "errors": 0,
+            "seconds": None,
+            "quantiles_s": None,
+            "timed_calls": None,
+        }
     }
     assert summary["predicted"]["syscalls"] == {"unlinkat": 1000}
     assert summary["predicted"]["seconds"] == 2.0
@@ -190,6 +196,7 @@ def test_calls_without_times_say_so(state: JobState) -> None:
         "errors": 1,
         "seconds": None,
         "quantiles_s": None,
+        "timed_calls": None,
     }
 
 

@@ -1,6 +1,7 @@
 """The tools' output, in pieces that may end at any byte."""
 
 import errno
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -279,6 +280,23 @@ def test_totals_of_several_runs_are_added_up() -> None:
     assert output.removed() == Removed(10, 2)
     assert output.calls() == {"unlinkat": CallCount(9, 2, 9.0)}
     assert output.threads == 1
+
+
+def with_times(classes: list[list[int]]) -> bytes:
+    """Return the counts of a run of 1,600 removals with times."""
+    line = json.loads(counts(1_600, 0, 1_600))
+    return json.dumps({**line, "removal_ns": classes}).encode() + b"\n"
+
+
+def test_times_of_several_runs_are_added_up_and_need_a_hundred_calls() -> None:
+    output = of(StrategyName("parallel"))
+    list(output.take_output(with_times([[4_000, 90], [9_000, 9]]), 1.0))
+    assert output.calls()["unlinkat"].times_text == ""
+    output.step_ended((("/bin/tui-fs-engine", "delete"),), (0,))
+    list(output.take_output(with_times([[4_000, 90], [8_000_000, 11]]), 2.0))
+    removals = output.calls()["unlinkat"]
+    assert (removals.quantiles_s, removals.timed_calls) == ((4e-6, 8e-3), 200)
+    assert removals.times_text == "p50 4.0 µs, p99 8.0 ms (sampled: 1 in 16)"
 
 
 def test_what_else_the_engine_prints_is_reported() -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tui_fs.model.units import (
     bytes_iec,
+    call_time,
     clock,
     count,
     duration,
@@ -201,3 +202,17 @@ def test_ages_are_read_with_their_unit(text: str, seconds: int) -> None:
 def test_what_is_no_age_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_age(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (4.14e-6, "4.1 µs"),
+        (9.96e-6, "10 µs"),
+        (999.6e-6, "1.0 ms"),
+        (0.25, "250 ms"),
+        (70, "70.0 s"),
+    ],
+)
+def test_times_of_calls_have_their_unit(seconds: float, text: str) -> None:
+    assert call_time(seconds) == text

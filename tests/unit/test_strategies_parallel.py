@@ -14,7 +14,8 @@ TOOLS = {"tui-fs-engine": "/bin/tui-fs-engine"}
 PARALLEL = Parallel()
 COUNTS = (
     b'{"type":"counts","removed":12,"directories":2,"threads":3,'
-    b'"calls":{"unlinkat":[14,2,2000000],"openat2":[1,0,500],"statx":[0,0,0]}}'
+    b'"calls":{"unlinkat":[14,2,2000000],"openat2":[1,0,500],"statx":[0,0,0]},'
+    b'"removal_ns":[[3071,1],[4095,2]]}'
 )
 
 
@@ -44,6 +45,7 @@ def test_counts_are_read_with_their_times() -> None:
         Removed(12, 2),
         {"unlinkat": CallCount(14, 2, 0.002), "openat2": CallCount(1, 0, 5e-7)},
         threads=3,
+        removal_ns={3071: 1, 4095: 2},
     )
 
 
@@ -81,6 +83,10 @@ def changed(**fields: object) -> bytes:
         changed(calls=None),
         changed(calls=[]),
         changed(calls={"unlinkat": [1, 2]}),
+        changed(removal_ns={}),
+        changed(removal_ns=[[1]]),
+        changed(removal_ns=[[1, -1]]),
+        changed(removal_ns=[[number, 1] for number in range(129)]),
         changed(calls={"unlinkat": [1, 0, "x"]}),
         changed(calls={"unlinkat": [1, 0, -5]}),
         changed(calls={"\x1b[2J": [1, 0, 5]}),

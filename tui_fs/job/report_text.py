@@ -14,6 +14,7 @@ from tui_fs.model.calls import (
     CallLine,
     Failures,
     call_lines,
+    removal_times,
 )
 from tui_fs.model.codec import decode, shown_failure, shown_path
 from tui_fs.model.figures import MissingFigure
@@ -117,6 +118,7 @@ def figures(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("space", _space(report)),
         ("inodes", _inodes(report)),
     ]
+    rows += removal_times(_counts(report))
     confined_by = tuple(map(Mechanism, report.get("confined_by", ())))
     rows.append(("confined by", confined_words(confined_by)))
     return rows if report["syscalls"] else [*rows, ("counted by", report["trace_note"])]
@@ -149,7 +151,6 @@ def calls_title(report: dict[str, Any]) -> str:
 def call_lines_of(report: dict[str, Any]) -> list[CallLine]:
     """Return predicted and counted calls by group."""
     predicted = report["predicted"]
-    counts = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
     failed: dict[str, int] = {}
     for group in report["error_groups"]:
         failed[group["operation"]] = failed.get(group["operation"], 0) + group["number"]
@@ -157,7 +158,12 @@ def call_lines_of(report: dict[str, Any]) -> list[CallLine]:
     is_confined = report.get("confined_by") and report["expected"]["totals"]["directories"]
     confined_targets = len(report["targets"]) if is_confined else 0
     failures = Failures(failed, bool(report["tool_lines"]), confined_targets)
-    return call_lines(counts, predicted["syscalls"], predicted.get("other_calls"), failures)
+    other_calls = predicted.get("other_calls")
+    return call_lines(_counts(report), predicted["syscalls"], other_calls, failures)
+
+
+def _counts(report: dict[str, Any]) -> dict[str, CallCount]:
+    return {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
 
 
 def harmless_errors(lines: list[CallLine]) -> list[str]:

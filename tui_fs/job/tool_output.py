@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tui_fs.model.calls import CallCount, Removed, added_up
+from tui_fs.model.calls import CallCount, Removed, added_up, quantiles_s
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Step
@@ -27,6 +27,8 @@ from tui_fs.strategies.base import (
 
 PATHS_KEPT = 10_000
 FURTHER_KINDS = "further kinds"
+_MIN_TIMED_CALLS = 100
+"""Fewer have no 99th percentile."""
 LONGEST_LINE_BYTES = 65_536
 """The middle of a longer line is dropped; a path in it may have any length."""
 
@@ -76,6 +78,7 @@ class ToolOutput:
         self._entries = self._directories = 0
         self._running = Totals()
         self._ended_calls: dict[str, CallCount] = {}
+        self._ended_ns: Counter[int] = Counter()
         self._kept = self._said = self._kept_bytes = 0
         self._kept_of_kind: Counter[tuple[str, int]] = Counter()
         self._counted: Counter[tuple[str, int]] = Counter()
@@ -94,7 +97,15 @@ class ToolOutput:
 
     def calls(self) -> dict[str, CallCount]:
         """Return the system calls that the tools report themselves."""
-        return added_up((self._ended_calls, self._running.calls))
+        calls = added_up((self._ended_calls, self._running.calls))
+        classes = sorted((self._ended_ns + Counter(self._running.removal_ns)).items())
+        timed_calls = sum(number for _, number in classes)
+        if timed_calls >= _MIN_TIMED_CALLS and "unlinkat" in calls:
+            times_s = quantiles_s(classes)
+            calls["unlinkat"] = replace(
+                calls["unlinkat"], quantiles_s=times_s, timed_calls=timed_calls
+            )
+        return calls
 
     @property
     def has_totals(self) -> bool:
@@ -152,6 +163,7 @@ class ToolOutput:
         A directory removed by rmdir is counted here, because rmdir reports it before the removal.
         """
         self._ended_calls = self.calls()
+        self._ended_ns.update(self._running.removal_ns)
         done = self.removed()
         self._entries, self._directories = done.entries, done.directories or 0
         self._running = Totals()

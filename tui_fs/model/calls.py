@@ -1,13 +1,15 @@
 """System call counts and their sources."""
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tui_fs.model.compat import StrEnum
-from tui_fs.model.units import count
+from tui_fs.model.units import call_time, count
 
 
 class CallGroup(StrEnum):
@@ -187,6 +189,24 @@ class TraceSource(StrEnum):
     OFF = "off"
 
 
+_WAITS_FROM_S, _WAITS_FROM_RATIO = 200e-6, 20
+"""A removal takes 2 to 20 µs where nothing waits, also under bpftrace."""
+
+
+def quantiles_s(classes: Sequence[tuple[int, int]]) -> tuple[float, float] | None:
+    """Return the upper limits of the classes with the median and the 99th percentile, in seconds.
+
+    Args:
+        classes: upper limits in nanoseconds, ascending, and numbers.
+    """
+    limits, numbers = zip(*classes, strict=True) if classes else ((), ())
+    sums = list(accumulate(numbers))
+    if not sums or not sums[-1]:
+        return None
+    p50, p99 = (limits[bisect_left(sums, share * sums[-1])] / 1e9 for share in (0.5, 0.99))
+    return p50, p99
+
+
 class CallCount(Struct, frozen=True):
     """The number of returns of a system call, and of those with an error.
 
@@ -194,12 +214,44 @@ class CallCount(Struct, frozen=True):
         seconds: time spent in the call, None if the source does not measure it.
         quantiles_s: a time that half of the calls did not exceed, and one that 99 of 100 did not;
             None if the source does not measure them.
+        timed_calls: how many calls the quantiles are of; None for all.
     """
 
     calls: int
     errors: int = 0
     seconds: float | None = None
     quantiles_s: tuple[float, float] | None = None
+    timed_calls: int | None = None
+
+    @property
+    def times_text(self) -> str:
+        """The quantiles in words; empty if they are unknown."""
+        if self.quantiles_s is None:
+            return ""
+        p50, p99 = map(call_time, self.quantiles_s)
+        words = f"p50 {p50}, p99 {p99}"
+        if not self.timed_calls:
+            return words
+        return f"{words} (sampled: 1 in {max(1, round(self.calls / self.timed_calls))})"
+
+    @property
+    def waits_text(self) -> str:
+        """What the quantiles mean for the choice of strategy, if the call removes entries."""
+        if self.quantiles_s is None:
+            return ""
+        p50_s, p99_s = self.quantiles_s
+        if p50_s > _WAITS_FROM_S:
+            return (
+                "Most of them took long: they waited for a server, a disk or a lock, or freed "
+                "large files. More threads (strategy parallel) wait at the same time, but hardly "
+                "within one directory."
+            )
+        if p99_s > _WAITS_FROM_RATIO * p50_s:
+            return (
+                "A few took far longer: they waited for a lock, the journal, the disk or a "
+                "processor, or freed a large file. Another strategy would meet that, too."
+            )
+        return "They hardly waited, so waits are no reason to choose another strategy."
 
 
 class Removed(Struct, frozen=True):
@@ -317,6 +369,12 @@ def about_text(number: int) -> str:
     """Return the text of a number of calls that is only predicted approximately."""
     digits = len(str(number))
     return f"about {count(round(number, 2 - digits))}" if digits > 2 else f"about {number}"
+
+
+def removal_times(counts: Mapping[str, CallCount]) -> list[tuple[str, str]]:
+    """Return the known times of the removing calls, each with a label."""
+    times = ((f"each {name}", counts[name].times_text) for name in counts if name in REMOVING_CALLS)
+    return [(label, text) for label, text in times if text]
 
 
 def added_up(counts: Iterable[Mapping[str, CallCount]]) -> dict[str, CallCount]:

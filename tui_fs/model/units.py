@@ -94,6 +94,15 @@ def duration(seconds: float) -> str:
     return f"{hours / 24:.0f} d"
 
 
+def call_time(seconds: float) -> str:
+    """Return the time of a system call, as in 4.1 µs, 38 µs, 12 ms."""
+    for factor, unit in ((1e6, "µs"), (1e3, "ms")):
+        if seconds * factor < 999.5:
+            number = seconds * factor
+            return f"{number:.1f} {unit}" if number < 9.95 else f"{number:.0f} {unit}"
+    return f"{seconds:.1f} s"
+
+
 def duration_span(low_s: float, high_s: float, to: str = " to ") -> str:
     """Return a span of time: ``8 s to 12 s``, or ``8 s`` if both ends have the same text."""
     low, high = duration(low_s), duration(high_s)

@@ -9,10 +9,10 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui_fs.model.calls import HARMLESS_ERRORS, CallLine
+from tui_fs.model.calls import HARMLESS_ERRORS, REMOVING_CALLS, CallCount, CallLine
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import StrategyName
-from tui_fs.model.units import count
+from tui_fs.model.units import call_time, count
 from tui_fs.strategies.registry import STRATEGIES
 
 
@@ -51,11 +51,8 @@ def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
         words = f"{words} and {share} of their time, {each_us:,.1f} µs each"
         if counted.quantiles_s is None:
             return f"{words}."
-        p50_us, p99_us = (1e6 * quantile_s for quantile_s in counted.quantiles_s)
-        return (
-            f"{words}: half of them took at most {p50_us:,.1f} µs (p50), and 99 of 100 at most "
-            f"{p99_us:,.1f} µs (p99)."
-        )
+        words = f"{words}. {_times(counted)}"
+        return f"{words} {counted.waits_text}" if line.name in REMOVING_CALLS else words
     usage = snapshot.usage
     if usage is not None and snapshot.usage_entries:
         each_us = 1e6 * usage.system_s / snapshot.usage_entries
@@ -64,6 +61,15 @@ def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
             "the kernel for each entry."
         )
     return f"{words}. This counter measures no times."
+
+
+def _times(counted: CallCount) -> str:
+    assert counted.quantiles_s is not None
+    p50, p99 = map(call_time, counted.quantiles_s)
+    sample = "Half of them"
+    if counted.timed_calls:
+        sample = f"{count(counted.timed_calls)} of them were timed alone: half"
+    return f"{sample} took at most {p50} (p50), and 99 of 100 at most {p99} (p99)."
 
 
 class CallDialog(ModalScreen[None]):

@@ -20,7 +20,7 @@ from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.linux.logind import ends_at_logout
-from tui_fs.model.calls import CallLine, Failures, call_lines
+from tui_fs.model.calls import CallLine, Failures, call_lines, removal_times
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.events import Event
@@ -269,20 +269,22 @@ def aside_lines(snapshot: Snapshot, trends: Trends, width: int, height: int) -> 
         lines.append((("", f"  {name:{names}}  "), ("bar", cells), ("", shown)))
     if not parts:
         lines.append((("muted", "  not measured yet"),))
-    wrapped = textwrap.wrap(time_meaning(snapshot), max(20, width - 2))
-    lines += [(("muted", f"  {line}"),) for line in wrapped]
+    times = [f"{label}: {text}" for label, text in removal_times(snapshot.calls)]
+    for text in (*times, time_meaning(snapshot)):
+        wrapped = textwrap.wrap(text, max(20, width - 2))
+        lines += [(("muted", f"  {line}"),) for line in wrapped]
     lines += [(), (("strong", "what happened"),)]
     room = max(0, height - len(lines))
-    times = [(clock(at_s), words) for at_s, words in trends.incidents]
+    incidents = [(clock(at_s), words) for at_s, words in trends.incidents]
     started = snapshot.started
-    is_first_kept = bool(times) and times[0][1] == STARTED
+    is_first_kept = bool(incidents) and incidents[0][1] == STARTED
     if is_first_kept and started is not None and started.predicted_seconds is not None:
         low_s, _, high_s = started.predicted_seconds
         is_limited_since = snapshot.pace.rate_per_s and not started.pace.rate_per_s
         limit = ", unlimited" if is_limited_since else ""
         predicted = f"predicted {duration_span(low_s, high_s)}{limit}"
-        times[0] = (times[0][0], f"{times[0][1]}; {predicted}")
-    for at, words in times[-room:] if room else []:
+        incidents[0] = (incidents[0][0], f"{incidents[0][1]}; {predicted}")
+    for at, words in incidents[-room:] if room else []:
         lines.append((("muted", f"  {at:>7}  "), ("", fit_cells(words, width - 11))))
     return lines[:height]
 

@@ -54,11 +54,14 @@ class Totals(Struct, frozen=True):
 
     Attributes:
         threads: that remove entries now.
+        removal_ns: times of the unlinkat calls that were timed alone: the upper limit of each class
+            in nanoseconds, and its number of calls.
     """
 
     removed: Removed = field(default_factory=lambda: Removed(0, 0))
     calls: dict[str, CallCount] = field(default_factory=dict)
     threads: int = 0
+    removal_ns: dict[int, int] = field(default_factory=dict)
 
 
 class Remark(Struct, frozen=True):

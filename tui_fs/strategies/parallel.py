@@ -38,6 +38,7 @@ _LARGEST_SUM = (1 << 64) - 1  # the engine counts in 64 bits
 _MOST_THREADS = 1 << 16
 _CALL = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MOST_CALLS = 64
+_MOST_CLASSES = 128
 
 _CALLS: CallTable = {
     "unlinkat": {"entries": 1, "kept": -1},
@@ -313,7 +314,14 @@ def _totals(message: Mapping[str, Json]) -> Totals | None:
         number, errors, nanoseconds = numbers
         if number:
             counts[name] = CallCount(number, min(number, errors), nanoseconds / 1e9)
-    return Totals(Removed(removed, directories), counts, threads)
+    times = message.get("removal_ns", [])
+    if not isinstance(times, list) or len(times) > _MOST_CLASSES:
+        return None
+    if not all(
+        isinstance(each, list) and len(each) == 2 and all(map(_is_sum, each)) for each in times
+    ):
+        return None
+    return Totals(Removed(removed, directories), counts, threads, dict(times))
 
 
 def _is_sum(value: Json) -> TypeGuard[int]:

@@ -6,11 +6,9 @@ import selectors
 import subprocess
 import threading
 import time
-from bisect import bisect_left
 from collections.abc import Mapping
-from itertools import accumulate
 
-from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
+from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource, quantiles_s
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Argv
 from tui_fs.tracing.perf import TRACEFS
@@ -105,9 +103,9 @@ class BpftraceParser:
         if not isinstance(histograms, dict):
             return
         for key, histogram in histograms.items():
-            quantiles_s = _quantiles_s(histogram)
-            if quantiles_s is not None:
-                self._times[key] = quantiles_s
+            times_s = quantiles_s(_classes(histogram))
+            if times_s is not None:
+                self._times[key] = times_s
 
     def counts(self) -> Counts:
         """Return the last sums; errors are printed after the calls and may be newer."""
@@ -128,24 +126,13 @@ class BpftraceParser:
         return Counts(calls, Removed(removed, directories), lock_wait_s)
 
 
-def _quantiles_s(histogram: object) -> tuple[float, float] | None:
-    """Return the upper limits of the classes with the median and the 99th percentile, in seconds.
-
-    Args:
-        histogram: a list of classes with their ``max`` in ns and their ``count``.
-    """
+def _classes(histogram: object) -> list[tuple[int, int]]:
+    """Return the upper limits in ns and the numbers of a histogram; nothing of a malformed one."""
     if not isinstance(histogram, list):
-        return None
-    classes = [each for each in histogram if isinstance(each, dict)]
-    limits: list[int] = [each.get("max", -1) for each in classes]
-    counts: list[int] = [each.get("count", -1) for each in classes]
-    if len(classes) != len(histogram) or not all(map(_is_sum, [*limits, *counts])):
-        return None
-    sums = list(accumulate(counts))
-    if not sums or not sums[-1] or limits != sorted(limits):
-        return None
-    p50, p99 = (limits[bisect_left(sums, share * sums[-1])] / 1e9 for share in (0.5, 0.99))
-    return p50, p99
+        return []
+    pairs = [(c.get("max", -1), c.get("count", -1)) for c in histogram if isinstance(c, dict)]
+    is_sound = len(pairs) == len(histogram) and all(_is_sum(n) for pair in pairs for n in pair)
+    return pairs if is_sound and pairs == sorted(pairs) else []
 
 
 def _is_sum(value: object) -> bool:

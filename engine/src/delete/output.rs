@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::remover::Tally;
 use crate::quoting::{quoted, reason};
-use crate::syscalls::ALL_CALLS;
+use crate::syscalls::{class_limit_ns, ALL_CALLS, TIME_CLASSES};
 
 /// Reports failures and counts them.
 #[derive(Default)]
@@ -50,7 +50,7 @@ pub fn total_removed(tallies: &[Tally]) -> u64 {
         .sum()
 }
 
-/// Returns the totals of all workers as a line of JSON.
+/// Returns the totals of all workers as a line of JSON; see docs/record-format.md.
 pub fn format_counts(tallies: &[Tally], threads: usize) -> String {
     // Read first, so that they are never more than all removed entries.
     let directories = tallies.iter().map(|tally| tally.directories.load(Relaxed));
@@ -66,10 +66,17 @@ pub fn format_counts(tallies: &[Tally], threads: usize) -> String {
             calls.push(format!("\"{name}\":[{made},{errors},{nanoseconds}]"));
         }
     }
+    let mut times = [0; TIME_CLASSES];
+    for tally in tallies {
+        tally.calls.add_removal_times(&mut times);
+    }
+    let times = times.iter().enumerate().filter(|(_, number)| **number > 0);
+    let times = times.map(|(class, number)| format!("[{},{number}]", class_limit_ns(class)));
     format!(
         "{{\"type\":\"counts\",\"removed\":{removed},\"directories\":{directories},\
-         \"threads\":{threads},\"calls\":{{{}}}}}",
-        calls.join(",")
+         \"threads\":{threads},\"calls\":{{{}}},\"removal_ns\":[{}]}}",
+        calls.join(","),
+        times.collect::<Vec<_>>().join(",")
     )
 }
 
