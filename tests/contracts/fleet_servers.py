@@ -1,7 +1,9 @@
 """Real ssh servers in name spaces of their own: network, processes, mounts, host name."""
 
+import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sysconfig
 import tempfile
@@ -15,15 +17,18 @@ from tests.trees import Sentinel, flat, many_directories
 from tests.waiting_process import waiting_process
 from tui_fs import __version__
 
-ROLES = ("gate", "inner", "silent", "full", "bare", "unknown", "sudo", "plain")
-"""``inner`` is reached through ``gate``; ``silent`` loses all packets; the file system of ``full``
-is full; ``bare`` has no tui-fs; the key of ``unknown`` is not known; ``sudo`` is reached as a user
-who may run tui-fs as root; ``plain`` has nothing special."""
+ROLES = ("gate", "inner", "silent", "lossy", "full", "bare", "unknown", "sudo", "plain")
+"""``inner`` is reached through ``gate``; ``silent`` loses all packets, and ``lossy`` every sixth of
+those that it receives and of those that it sends; the file system of ``full`` is full; ``bare`` has
+no tui-fs; the key of ``unknown`` is not known; ``sudo`` is reached as a user who may run tui-fs as
+root; ``plain`` has nothing special."""
 
 REACHED = ("gate", "inner", "full", "sudo", "plain")
 """Those that answer without more options than --become."""
 
 _DEADLINE_S = 20.0
+_runs = itertools.count()
+_TOOLS = {"ssh": "openssh-client", "ip": "iproute2", "nft": "nftables", "sudo": "sudo"}
 _UNSHARE = (
     "unshare", "--net", "--mount", "--propagation", "private", "--uts", "--pid", "--fork",
     "--kill-child", "--mount-proc",
@@ -39,6 +44,17 @@ ip link set lo up
 echo ready
 read -r go
 exec "$3" -D -e -f "$1.conf"
+"""
+_LOSS = """table ip loss {
+  chain received {
+    type filter hook input priority 0
+    numgen inc mod 6 == 5 drop
+  }
+  chain sent {
+    type filter hook output priority 0
+    numgen inc mod 6 == 5 drop
+  }
+}
 """
 _CONFIG = """Port 22
 ListenAddress 0.0.0.0
@@ -100,6 +116,11 @@ class Servers:
             many_directories(root / "tree" / "wide", 5, 4)
         return sentinels
 
+    def die(self, role: str) -> None:
+        """Let a host fall silent, as without power, and end all its processes."""
+        self.run(role, "ip", "link", "set", "net", "down")
+        os.kill(self._pids[role], signal.SIGKILL)
+
     def fill(self, role: str) -> None:
         """Leave no byte of the file system of a host."""
         with open(self.seen_by(role, self.place / "fs" / "big"), "wb", buffering=0) as file:
@@ -143,7 +164,7 @@ def servers() -> Iterator[Servers]:
     """Run a server for each role."""
     needs_root("network name spaces")
     sshd = needs_tool("sshd", "openssh-server")
-    for tool, package in (("ssh", "openssh-client"), ("ip", "iproute2"), ("sudo", "sudo")):
+    for tool, package in _TOOLS.items():
         needs_tool(tool, package)
     place = Path(tempfile.mkdtemp(prefix="tui-fs-servers-"))
     place.chmod(0o755)
@@ -211,11 +232,12 @@ def _script(path: Path, text: str) -> None:
 
 def _connect(place: Path, pids: Mapping[str, int]) -> None:
     """Link each host to this machine, and ``inner`` to ``gate`` alone."""
-    net = f"198.18.{os.getpid() % 256}"  # for tests between machines (RFC 2544)
+    run = next(_runs)
+    net = f"198.{18 + run % 2}.{os.getpid() % 256}"  # for tests between machines (RFC 2544)
     config, known = [], []
     for number, role in enumerate(ROLES):
         ours, theirs = f"{net}.{4 * number + 1}", f"{net}.{4 * number + 2}"
-        link = f"tf{os.getpid() % 100_000}-{number}"
+        link = f"tf{os.getpid() % 100_000}-{run}-{number}"
         at_gate = role == "inner"
         _ip("link", "add", link, "type", "veth", "peer", "name", "net", "netns", str(pids[role]))
         inside = _inside(pids[role])
@@ -231,6 +253,8 @@ def _connect(place: Path, pids: Mapping[str, int]) -> None:
             # Every packet to an address that no interface has is lost without a word.
             lost = ("neigh", "replace", theirs, "lladdr", "02:00:00:00:00:01", "dev", link)
             _ip(*lost, "nud", "permanent")
+        if role == "lossy":
+            subprocess.run([*inside, "nft", "-f", "-"], input=_LOSS, text=True, check=True)
         user = "deploy" if role == "sudo" else "root"
         jump = "  ProxyJump gate\n" if at_gate else ""
         config.append(f"Host {role}\n  HostName {theirs}\n  User {user}\n{jump}")

@@ -1,4 +1,4 @@
-"""``tui-fs fleet`` on eight real ssh servers, each with file systems of its own."""
+"""``tui-fs fleet`` on real ssh servers, each with file systems of its own."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def ends(finished: Finished) -> dict[str, Json]:
 
 def test_a_survey_has_one_line_for_each_host(cli: Cli, hosts: Servers) -> None:
     hosts.plant(*REACHED)
-    names = ",".join(role for role in ROLES if role != "silent")
+    names = ",".join(role for role in ROLES if role not in ("silent", "lossy"))
     answers = by_host(fleet(cli, hosts, "survey", names, hosts.target, "--json").expect(1))
     assert list(answers) == sorted(names.split(","))
     counted = {role: answers[role]["survey"]["entries"] for role in REACHED}
@@ -215,3 +215,45 @@ def test_shares_of_one_file_system_remove_its_directory_last(cli: Cli, hosts: Se
     assert min(deleted) > 800
     assert not tree.exists()
     assert len(os.listdir(shared)) == 10
+
+
+def test_a_host_that_loses_packets_only_takes_longer(cli: Cli, hosts: Servers) -> None:
+    sentinels = hosts.plant("lossy")
+    (answer,) = by_host(fleet(cli, hosts, "survey", "lossy", hosts.target, "--json")).values()
+    assert answer["survey"]["entries"] > 300, answer
+    finished = fleet(cli, hosts, "delete", "lossy", hosts.target, "--yes", "--json").expect(0)
+    assert ends(finished)["lossy"]["report"]["outcome"] == "done"
+    assert not hosts.seen_by("lossy", hosts.target).exists()
+    sentinels["lossy"].assert_whole()
+    assert "0 packets" not in hosts.run("lossy", "nft", "list", "ruleset")
+
+
+ASK = "tui-fs fleet jobs plain"
+
+
+def test_a_host_that_dies_is_one_line_and_the_others_go_on(cli: Cli) -> None:
+    slow = ("--rate", "100", "--strategy", "rm", "--yes", "--json")
+    with servers() as hosts:
+        hosts.plant("gate", "plain", files=1500)
+        patient = f"{hosts.ssh} -oServerAliveInterval=1"
+        where = ("--ssh", patient, "--connect-timeout", "1")
+        with cli.start("fleet", "delete", "gate,plain", str(hosts.target), *slow, *where) as viewer:
+            assert viewer.stdout is not None
+            ids: dict[str, str] = {}
+            while len(ids) < 2:
+                event = json.loads(viewer.stdout.readline())
+                if event["type"] == "JobStarted":
+                    ids[event["host"]] = event["job_id"]
+            hosts.die("plain")
+            hosts.tui_fs("gate", "rate", ids["gate"], "off")
+            output, errors = viewer.communicate(timeout=60)
+        assert viewer.returncode == 1, errors
+        results = {host["host"]: host for host in json.loads(output.splitlines()[-1])["hosts"]}
+        assert results["gate"]["report"]["outcome"] == "done"
+        assert not hosts.seen_by("gate", hosts.target).exists()
+        assert results["plain"]["report"] is None
+        problem = f"The connection was lost. What became of job {ids['plain']}: {ASK}"
+        assert results["plain"]["problem"] == problem
+        assert f"plain: {problem}" in errors.decode()
+        lost = fleet(cli, hosts, "jobs", "plain", "--json", "--connect-timeout", "1").expect(4)
+        assert "timed out" in by_host(lost)["plain"]["problem"]

@@ -253,7 +253,9 @@ def test_a_job_that_was_found_again_has_no_problem(hosts: Hosts) -> None:
     with hosts.fleet("a") as fleet:
         deletion = deletion_on(fleet, "a")
         step_until(deletion, "a", "connection lost")
-        assert deletion.jobs["a"].problem == "The connection was lost; the job continues there."
+        assert (
+            deletion.jobs["a"].problem == "The connection was lost. tui-fs tries to find the job again."
+        )
         step_until(deletion, "a", "running")
         assert deletion.jobs["a"].problem == ""
         go.touch()
@@ -285,7 +287,7 @@ def test_a_host_that_stays_away_is_no_success(hosts: Hosts) -> None:
     with hosts.fleet(*"ab") as fleet:
         jobs = run(deletion_on(fleet, "ab"))
     assert (jobs["a"].exit_code, jobs["a"].has_failed) == (255, True)
-    assert jobs["a"].problem.endswith("tui-fs fleet attach a")
+    assert jobs["a"].problem.endswith("tui-fs fleet jobs a")
     assert jobs["b"].exit_code == 0
 
 

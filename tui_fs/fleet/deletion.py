@@ -292,7 +292,7 @@ class FleetDeletion:
             job.problem = "" if summary.outcome is JobState.DONE else harmless(summary.explanation)
         elif has_no_end or self._may_begin(job, code):  # if nothing was heard, it may have begun
             job.phase = Phase.LOST
-            job.problem = "The connection was lost; the job continues there."
+            job.problem = "The connection was lost. tui-fs tries to find the job again."
             if not job.job_id:
                 job.problem = "The connection was lost, perhaps before the job began."
             job.retry_at_s = time.monotonic() + self._retry_interval_s
@@ -309,10 +309,8 @@ class FleetDeletion:
     def _look_again(self, job: HostJob) -> None:
         job.attempts += 1
         if job.attempts > _ATTEMPTS or job.host not in self._fleet.programs:
-            where = f"attach {job.host}" if job.job_id else f"jobs {job.host}"
-            self._give_up(
-                job, f"The connection was lost. What became of the job: tui-fs fleet {where}"
-            )
+            became = f"What became of job {self._job_ids[job.host]}: tui-fs fleet jobs {job.host}"
+            self._give_up(job, f"The connection was lost. {became}")
             return
         job.phase = Phase.STARTING
         job.snapshot = Snapshot()  # all events are sent again
