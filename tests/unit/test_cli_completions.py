@@ -64,7 +64,7 @@ def man_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_man_page_has_no_warnings(man_page: Path) -> None:
     groff = [needs_tool("groff", "groff"), "-man", "-ww", "-Tutf8", "-z", str(man_page)]
     assert subprocess.run(groff, capture_output=True, check=True).stderr == b""
-    lint = [needs_tool("mandoc", "mandoc"), "-T", "lint", "-W", "warning", str(man_page)]
+    lint = [needs_tool("mandoc", "mandoc"), "-T", "lint", str(man_page)]
     done = subprocess.run(lint, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("", 0)
 
@@ -78,4 +78,19 @@ def test_the_man_page_explains_commands_options_exit_codes_and_variables(man_pag
     ] == []
     codes = {value for value in vars(exit_codes).values() if isinstance(value, int)}
     assert {int(code) for code in re.findall(r"^\.B (\d+)$", text, re.MULTILINE)} == codes
-    assert f".B {READ_ONLY_VARIABLE}" in text
+    variables = re.findall(r"^\.B ([A-Z_]{4,})$", text, re.MULTILINE)
+    assert READ_ONLY_VARIABLE in variables
+    assert len(set(variables)) == len(variables)
+
+
+def test_a_deletion_on_many_hosts_is_completed_with_the_options_of_one_host() -> None:
+    script = completion_script("bash")
+    one, many = (
+        set(
+            re.findall(rf"^_shtab_tui_fs_{command}_option_strings=\((.*)\)$", script, re.M)[
+                0
+            ].split()
+        )
+        for command in ("delete", "fleet_delete")
+    )
+    assert one - many == {"--directory-id", "--detach", "--trace"}

@@ -99,8 +99,14 @@ def completion_script(shell: str) -> str:
         "FILE": files, "FILE.html": files, "OLD.json": files,
     }  # fmt: skip
 
+    described: dict[str, str | None] = {}
+
     def annotate(parser: argparse.ArgumentParser, command: str) -> None:
         for action in parser._actions:
+            for option in action.option_strings:
+                if action.help == argparse.SUPPRESS:  # fleet leaves out what delete describes
+                    action.help = described.get(option, argparse.SUPPRESS)
+                described.setdefault(option, action.help)
             if isinstance(action, argparse._SubParsersAction):
                 for name, subparser in action.choices.items():
                     subparser.description = None  # the words of the help are shorter
