@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import count
@@ -21,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli, wait_until
+from tests.contracts.fleet_servers import servers
 from tests.e2e.terminal import Terminal
 from tests.filesystems import mount, mount_image, mounts_below, unmount_below
 from tests.needs import needs_root, needs_tool
@@ -310,3 +312,24 @@ def _fill(root: Path) -> None:
             file.write(bytes(4096))
     status = os.statvfs(root)
     assert (status.f_bavail, status.f_favail) == (0, 0)
+
+
+def test_it_is_brought_to_a_host_without_python(cli: Cli) -> None:
+    with servers() as hosts:
+        for place in sorted({sys.prefix, sys.base_prefix}):
+            hosts.run("bare", "mount", "-t", "tmpfs", "none", place)
+        for directory in ("/usr/bin", "/bin", "/usr/local/bin"):
+            for interpreter in Path(directory).glob("python*"):
+                hosts.run("bare", "mount", "--bind", "/dev/null", str(interpreter))
+        lookup = "command -v python3 python || echo none"
+        path = "PATH=/usr/local/bin:/usr/bin:/bin"
+        assert hosts.run("bare", "env", "-i", path, "sh", "-c", lookup) == "none\n"
+        sentinels = hosts.plant("bare", files=3000)
+        fleet = ("bare", hosts.target, "--ssh", hosts.ssh, "--bring", FILE, "--json")
+        (answer,) = cli.run("fleet", "survey", *fleet).expect(0).object()["hosts"]
+        assert answer["survey"]["entries"] > 3000
+        finished = cli.run("fleet", "delete", *fleet, "--yes").expect(0)
+        assert finished.stream()[-1]["hosts"][0]["report"]["outcome"] == "done"
+        assert not hosts.seen_by("bare", hosts.target).exists()
+        sentinels["bare"].assert_whole()
+        wait_until(lambda: hosts.in_memory("bare") == [], "nothing of tui-fs in /dev/shm")
