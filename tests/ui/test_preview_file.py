@@ -1,6 +1,7 @@
 """The preview of a single file: what it shows, asks and starts."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ async def test_file_is_described_confirmed_and_started(tmp_path: Path, started: 
         await wait_for(pilot, "rmtree")
         shown = screen_text(pilot.app)
         assert "parallel" not in shown
+        assert "best\n\n $ cd " in re.sub(" +", " ", shown)
         await pilot.press("o")
         await wait_for(pilot, "not to a single file")
         await pilot.press("enter")

@@ -90,7 +90,7 @@ from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
 from tui_fs.survey.quick_estimate import estimates
 from tui_fs.survey.single_file import remarks_on, survey_file
-from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.bar_table import HEADER_HEIGHT, BarRow, BarTable, Column
 from tui_fs.widgets.call_table import CallRow, CallTable
 from tui_fs.widgets.confirm_dialog import DIALOG_TEXT_CELLS, ConfirmDialog
 from tui_fs.widgets.daemon_thread import in_daemon_thread
@@ -232,7 +232,11 @@ def rows_of(prediction: Forecast, axis: TimeAxis | None = None) -> list[BarRow]:
 def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None) -> BarRow:
     bars = () if axis is None else ("",)
     if not estimate.feasible:
-        words = f"cannot run: {estimate.reasons[0]}" if bars else "cannot run, see below"
+        reason = estimate.reasons[0]
+        without_name = reason.removeprefix(f"{estimate.strategy} ").removeprefix("is ")
+        words = without_name if without_name != reason else f"cannot run: {reason}"
+        if not bars:
+            words = "cannot run, see below"
         cells = (str(estimate.strategy), "–", *bars, "–", "–", "–", words)
         return BarRow(estimate.strategy, cells, tone="muted")
     safe = " · ".join(
@@ -774,6 +778,7 @@ class PreviewScreen(BaseScreen):
         axis = TimeAxis.of(prediction.estimates)
         rows.set_columns(columns_for(width, axis))
         rows.set_rows(rows_of(prediction, axis if width >= _RANGE_FROM_COLUMNS else None))
+        rows.styles.height = HEADER_HEIGHT + len(prediction.estimates)
 
     def _show_strategy(self) -> None:
         strategy, survey = self._strategy(), self._survey
@@ -792,8 +797,9 @@ class PreviewScreen(BaseScreen):
             _LINES_SHOWN if len(self._paths) == 1 else _LINES_OF_SEVERAL,
         )
         self.query_one("#command", Static).update(about)
-        options = about_options(self._choices, strategy)
-        self.query_one("#options", Static).update("" if is_file(self._targets) else options)
+        options = self.query_one("#options", Static)
+        options.update(about_options(self._choices, strategy))
+        options.display = not is_file(self._targets)
         largest = Text("") if self._filters.active else largest_directories(survey)
         self.query_one("#largest", Static).update(largest)
 
