@@ -29,7 +29,7 @@ from tui_fs.screens.base import HelpScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.lab.experiments import LabRunsScreen, LabScreen
-from tui_fs.screens.lab.result import LabResultScreen
+from tui_fs.screens.lab.result import LabResultScreen, page_line
 from tui_fs.screens.lab.run import LabRunScreen
 
 __all__ = ["a_quiet_lab", "played", "prepared"]
@@ -218,6 +218,15 @@ async def test_result(picture: SnapshotAssertion, page: str, size: tuple[int, in
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [(40, " 1  ›2 tables   3   4   5"), (80, " 1 claims  ›2 tables   3 bars")],
+)
+def test_the_keys_of_all_pages_fit_a_narrow_line(width: int, line: str) -> None:
+    pieces = page_line(("claims", "tables", "bars", "calls", "machine"), "tables", width)
+    assert "".join(text for _, text in pieces).startswith(line)
+
+
 async def test_pages_are_turned_with_the_arrows() -> None:
     folder = store(DONE)
     assert "rm, 10 files" in await look(result(folder), "right", first="cannot be")

@@ -87,14 +87,15 @@ def pages_of(exhibits: Sequence[Exhibit]) -> dict[str, list[Exhibit]]:
     return pages
 
 
-def page_line(names: Sequence[str], shown: str) -> Line:
-    """Return the names of the pages with their keys."""
-    pieces: list[tuple[str, str]] = []
-    for number, name in enumerate(names, 1):
-        is_shown = name == shown
-        pieces.append(("strong" if is_shown else "muted", f"{'›' if is_shown else ' '}{number} "))
-        pieces.append(("strong" if is_shown else "muted", f"{name}  "))
-    return tuple(pieces)
+def page_line(names: Sequence[str], shown: str, width: int) -> Line:
+    """Return the keys of the pages and their names; on a narrow line only the shown name."""
+    is_narrow = sum(len(f"›{number} {name}  ") for number, name in enumerate(names, 1)) > width
+    return tuple(
+        ("strong", f"›{number} {name}  ")
+        if name == shown
+        else ("muted", f" {number}  " if is_narrow else f" {number} {name}  ")
+        for number, name in enumerate(names, 1)
+    )
 
 
 def run_words(results: Results) -> str:
@@ -392,8 +393,9 @@ class LabResultScreen(BaseScreen):
         self._page = name
         for page_shown in self.query(".page"):
             page_shown.display = page_shown.id == f"page-{name}"
-        line = page_line(tuple(self._pages), name)
-        self.query_one("#page-names", FittedLines).lay_out_by(lambda _: (line,))
+        pages = tuple(self._pages)
+        names = self.query_one("#page-names", FittedLines)
+        names.lay_out_by(lambda width: (page_line(pages, name, width),))
         if name == "calls":
             self._show_pair()
 
