@@ -408,7 +408,7 @@ class RunScreen(BaseScreen):
         ("c", "cancel…"),
         ("z", "gentle"),
         ("x", "errors"),
-        ("q", "leave (job continues)"),
+        ("q", "leave (job is kept)"),
         ("enter", "explain"),
         ("y", "copy"),
     )
@@ -438,7 +438,7 @@ class RunScreen(BaseScreen):
         Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4 …, then automatic"),
         Binding("c", "cancel", tooltip="Cancel the job; it cannot be resumed (asks first)"),
         Binding("x", "errors", tooltip="Show what could not be deleted"),
-        Binding("q,escape", "leave", tooltip="Leave; the job continues"),
+        Binding("q,escape", "leave", tooltip="Leave; the job continues or stays paused"),
     ]
 
     def __init__(self, folder: JobFolder, settings: Settings) -> None:
@@ -616,7 +616,9 @@ class RunScreen(BaseScreen):
         self.app.pop_screen()
         if self._state is not None and self._state.is_live:
             warning = ends_at_logout()
-            self.app.notify(f"The job continues; J lists the jobs. {warning or ''}", markup=False)
+            is_paused = self._state is JobState.PAUSED
+            stays = "The job stays paused" if is_paused else "The job continues"
+            self.app.notify(f"{stays}; J lists the jobs. {warning or ''}", markup=False)
 
     @work(thread=True, group="control")
     def _send(self, *commands: Command) -> None:
