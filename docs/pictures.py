@@ -104,7 +104,9 @@ class Session:
         self.state = state
         self._save = save
         program = str(Path(sys.executable).with_name("tui-fs"))
-        variables = (*LOOKS[look].environment, "LANG=C.UTF-8", f"XDG_STATE_HOME={state}")
+        variables = (
+            *LOOKS[look].environment, "LANG=C.UTF-8", "ESCDELAY=1", f"XDG_STATE_HOME={state}",
+        )  # fmt: skip
         columns, lines = map(str, sizes[0])
         self._tmux(
             "-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", lines,
@@ -128,16 +130,20 @@ class Session:
         for size in self._sizes:
             if len(self._sizes) > 1:
                 self._resize(size)
+            self._settle(0.4)
             self._save(size, (name, self._tmux("capture-pane", "-e", "-N", "-p")))
         if len(self._sizes) > 1:
             self._resize(self._sizes[0])
 
     def _resize(self, size: Size) -> None:
         self._tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
-        deadline_s = time.monotonic() + 3.0  # a running job is drawn again and again
+
+    def _settle(self, quiet_s: float) -> None:
+        """Wait until the program has drawn nothing for a time; a running job is always drawn."""
+        deadline_s = time.monotonic() + 3.0
         before, now = "", self._activity()
         while before != now and time.monotonic() < deadline_s:
-            time.sleep(0.4)
+            time.sleep(quiet_s)
             before, now = now, self._activity()
 
     def _activity(self) -> str:
@@ -152,12 +158,18 @@ class Session:
         """Press keys, by the names that tmux gives them."""
         for key in keys:
             self._tmux("send-keys", key)
-            time.sleep(0.5)  # a field must have the focus, and an escape be over, before the next
+            self._settle(0.1)  # a field must have the focus before the next
+
+    def press_until(self, is_over: Callable[[str], bool], *keys: str) -> None:
+        """Press keys, and the last one again while a dialog ignores it as too early."""
+        self.press(*keys)
+        while not is_over(self.text()):
+            self.press(keys[-1])
 
     def type(self, text: str) -> None:
         """Type a text as it is."""
         self._tmux("send-keys", "-l", text)
-        time.sleep(0.5)
+        self._settle(0.1)
 
     def wait_for(self, words: str, timeout_s: float = 60.0) -> None:
         """Wait until the screen shows some words."""
@@ -372,9 +384,10 @@ def lab(session: Session) -> None:
     help_of(session, "lab-result")
     session.press("m")
     session.draw("lab-result-machine")
-    session.press("Escape", "Escape", "v")
+    session.press("Escape", "v")
+    session.wait_for("zero-fill")
     session.draw("lab-runs")
-    session.press("Escape", "q")
+    session.press("Escape", "Escape")
 
 
 def preview(session: Session, name: str, rate: int) -> None:
@@ -399,14 +412,13 @@ def confirm(session: Session, name: str) -> None:
     """Confirm a preview; a large directory by its name."""
     session.press("Enter")
     session.wait_for("permanently")
-    time.sleep(1)  # the dialog ignores keys that come too early
     if "to confirm" in session.text():
         session.type(name)
         session.draw("confirm")
     else:
         session.press("Tab")
         session.draw("confirm-small")
-    session.press("Enter")
+    session.press_until(lambda screen: "permanently" not in screen, "Enter")
 
 
 def deletion(session: Session, rate: int = RATE) -> None:
@@ -482,7 +494,6 @@ def death(session: Session) -> None:
     session.wait_for("ended")
     session.draw("jobs")
     session.press("g", "Space", "Space", "=")
-    time.sleep(1)  # a single job cannot be compared
     help_of(session, "comparison")
 
 
@@ -495,7 +506,7 @@ def slow(session: Session) -> None:
     session.press("p")
     session.go_to("wiki/")
     session.press("d")
-    time.sleep(2)
+    session.wait_for("counting")
     session.draw("preview-slow-counting")
     session.wait_for("counted", 120)
     session.draw("preview-slow")
@@ -519,9 +530,8 @@ def many_hosts(session: Session) -> None:
     session.wait_for("deleting")
     session.draw("fleet-first")
     session.wait_for("Continue on the 2 other hosts?")
-    time.sleep(1)  # the dialog ignores keys that come too early
     session.draw("fleet-continue")
-    session.press("Right", "Enter")
+    session.press_until(lambda screen: "2 other hosts?" not in screen, "Right", "Enter")
     session.wait_for("1 of 3 hosts over")
     session.draw("fleet-running")
     session.wait_for("3 of 3 hosts over", 120)
@@ -550,7 +560,7 @@ def slow_link(session: Session) -> None:
     session.press("q")
     session.go_to("shop/")
     session.press("F")
-    time.sleep(2)
+    session.wait_for("▶")
     session.draw("start-jobs")
 
 
