@@ -7,6 +7,7 @@ from tests.ui.recorded import MAILDROP, SPOOL, screen_text, settle
 from tests.ui.recorded_tree import DETAILS, NOW_S, SESSIONS, bins, directory, spool_listing
 from tests.ui.test_browser import Browsing, answering, browsing
 from tests.ui.test_screens import a_quiet_machine
+from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import (
     Details,
@@ -149,6 +150,22 @@ def test_details_say_what_they_do_not_know() -> None:
     without = replace(DETAILS, histograms=Histograms((), DETAILS.histograms.sizes))
     assert "older" not in text(without)
     assert "< 4 KiB" in text(without)
+
+
+def test_findings_of_one_kind_are_told_apart() -> None:
+    findings = [
+        Finding(FindingKind("weird-names"), Severity.WARNING, MAILDROP, {key: 1}, "", "")
+        for key in ("directories_control", "directories_dash")
+    ]
+    lines = plain(
+        details_lines(
+            MAILDROP, Totals(9), None, findings, 60, 60, is_complete=True, is_filtered=False
+        )
+    )
+    assert [line for line in lines if line[:1] == "!"] == [
+        "! control characters ./",
+        "! leading dashes ./",
+    ]
 
 
 def test_the_treemap_has_all_bytes_or_entries_of_the_directory() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from rich.console import Console
 from rich.text import Text
 
 from tests.ui.recorded_tree import NOW_S, RANKING, SESSIONS, directory, found_survey, spool_listing
@@ -19,7 +20,7 @@ from tui_fs.model.paths import PathStr, is_within
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Child, EntryKind, Listing, Order, Ranking, Sorting, Totals
 from tui_fs.screens.base import BaseScreen, Settings, age, broken_at_dots
-from tui_fs.screens.browser.details import place_note, totals_line
+from tui_fs.screens.browser.details import place_note, totals_line, within_lines
 from tui_fs.screens.browser.job_strip import strip_of
 from tui_fs.screens.browser.search import about_search, cannot_mark_files
 from tui_fs.screens.browser.side_screens import (
@@ -201,7 +202,8 @@ def test_a_search_that_lists_a_part_says_so() -> None:
     assert about_search(SearchUpdate((), 3, 10, 0, True), 3).plain == (
         "complete  3 matches · 10 names searched"
     )
-    assert about_search(SearchUpdate((), 1_000, 10, 2, False), 3).plain == (
+    assert about_search(SearchUpdate((), 3, 10, 0, True), 3, 35).plain == "complete  3 matches"
+    assert about_search(SearchUpdate((), 1_000, 10, 2, False), 3, 120).plain == (
         "searching  1,000 matches · only 3 of them listed ! · 2 directories unreadable ! · "
         "10 names searched"
     )
@@ -241,6 +243,14 @@ def test_totals_fit_into_a_narrow_terminal() -> None:
         is_narrow=True,
     ).plain
     assert line == "1,279,040 entries · 5.6 GiB · complete"
+
+
+def test_a_text_that_needs_more_lines_is_marked_as_cut() -> None:
+    text = Text("! here: Names with control characters in 1 directory; this is the first.")
+    assert within_lines(text, Console(), 30, 3).plain == text.plain
+    assert within_lines(text, Console(), 30, 2).plain == (
+        "! here: Names with control\ncharacters in 1 directory; th…"
+    )
 
 
 def test_a_figure_is_not_parted_from_its_unit() -> None:
@@ -347,13 +357,25 @@ JOB = JobSummary(
 
 
 def test_the_strip_shows_how_far_the_newest_job_is() -> None:
-    assert strip_of([JOB]).plain == (
+    assert strip_of([JOB], 78).plain == (
         "▶ rm 6 % · 12 min–13 min left · job 7f3a01 · w watches · /srv/spool"
     )
     paused = replace(JOB, state=JobState.PAUSED, failed=3)
-    assert strip_of([paused, JOB, JOB]).plain.startswith(
+    assert strip_of([paused, JOB, JOB], 78).plain.startswith(
         "PAUSED rm 6 % · 3 failed ! · job 7f3a01 · 2 more (J) · w watches"
     )
     # A job that runs is never shown as complete
-    assert "99 %" in strip_of([replace(JOB, fraction=1.0)]).plain
-    assert strip_of([replace(JOB, fraction=None, left_s=None)]).plain.startswith("▶ rm · job")
+    assert "99 %" in strip_of([replace(JOB, fraction=1.0)], 78).plain
+    assert strip_of([replace(JOB, fraction=None, left_s=None)], 78).plain.startswith("▶ rm · job")
+
+
+def test_a_narrow_strip_shows_the_end_of_the_path_and_no_key_is_cut() -> None:
+    deep = replace(
+        JOB,
+        state=JobState.PAUSED,
+        targets=(PathStr("/srv/a-long-directory/and-a-longer-one/sessions"),),
+    )
+    wide, narrow = strip_of([deep], 70).plain, strip_of([deep], 38).plain
+    assert wide.endswith("-one/sessions")
+    assert len(wide) == 70
+    assert narrow == "PAUSED rm 6 % · w watches"

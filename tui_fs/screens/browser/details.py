@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rich.console import Console
 from rich.text import Text
 
 from tui_fs.linux.filesystem import FileSystem
@@ -136,6 +137,20 @@ def finding_line(survey: Survey, path: str, highlighted: str | None) -> Text:
     text = Text(f"{SEVERITY_SIGNS[finding.severity]} {place}: ", style="bold")
     text.append(finding.meaning, "not bold")
     return text
+
+
+def within_lines(text: Text, console: Console, width: int, height: int) -> Text:
+    """Return a text that is marked as cut if it needs more lines."""
+    if width <= 0:
+        return text
+    lines = text.wrap(console, width)
+    if len(lines) <= height:
+        return text
+    for line in lines:
+        line.rstrip()
+    rest = Text(" ").join(lines[height - 1 :])
+    rest.truncate(width, overflow="ellipsis")
+    return Text("\n").join([*lines[: height - 1], rest])
 
 
 def _gravest(findings: Sequence[Finding], path: str) -> Finding | None:

@@ -13,15 +13,20 @@ from tui_fs.job.view import JobList, JobSummary
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.units import count, duration_span
+from tui_fs.screens.base import NARROW_COLUMNS
+from tui_fs.widgets.cell_drawing import fit_end
 
 _POLL_INTERVAL_S = 1.0
+_MIN_PATH = 12
+"""Cells; a shorter end of a path names nothing."""
 
 
-def strip_of(jobs: Sequence[JobSummary]) -> Text:
+def strip_of(jobs: Sequence[JobSummary], columns: int) -> Text:
     """Return the progress of the newest running job, and the number of the others.
 
     Args:
         jobs: running, the newest first; at least one.
+        columns: a narrow line has no id; a long path loses its beginning.
     """
     job = jobs[0]
     line = Text(no_wrap=True, overflow="ellipsis")
@@ -33,11 +38,14 @@ def strip_of(jobs: Sequence[JobSummary]) -> Text:
         line.append(f" · {duration_span(*job.left_s, '–')} left")
     if job.failed:
         line.append(f" · {count(job.failed)} failed !", "bold")
-    line.append(f" · job {job.job_id}")
+    if columns >= NARROW_COLUMNS - 2:
+        line.append(f" · job {job.job_id}")
     if len(jobs) > 1:
         line.append(f" · {count(len(jobs) - 1)} more (J)")
     line.append(" · w watches")
-    line.append(f" · {job.place}", "dim")
+    room = columns - line.cell_len - len(" · ")
+    if room >= _MIN_PATH:
+        line.append(f" · {fit_end(job.place, room)}", "dim")
     return line
 
 
@@ -91,7 +99,7 @@ class JobStrip(Static):
         self.display = bool(running)
         self.job_id = running[0].job_id if running else ""
         if running:
-            self.update(strip_of(running))
+            self.update(strip_of(running, self.screen.size.width - 2))
         ids = frozenset(job.job_id for job in running)
         ended = [job for job in message.jobs if job.job_id in self._live - ids]
         self._live = ids

@@ -181,7 +181,10 @@ def _findings(findings: Sequence[Finding], path: PathStr, width: int) -> list[Li
         return []
     lines: list[Line] = [(("muted", f"findings ({count(len(inside))})"),)]
     for finding in inside[:4]:
-        sign, label = SEVERITY_SIGNS[finding.severity], FINDING_TYPES[finding.kind].label
+        sign, label = (
+            SEVERITY_SIGNS[finding.severity],
+            FINDING_TYPES[finding.kind].label_of(finding),
+        )
         head = f"{sign} {label} "
         place = fit_end(shown_below(finding.path, path), max(0, width - len(head)))
         lines.append((("", fit_cells(head, min(width, len(head)))), ("muted", place)))

@@ -29,6 +29,7 @@ from tui_fs.screens.browser.details import (
     finding_line,
     place_note,
     totals_line,
+    within_lines,
 )
 from tui_fs.screens.browser.job_strip import JobStrip
 from tui_fs.screens.browser.page_dialog import PageDialog, PageFile, write_page
@@ -116,7 +117,12 @@ class BrowserScreen(BaseScreen):
         "← out again. e writes the survey as a page (HTML) that opens in any web browser."
     )
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-table"), (110, "-details"), (160, "-treemap")]
+    HORIZONTAL_BREAKPOINTS = [
+        (0, "-narrow"),
+        (NARROW_COLUMNS, "-table"),
+        (110, "-details"),
+        (160, "-treemap"),
+    ]
 
     OPENS = "Open the directory under the cursor"
     BINDINGS = [
@@ -459,7 +465,9 @@ class BrowserScreen(BaseScreen):
         elif self.client.survey is not None:
             child = self._table.highlighted
             path = self._path_of(child) if child is not None else None
-            finding.update(finding_line(self.client.survey, self.path, path))
+            line = finding_line(self.client.survey, self.path, path)
+            size = finding.content_size
+            finding.update(within_lines(line, self.app.console, size.width, size.height))
 
     def _show_panes(self) -> None:
         """Show the highlighted directory in the panes, as far as the screen is wide enough."""
@@ -521,7 +529,8 @@ class BrowserScreen(BaseScreen):
         survey, arranged = self.client.survey, self._table.arranged
         if survey is None or arranged is None:
             return
-        line = totals_line(
+        make_line = partial(
+            totals_line,
             survey,
             arranged.listing,
             arranged.order,
@@ -529,13 +538,16 @@ class BrowserScreen(BaseScreen):
             since_finished_s=self.client.since_finished_s,
             is_imported=self.imported is not None,
             is_filtered=self.client.is_filtered,
-            is_narrow=self.size.width < NARROW_COLUMNS,
         )
+        line, room = make_line(), self.size.width - 2
+        if line.cell_len > room:
+            line = make_line(is_narrow=True)
         self.query_one("#totals", Static).update(line)
 
     def on_resize(self) -> None:
         """Fill the panes that have appeared, and shorten the totals to a narrow terminal."""
         self._show_totals()
+        self.call_after_refresh(self._show_finding)
         self.call_after_refresh(self._show_panes)
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:

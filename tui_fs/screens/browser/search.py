@@ -76,7 +76,7 @@ def match_rows(
     return LazyRows(paths, make)
 
 
-def about_search(update: SearchUpdate, listed: int) -> Text:
+def about_search(update: SearchUpdate, listed: int, columns: int = 80) -> Text:
     """Return the number of matches, how many are listed, and the progress."""
     line = Text(no_wrap=True, overflow="ellipsis")
     is_complete = update.is_finished and not update.unreadable
@@ -87,7 +87,9 @@ def about_search(update: SearchUpdate, listed: int) -> Text:
     if update.unreadable:
         directories = counted(update.unreadable, "directory", "directories")
         line.append(f" · {directories} unreadable !", "bold")
-    line.append(f" · {counted(update.entries, 'name', 'names')} searched", "dim")
+    searched = f" · {counted(update.entries, 'name', 'names')} searched"
+    if line.cell_len + len(searched) <= columns:
+        line.append(searched, "dim")
     return line
 
 
@@ -200,7 +202,8 @@ class SearchScreen(SideScreen):
         """Show the matches so far."""
         super().show_update()
         self.show_place("search in", displayable(self._root), displayable(self._text))
-        about = about_search(self._update, len(self._matches) + self._removed)
+        listed = len(self._matches) + self._removed
+        about = about_search(self._update, listed, self.size.width - 2)
         if self._removed:
             about.append(f" · {count(self._removed)} gone since", "bold")
         if self.client.is_filtered:

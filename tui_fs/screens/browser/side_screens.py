@@ -16,7 +16,7 @@ from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.strategy import Argv
 from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking, Sorting
 from tui_fs.model.units import bytes_iec, count, counted, singular
-from tui_fs.screens.base import NARROW_COLUMNS, BaseScreen, Settings, age, muted, shown_below
+from tui_fs.screens.base import BaseScreen, Settings, age, muted, shown_below
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.screens.selection import Selection, Size, marks_line
 from tui_fs.screens.survey_client import SurveyClient
@@ -539,10 +539,13 @@ class RankingScreen(SideScreen):
         if self.client.is_filtered:
             line.append(f" · only {self.browser.filter_words()}", "bold")
             return line
-        is_narrow = self.size.width < NARROW_COLUMNS
-        line.append(f" · {'' if is_narrow else 'in the directory itself, '}not below", "dim")
+        listed = ""
         if 0 < number < survey.totals.directories:
-            line.append(f" · {count(number)} of {count(survey.totals.directories)}", "dim")
+            listed = f" · {count(number)} of {count(survey.totals.directories)}"
+        room = self.size.width - 2 - line.cell_len - len(listed)
+        scopes = (" · in the directory itself, not below", " · not below", "")
+        line.append(next(scope for scope in scopes if len(scope) <= room or not scope), "dim")
+        line.append(listed, "dim")
         return line
 
     def action_next(self) -> None:
