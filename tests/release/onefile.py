@@ -177,7 +177,9 @@ def test_a_job_outlives_its_terminal_and_its_file(server: Server) -> None:
     with pytest.raises(subprocess.CalledProcessError):
         subprocess.run([*server.command, "--version"], check=True, capture_output=True)
     shutil.copy(FILE, server.root / "tui-fs")
-    assert b"gone" in server.run("attach", job).expect(0).stdout
+    report = server.run("attach", job).expect(0).stdout
+    assert b"gone" in report
+    assert b"\n$ tui-fs-engine delete " in report  # without the directory, which is gone
     assert os.listdir(server.root / "data") == ["keep"]
     server.expect_no_programs()
 

@@ -62,6 +62,25 @@ def test_a_command_line_of_many_shows_a_few() -> None:
     assert inside[3:] == ["cd … (and 2 more)", "/bin/find ."]
 
 
+def test_programs_of_the_one_file_are_shown_without_its_temporary_directory() -> None:
+    tree = "/dev/shm/tui-fs-0123456789ab-89abcdef"
+    like = f"/srv{tree}/bin"
+    child = f"{tree}/lib/python3.11/site-packages/tui_fs/strategies/rmtree_child.py"
+    assert command_lines(
+        [
+            (f"{tree}/bin/python3", "-I", "-S", child, "--", like),
+            (f"{tree}/bin/tui-fs-engine", "delete", "--pin", "1:2:3", "--", like),
+            ("/usr/bin/rmdir", "--", like),
+            ("/usr/bin/find", like, "-delete"),
+        ]
+    ) == [
+        f"python3 -I -S rmtree_child.py -- {like}",
+        f"tui-fs-engine delete --pin 1:2:3 -- {like}",
+        f"/usr/bin/rmdir -- {like}",
+        f"/usr/bin/find {like} -delete",
+    ]
+
+
 def test_a_plan_for_nothing_is_none() -> None:
     folder: JobFolder = create(plan())
     assert load_plan(folder) == plan()

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -13,6 +14,8 @@ from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.strategy import Argv, Share
 
 _PATHS_SHOWN = 3
+_UNPACKED = re.compile(r"/(?:.*/)?tui-fs-[0-9a-f]{12}-[0-9a-f]{8}/")
+"""The directory with the programs of the one file (onefile/src/lib.rs)."""
 
 
 class Pin(Struct, frozen=True):
@@ -138,6 +141,8 @@ def shown_commands(record: Mapping[str, Json], name: str) -> list[str]:
 def command_lines(argvs: Sequence[Argv], inside: Sequence[str] = ()) -> list[str]:
     """Return command lines for display; of many successive paths only the first few.
 
+    A program of the one file has its name only, because its directory exists until tui-fs ends.
+
     Args:
         inside: targets that are the current directory of their tools.
     """
@@ -149,7 +154,9 @@ def command_lines(argvs: Sequence[Argv], inside: Sequence[str] = ()) -> list[str
 
 def _command_line(argv: Argv) -> str:
     words: list[str] = []
-    for is_path, group in itertools.groupby(argv, lambda word: word.startswith("/")):
+    for is_path, group in itertools.groupby(
+        _program_names(argv), lambda word: word.startswith("/")
+    ):
         run = tuple(group)
         if is_path and len(run) > _PATHS_SHOWN + 1:
             words.append(shell_quoted(run[:_PATHS_SHOWN]))
@@ -157,6 +164,15 @@ def _command_line(argv: Argv) -> str:
         else:
             words.append(shell_quoted(run))
     return " ".join(words)
+
+
+def _program_names(argv: Argv) -> Argv:
+    tree = _UNPACKED.match(argv[0])
+    if tree is None or "--" not in argv:
+        return argv
+    end = argv.index("--")  # targets follow
+    own = (os.path.basename(word) if word.startswith(tree[0]) else word for word in argv[:end])
+    return (*own, *argv[end:])
 
 
 def _words(number: int, shown: str, share: Share | str | None) -> str:
