@@ -552,7 +552,7 @@ def slow_link(session: Session) -> None:
     session.press("d")
     session.wait_for("counted")
     session.press("o", *["Tab"] * 5)
-    session.type("40")
+    session.type("8")
     session.press("Enter")
     confirm(session, "wiki")
     session.wait_for("failed")
@@ -560,7 +560,7 @@ def slow_link(session: Session) -> None:
     session.press("q")
     session.go_to("shop/")
     session.press("F")
-    session.wait_for("▶")
+    session.wait_for("1 job is running")
     session.draw("start-jobs")
 
 

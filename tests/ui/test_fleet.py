@@ -189,7 +189,9 @@ async def answered(pilot: Pilot[None], client: RecordingClient) -> None:
     await settle(pilot)
 
 
-@pytest.mark.parametrize("size", [LARGE, MEDIUM, (60, 20)], ids=["large", "medium", "small"])
+@pytest.mark.parametrize(
+    "size", [LARGE, MEDIUM, (60, 20), (40, 15)], ids=["large", "medium", "small", "tiny"]
+)
 async def test_hosts(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
     client = RecordingClient()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=size) as pilot:

@@ -35,7 +35,7 @@ from tui_fs.model.calls import CallCount, CallLine, Failures, call_lines
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, short_count
-from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings, deleting_is_off
+from tui_fs.screens.base import COPY_BINDING, NARROW_COLUMNS, BaseScreen, Settings, deleting_is_off
 from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Progressed
@@ -382,7 +382,13 @@ class FleetScreen(BaseScreen):
             return
         table = self.query_one("#hosts", BarTable)
         cells = next(cells for columns, cells in _BAR_CELLS if self.size.width >= columns)
-        table.set_columns(_columns(cells, _SORTS[self._sort], is_reversed=self._is_reversed))
+        columns = _columns(
+            cells,
+            _SORTS[self._sort],
+            is_reversed=self._is_reversed,
+            is_narrow=self.size.width < NARROW_COLUMNS,
+        )
+        table.set_columns(columns)
         chosen = [row for row in self._rows.values() if self._is_shown(row)]
         rows = sorted(chosen, key=self._order, reverse=self._is_reversed)
 
@@ -478,8 +484,11 @@ def sum_of_calls(jobs: Iterable[HostJob]) -> list[CallLine]:
     return call_lines(counted_calls, predicted, other, Failures(failed, has_lines, confined))
 
 
+_OPTIONAL = ("inodes", "allocated")
+
+
 def _columns(
-    bar_cells: int, sort: str = "host", *, is_reversed: bool = False
+    bar_cells: int, sort: str = "host", *, is_reversed: bool = False, is_narrow: bool = False
 ) -> tuple[Column, ...]:
     cells = bar_cells + _PERCENT_CELLS
     arrow = " ▲" if is_reversed else " ▼"
@@ -487,20 +496,20 @@ def _columns(
     def title(name: str) -> str:
         return name + arrow if name == sort else name
 
+    optional = (*_OPTIONAL, "used", "entries") if is_narrow or sort in _OPTIONAL else _OPTIONAL
+
+    def column(name: str, width: int, meaning: str, *, right: bool = False) -> Column:
+        is_optional = name != sort and name in optional
+        return Column(title(name), width, right=right, is_optional=is_optional, meaning=meaning)
+
     return (
-        Column(title("host"), 16, meaning="its name for ssh"),
-        Column(title("used"), cells, meaning="the used part of the bytes, as df counts it"),
-        Column(title("inodes"), cells + 2, is_optional=True, meaning="the used part of the inodes"),
-        Column(title("entries"), 13, right=True, meaning="entries below the directory"),
-        Column(
-            title("allocated"), 11, right=True, is_optional=True,
-            meaning="bytes below the directory",
-        ),
-        Column(
-            title("state"), 0,
-            meaning="why a host does not answer, its job, or the worst finding",
-        ),
-    )  # fmt: skip
+        column("host", 16, "its name for ssh"),
+        column("used", cells, "the used part of the bytes, as df counts it"),
+        column("inodes", cells + 2, "the used part of the inodes"),
+        column("entries", 13, "entries below the directory", right=True),
+        column("allocated", 11, "bytes below the directory", right=True),
+        column("state", 0, "why a host does not answer, its job, or the worst finding"),
+    )
 
 
 def _share(share: float | None, cells: int) -> str:
