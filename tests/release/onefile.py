@@ -26,6 +26,7 @@ from tests.contracts.fleet_servers import servers
 from tests.e2e.terminal import Terminal
 from tests.filesystems import mount, mount_image, mounts_below, unmount_below
 from tests.needs import needs_root, needs_tool
+from tests.release.test_readme import expect_file_systems, start_commands, started
 from tests.seccomp import UNKNOWN_TO_4_18, under_filter
 from tests.trees import many_directories
 from tui_fs.model.paths import PathStr
@@ -90,6 +91,15 @@ def test_it_is_static_and_prints_its_version(server: Server) -> None:
     assert b"INTERP" not in subprocess.check_output(["readelf", "--program-headers", FILE])
     assert server.run("--version").expect(0).stdout.startswith(b"tui-fs ")
     server.expect_no_programs()
+
+
+def test_the_first_command_of_the_readme_opens_the_list_of_file_systems(tmp_path: Path) -> None:
+    command = start_commands()[0]
+    file = tmp_path / command.rpartition("/")[2]
+    shutil.copy(FILE, file)
+    file.chmod(0o644)  # as a browser saves it
+    with started(command, tmp_path / "home", tmp_path) as terminal:
+        expect_file_systems(terminal)
 
 
 def test_survey_estimate_and_doctor(server: Server) -> None:

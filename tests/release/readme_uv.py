@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs_tool
-from tests.release.test_readme import expect_file_systems, start_command
+from tests.release.test_readme import copy_checkout, expect_file_systems, start_commands, started
 
 
 @pytest.mark.slow
 def test_the_command_for_uv_opens_the_list_of_file_systems(tmp_path: Path) -> None:
     needs_tool("uv", "pipx && pipx install uv")
-    with start_command(1, tmp_path) as terminal:
+    checkout = copy_checkout(tmp_path / "checkout")
+    with started(start_commands()[2], tmp_path / "home", checkout) as terminal:
         expect_file_systems(terminal)

@@ -1,4 +1,4 @@
-"""The first command of the README starts the program, and names of release files are current."""
+"""The README starts the program from a checkout, and names of release files are current."""
 
 import os
 import re
@@ -18,24 +18,32 @@ _ROOT = Path(__file__).parents[2]
 _BUILT = shutil.ignore_patterns(".git", ".venv", "target", "build", "dist", "*.egg-info", ".*cache")
 
 
+def start_commands() -> list[str]:
+    """Return the commands with which the README starts: one file, pip, uv."""
+    start = (_ROOT / "README.md").read_text().partition("\n## Start\n")[2]
+    return re.findall(r"^    (.+)$", start.partition("\n## ")[0], re.MULTILINE)[:3]
+
+
 @contextmanager
-def start_command(number: int, place: Path) -> Iterator[Terminal]:
-    """Yield a terminal in which a command of the README's start runs, with an empty home."""
+def started(command: str, home: Path, directory: Path) -> Iterator[Terminal]:
+    """Yield a terminal in which a command runs in a directory, with an empty home."""
     needs_tool("tmux", "tmux")
-    text = (_ROOT / "README.md").read_text()
-    command = re.findall(r"^    (.+)$", text.partition("\n## Start\n")[2], re.MULTILINE)[number]
-    home, checkout = place / "home", place / "checkout"
     home.mkdir()
-    shutil.copytree(_ROOT, checkout, symlinks=True, ignore=_BUILT)
     # The certificates of a network that has its own; pip has them in its configuration
     certificates = os.environ.get("SSL_CERT_FILE")
     known = f"export SSL_CERT_FILE={shlex.quote(certificates)}; " if certificates else ""
-    line = f"{known}cd {checkout} && {command}; echo ended with $?; sleep 60"
+    line = f"{known}cd {directory} && {command}; echo ended with $?; sleep 60"
     opened = Terminal(["bash", "-c", line], home)
     try:
         yield opened
     finally:
         opened.close()
+
+
+def copy_checkout(directory: Path) -> Path:
+    """Copy this checkout to a new directory; return the directory."""
+    shutil.copytree(_ROOT, directory, symlinks=True, ignore=_BUILT)
+    return directory
 
 
 def expect_file_systems(terminal: Terminal) -> None:
@@ -47,8 +55,9 @@ def expect_file_systems(terminal: Terminal) -> None:
 
 
 @pytest.mark.slow
-def test_the_first_command_of_the_readme_opens_the_list_of_file_systems(tmp_path: Path) -> None:
-    with start_command(0, tmp_path) as terminal:
+def test_the_command_for_a_checkout_opens_the_list_of_file_systems(tmp_path: Path) -> None:
+    checkout = copy_checkout(tmp_path / "checkout")
+    with started(start_commands()[1], tmp_path / "home", checkout) as terminal:
         expect_file_systems(terminal)
 
 
