@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from tests.conftest import Cli, default_signals, wait_until
 from tests.contracts.asking import Terminal
 from tests.contracts.ordinary import ordinary
+from tests.filesystems import mount_bind
 from tests.namespaces import after_shell, in_mount_namespace
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.pathologies.looking import OF_THE_MACHINE
@@ -66,6 +68,7 @@ REFUSALS = [
     *((call, error) for call in READING_CALLS for error in ("ENOSYS", "EPERM")),
     ("faccessat2,openat2,statx", "EACCES"),
     ("getdents64>32768", "EINVAL"),
+    ("getrandom>3", "EINVAL"),  # GRND_INSECURE is of Linux 5.6
     (UNKNOWN_TO_4_18, "ENOSYS"),
 ]
 
@@ -101,6 +104,33 @@ def test_a_job_needs_only_the_system_calls_of_linux_4_18(
     job = cli.only_job()
     cli.wait_for_state(job, "done")
     assert not target.exists()
+
+
+def answering_statx_as_4_18() -> list[str]:
+    """Return what runs a command whose statx has no mount ids and roots of mounts (5.8)."""
+    mask, block_size, attributes = 0xFFF, 4096, 0  # all fields up to STATX_BTIME
+    start = struct.pack("=IIQ", mask, block_size, attributes).hex()  # of struct statx
+    strace = [needs_tool("strace", "strace"), "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null"]
+    return [*strace, "-e", "trace=statx", "-e", f"inject=statx:poke_exit=@arg5={start}", "--"]
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("strategy", ("parallel", "rmtree"))
+def test_linux_4_18_keeps_to_the_mount_of_the_target(cli: Cli, tmpfs: Path, strategy: str) -> None:
+    needs_engine()
+    target, kept = tmpfs / "target", tmpfs / "kept"
+    many_directories(target, 3, 2)
+    kept.mkdir()
+    (kept / "file").touch()
+    mounted = mount_bind(kept, target / "mounted")  # on the same device
+    old = cli.wrapped([*answering_statx_as_4_18(), *under_filter("ENOSYS", UNKNOWN_TO_4_18)])
+    surveyed = old.run("survey", "--json", target).expect(0).object()
+    assert (surveyed["files"], surveyed["directories"]) == (FILES, DIRECTORIES + 1)
+    assert "mount" in old.delete(target, strategy).expect(3).stderr
+    subprocess.run(["umount", mounted], check=True)
+    assert old.delete(target, strategy).expect(0).report()["outcome"] == "done"
+    assert not target.exists()
+    assert (kept / "file").exists()
 
 
 def _refused_with(error: str) -> str:

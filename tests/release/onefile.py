@@ -131,17 +131,17 @@ def screens(server: Server) -> Iterator[Terminal]:
     terminal.close()
 
 
-def test_the_screens_delete_a_directory(server: Server, screens: Terminal) -> None:
-    screens.wait_for("complete")
-    screens.press("d")
-    screens.wait_for("best")
-    screens.press("r", "Enter")
-    screens.wait_for("Delete permanently?")
-    screens.type("big")
-    screens.answer("Delete permanently?", "Enter")
-    screens.wait_for("DONE")
-    assert os.listdir(server.root / "data") == ["keep"]
-    screens.close()
+def test_the_screens_delete_a_directory(server: Server) -> None:
+    with closing(Terminal([*server.command, "/data"], server.root)) as screens:
+        screens.wait_for("complete")
+        screens.press("d")
+        screens.wait_for("best")
+        screens.press("r", "Enter")
+        screens.wait_for("Delete permanently?")
+        screens.type("big")
+        screens.answer("Delete permanently?", "Enter")
+        screens.wait_for("DONE")
+        assert os.listdir(server.root / "data") == ["keep"]
     server.expect_no_programs()
 
 
@@ -214,11 +214,25 @@ def test_a_full_disk_with_jobs_in_memory(server: Server, strategy: str) -> None:
     refused = server.delete("/data/big", strategy)
     assert "set XDG_STATE_HOME to another place. Nothing was deleted." in refused.stderr
     assert len(os.listdir(server.root / "data/big")) == 20
-    in_memory = Server(server.root, state="/dev/shm/state")
+    in_memory = _with_jobs_in_memory(server)
     assert in_memory.run("survey", "--json", "/data/big").expect(0).object()["files"] == FILES
     report = in_memory.delete("/data/big", strategy).expect(0).report()
     assert report["deleted_files"] == FILES
     assert [job["state"] for job in in_memory.jobs()] == ["done"]
+
+
+def test_the_screens_delete_on_a_full_disk(server: Server) -> None:
+    _fill(server.root)
+    test_the_screens_delete_a_directory(_with_jobs_in_memory(server))
+
+
+def test_a_job_on_a_full_disk_outlives_its_terminal(server: Server) -> None:
+    _fill(server.root)
+    test_a_job_outlives_its_terminal_and_its_file(_with_jobs_in_memory(server))
+
+
+def _with_jobs_in_memory(server: Server) -> Server:
+    return Server(server.root, state="/dev/shm/state")
 
 
 def test_a_full_disk_with_a_runtime_directory_needs_no_option(server: Server) -> None:
@@ -283,8 +297,13 @@ def old_server(server: Server) -> Server:
 
 @pytest.mark.parametrize("strategy", ["parallel", "rmtree"])
 def test_the_system_calls_of_linux_4_18_suffice(old_server: Server, strategy: str) -> None:
+    old_server.run("--version").expect(0)
     test_survey_estimate_and_doctor(old_server)
     test_a_deletion(old_server, strategy, ())
+
+
+def test_the_screens_need_only_the_system_calls_of_linux_4_18(old_server: Server) -> None:
+    test_the_screens_delete_a_directory(old_server)
 
 
 def test_a_job_outlives_its_terminal_with_the_system_calls_of_linux_4_18(
