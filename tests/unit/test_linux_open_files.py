@@ -100,6 +100,18 @@ def test_open_files_and_how_they_are_open(fake: FakeProc) -> None:
     assert (looked.living, looked.deleted, looked.complete) == ((), (), True)
 
 
+def test_a_scan_by_descriptor_only_finds_the_same_open_files_and_nothing_else(
+    fake: FakeProc,
+) -> None:
+    file = fake.tree / "log"
+    file.write_bytes(b"x" * 5000)
+    fake.enter_tree(fake.process(7))
+    fake.descriptor(7, 3, str(file))
+    whole, part = fake.look(), fake.look(by_descriptor_only=True)
+    assert whole.held and whole.living
+    assert (part.held, part.living) == (whole.held, ())
+
+
 def test_who_lives_in_the_tree(fake: FakeProc) -> None:
     program, library = fake.tree / "program", fake.tree / "lib\nrary"
     program.touch()

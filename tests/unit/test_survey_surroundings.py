@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,18 @@ import pytest
 
 from tests.trees import flat
 from tests.waiting_process import waiting_process
+from tui_fs.linux.open_files import scan_open_files
 from tui_fs.linux.processes import ancestry
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.survey.findings import activity
 from tui_fs.survey.findings.activity import find_holders
 from tui_fs.survey.runner import SurveyRunner
+
+
+@pytest.fixture(autouse=True)
+def complete_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let scans end on a busy machine, too."""
+    monkeypatch.setattr(activity, "scan_open_files", partial(scan_open_files, limit_s=600))
 
 
 @pytest.fixture
@@ -51,6 +59,22 @@ def test_a_survey_finds_who_writes(tmp_path: Path, writer: int) -> None:
     assert (finding.severity, finding.path) == (Severity.WARNING, str(tmp_path / "written"))
     assert f"({writer})" in finding.meaning
     assert _kinds(tmp_path, checks_surroundings=False) == {}
+
+
+@pytest.mark.usefixtures("writer")
+def test_an_open_file_frees_nothing_without_the_search_for_users_too(tmp_path: Path) -> None:
+    (tmp_path / "written").write_bytes(b"x" * 5000)
+    surveys = [
+        list(SurveyRunner([str(tmp_path)], finds_users=finds_users).run())[-1]
+        for finds_users in (True, False)
+    ]
+    assert surveys[0].freed_bytes_min < surveys[0].freed_bytes_max
+    assert surveys[1].freed_bytes_min == surveys[0].freed_bytes_min
+    used = [
+        [finding.numbers["processes"] for finding in survey.findings if finding.kind == "in-use"]
+        for survey in surveys
+    ]
+    assert used == [[1], [1]]  # by its open file
 
 
 @pytest.mark.parametrize("writer", [False], indirect=True)

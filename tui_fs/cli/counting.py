@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from tui_fs.cli.output import StatusLine, moves_cursor
 from tui_fs.linux.filesystem import whole_file_system_entries
@@ -16,18 +15,13 @@ from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.single_file import survey_file
 
 
-class Counting(Protocol):
-    """A survey that yields intermediate counts."""
-
-    def run(self) -> Iterator[Survey]:
-        """Yield the counts so far; the last ones are complete."""
-        ...
-
-
-def count_tree(paths: Sequence[str], filters: Filters | None = None) -> Survey:
+def count_tree(
+    paths: Sequence[str], filters: Filters | None = None, *, finds_users: bool = True
+) -> Survey:
     """Return the finished survey of directories, with a line on the terminal while it runs."""
     total = known_entries(paths[0]) if len(paths) == 1 else None
-    return watched(SurveyRunner(paths, filters), common_directory(paths), total)
+    runner = SurveyRunner(paths, filters, finds_users=finds_users)
+    return watched(runner.run(), common_directory(paths), total)
 
 
 def known_entries(path: str) -> int | None:
@@ -36,10 +30,10 @@ def known_entries(path: str) -> int | None:
 
 
 def count_targets(targets: Sequence[Target], filters: Filters) -> Survey:
-    """Return the finished survey of directories, or the examination of a single file."""
+    """Return what a deletion needs: a finished survey, or the examination of a single file."""
     if is_file(targets):
         return count_file(targets[0].path)
-    return count_tree([target.path for target in targets], filters)
+    return count_tree([target.path for target in targets], filters, finds_users=False)
 
 
 def count_file(path: PathStr) -> Survey:
@@ -50,10 +44,11 @@ def count_file(path: PathStr) -> Survey:
         raise cannot_examine(path, error) from error
 
 
-def watched(counting: Counting, place: str, total: int | None = None) -> Survey:
+def watched(counting: Iterator[Survey], place: str, total: int | None = None) -> Survey:
     """Return the finished survey, with a line on the terminal while it runs.
 
     Args:
+        counting: yields the counts so far; the last ones are complete.
         place: the counted path, for errors without a path.
         total: about how many entries there are; None if unknown.
 
@@ -63,7 +58,7 @@ def watched(counting: Counting, place: str, total: int | None = None) -> Survey:
     line = StatusLine()
     survey: Survey | None = None
     try:
-        for survey in counting.run():
+        for survey in counting:
             totals, elapsed_s = survey.totals, survey.elapsed_s
             fraction = totals.entries / total if total and totals.entries < total else None
             line.show(progress(totals.entries, totals.directories, elapsed_s, total), fraction)

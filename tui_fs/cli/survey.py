@@ -200,11 +200,11 @@ def _counted(parsed: argparse.Namespace, total: int | None = None) -> tuple[Surv
     """
     if parsed.imported is not None:
         imported = ImportedSurvey(parsed.imported)
-        return watched(imported, parsed.imported), imported.collector
+        return watched(imported.run(), parsed.imported), imported.collector
     path = directory_argument(parsed.path)
     counting = SurveyRunner([path], has_histograms=True)
     total = total or known_entries(path)
-    return watched(counting, path, total), counting.collector
+    return watched(counting.run(), path, total), counting.collector
 
 
 def _export(parsed: argparse.Namespace) -> int:
@@ -281,7 +281,7 @@ def _compare(parsed: argparse.Namespace) -> int:
 
 def _read(file: str) -> tuple[Survey, ImportedSurvey]:
     imported = ImportedSurvey(file)
-    return watched(imported, file), imported
+    return watched(imported.run(), file), imported
 
 
 def _comparison_as_text(

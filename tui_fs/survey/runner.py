@@ -48,6 +48,8 @@ class SurveyRunner:
         interval_s: time between the intermediate results of `run`.
         threads: of the engine; None: it chooses.
         checks_surroundings: also detect problems of the file system, and processes that use it.
+        finds_users: also find the processes that use the trees other than by an open file. They are
+            a finding; only open files change the freed space.
         family: a process that, with all its descendants, is not reported as using the trees;
             0 for none.
         backend: the native engine, or this process (scandir); None for the engine if it is
@@ -68,6 +70,7 @@ class SurveyRunner:
         mountinfo: str = MOUNTINFO,
         threads: int | None = None,
         checks_surroundings: bool = True,
+        finds_users: bool = True,
         family: int = 0,
         backend: Backend | None = None,
         matches_by_directory: bool = False,
@@ -92,7 +95,7 @@ class SurveyRunner:
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._overlays = [PathStr(p) for p in self._paths if has_lower_layers(p, mounts)]
         self._roots: list[Root] = []
-        self._checks_surroundings = checks_surroundings
+        self._checks_surroundings, self._finds_users = checks_surroundings, finds_users
         self._family = family
         self._occupation: OpenFileScan | None = None
         self._uses = UsesFound()
@@ -134,7 +137,10 @@ class SurveyRunner:
                 scan.register(*questions)
             if self._checks_surroundings:  # the engine counts meanwhile
                 self._occupation = find_holders(
-                    self._paths, self._roots[0].device, {*scan.pids, self._family}
+                    self._paths,
+                    self._roots[0].device,
+                    {*scan.pids, self._family},
+                    by_descriptor_only=not self._finds_users,
                 )
                 self._uses = find_external_uses(self._paths, self._table)
                 places = (locate(path, self._table) for path in self._paths)

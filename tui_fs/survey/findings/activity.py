@@ -20,15 +20,22 @@ _DIRECTORIES_EXAMINED = 20
 _EXAMINED_FROM_ENTRIES = 1_000
 
 
-def find_holders(paths: Sequence[str], device: int, families: Collection[int]) -> OpenFileScan:
+def find_holders(
+    paths: Sequence[str],
+    device: int,
+    families: Collection[int],
+    *,
+    by_descriptor_only: bool = False,
+) -> OpenFileScan:
     """Return the processes in the trees, and the deleted files of their file system.
 
     Args:
         device: st_dev of the file system.
         families: processes to leave out, with all their descendants. This process is always left
             out, because it opens the directories itself.
+        by_descriptor_only: see `scan_open_files`.
     """
-    everyone = scan_open_files(paths, device)
+    everyone = scan_open_files(paths, device, by_descriptor_only=by_descriptor_only)
 
     def is_other(holder: Holder) -> bool:
         is_own = holder.pid == os.getpid()
