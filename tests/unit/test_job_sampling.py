@@ -16,7 +16,7 @@ from tui_fs.model.calls import Removed, TraceSource
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
-from tui_fs.tracing.source import Counts, NullSource
+from tui_fs.tracing.source import CallSource, Counts
 
 EARLY, LATE = Space(1_000, 10), Space(9_000, 90)
 
@@ -33,7 +33,7 @@ def sampler(monkeypatch: pytest.MonkeyPatch, answers: list[Space | Exception]) -
     monkeypatch.setattr(sampling, "read_space", answer)
     monkeypatch.setattr(sampling, "LOOK_AT_PROCESSES_EVERY_S", 0.0)
     output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
-    return Sampler(NullSource(TraceSource.OFF, ""), output, ["/"], os.getpid())
+    return Sampler(CallSource(TraceSource.OFF, ""), output, ["/"], os.getpid())
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_removals_that_the_tool_reports_anyway_are_known_without_a_source(
         b'{"type":"counts","removed":12,"directories":2,"threads":3,"calls":{"unlinkat":[9,0,5]}}\n'
     )
     assert not [*output.take_output(line, 0.5)]
-    made = Sampler(NullSource(TraceSource.OFF, ""), output, ["/"], os.getpid())
+    made = Sampler(CallSource(TraceSource.OFF, ""), output, ["/"], os.getpid())
     sampled = made.sample(1.0, 1.0)
     assert (sampled.removed, sampled.calls) == (removed, {})
     assert made.removed() == (removed and removed.entries)

@@ -49,19 +49,15 @@ class Find(Strategy):
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=True)
 
     def steps(self, run: Invocation) -> tuple[Step, ...]:
-        """See `Strategy.steps`."""
         tests = (*below_root(run.options), "-depth", *find_tests(run.options.filters))
         output = ("-printf", "%y\\n") if run.with_output else ()
         return (((run.tools["find"], *run.targets, "-xdev", *tests, "-delete", *output),),)
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
-        """See `Strategy.parse_output`."""
         return Progress(1, 1 if line == b"d" else 0)
 
     def parse_error(self, line: bytes) -> Failure | None:
-        """See `Strategy.parse_error`."""
         return gnu_failure(line, unquote_c)
 
     def peak_memory_bytes(self, work: Work) -> int:
-        """See `Strategy.peak_memory_bytes`."""
         return FIND_BYTES + fts_bytes(work.survey)

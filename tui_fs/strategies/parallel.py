@@ -121,7 +121,6 @@ class Parallel(Strategy):
     def pinned(
         self, steps: tuple[Step, ...], pins: Sequence[Pin], *, on_own_mounts: bool = False
     ) -> tuple[Step, ...]:
-        """See `ComparesPins.pinned`."""
         flags = ("--own-mounts",) if on_own_mounts else ()
         return with_pins(steps, [pin_argument(pin) for pin in pins], flags)
 
@@ -141,7 +140,6 @@ class Parallel(Strategy):
         return _remark(line)
 
     def parse_error(self, line: bytes) -> Failure | None:
-        """See `Strategy.parse_error`."""
         return gnu_failure(line, unquote_c)
 
     def features(self, work: Work) -> dict[str, float]:
@@ -199,11 +197,9 @@ class Parallel(Strategy):
         return replace(own, name_s=name_s, directory_s=directory_s), name_s / rm.name_s
 
     def options_in_words(self, options: Options) -> tuple[str, ...]:
-        """See `Strategy.options_in_words`."""
         return (f"threads {options.pace.threads or 'auto'}",)
 
     def peak_memory_bytes(self, work: Work) -> int:
-        """See `Strategy.peak_memory_bytes`."""
         survey, name_bytes = work.survey, mean_name_bytes(work.survey)
         engine = installed_engine()
         largest = sum(directory.entries for directory in survey.largest[: threads_of(work.options)])

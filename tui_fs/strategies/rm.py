@@ -94,7 +94,6 @@ class Rm(Strategy):
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=False)
 
     def steps(self, run: Invocation) -> tuple[Step, ...]:
-        """See `Strategy.steps`."""
         flags = "-rfv" if run.with_output else "-rf"
         rm: Argv = (run.tools["rm"], flags, "--one-file-system")
         if not run.options.keep_root:
@@ -109,13 +108,11 @@ class Rm(Strategy):
         return 1 if options.keep_root else None
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
-        """See `Strategy.parse_output`."""
         if not line.startswith(b"removed "):
             return None
         return Progress(1, 1 if line.startswith(b"removed directory ") else 0)
 
     def parse_error(self, line: bytes) -> Failure | None:
-        """See `Strategy.parse_error`."""
         skipped = _SKIPPED.fullmatch(line)
         name = None if skipped is None else unquote_shell(skipped[1])
         if name is not None:
@@ -123,7 +120,6 @@ class Rm(Strategy):
         return gnu_failure(line, unquote_shell)
 
     def call_table(self, options: Options) -> CallTable:
-        """See `Strategy.call_table`."""
         return _CALLS_KEEPING_ROOT if options.keep_root else _CALLS
 
     def child_processes(self, work: Work) -> int:
@@ -139,7 +135,6 @@ class Rm(Strategy):
         return max(work.runs, started)
 
     def peak_memory_bytes(self, work: Work) -> int:
-        """See `Strategy.peak_memory_bytes`."""
         rm_bytes = RM_BYTES + fts_bytes(work.survey)
         return max(rm_bytes, _FIND_BYTES) if work.options.keep_root else rm_bytes
 

@@ -73,7 +73,6 @@ class Rmtree(Strategy):
     )
 
     def steps(self, run: Invocation) -> tuple[Step, ...]:
-        """See `Strategy.steps`."""
         flags = ("--report",) if run.with_output else ()
         keep = ("--keep-root",) if run.options.keep_root else ()
         return (((run.tools["python"], "-I", "-S", _CHILD, *flags, *keep, "--", *run.targets),),)
@@ -81,19 +80,16 @@ class Rmtree(Strategy):
     def file_step(
         self, name: str, pin: Pin, tools: Mapping[str, str], *, with_output: bool = False
     ) -> Step:
-        """See `Strategy.file_step`."""
         flags = ("--report",) if with_output else ()
         identity = f"{pin.device}:{pin.inode}"
         return ((tools["python"], "-I", "-S", _CHILD, *flags, "--file", identity, "--", name),)
 
     def parse_output(self, line: bytes) -> Progress | Failure | None:
-        """See `Strategy.parse_output`."""
         if line == b"removed":
             return Progress(1, 0)
         return Progress(1, 1) if line == b"removed directory" else None
 
     def parse_error(self, line: bytes) -> Failure | None:
-        """See `Strategy.parse_error`."""
         match = _FAILED.fullmatch(line)
         if match is None:
             return None
@@ -101,7 +97,6 @@ class Rmtree(Strategy):
         return Failure(PathStr(os.fsdecode(path)), match[1].decode("ascii"), int(match[2]))
 
     def peak_memory_bytes(self, work: Work) -> int:
-        """See `Strategy.peak_memory_bytes`."""
         survey, totals = work.survey, work.survey.totals
         share = totals.directories / max(1, totals.entries)
         directories = min(totals.directories, int(survey.max_entries_in_directory * share))

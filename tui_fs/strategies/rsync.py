@@ -100,7 +100,6 @@ class Rsync(Strategy):
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=False)
 
     def steps(self, run: Invocation) -> tuple[Step, ...]:
-        """See `Strategy.steps`."""
         (target,) = run.targets
         flags = ("--info=del",) if run.with_output else ()
         sync = (run.tools["rsync"], "-r", "--delete", "-x", *flags)
@@ -110,7 +109,6 @@ class Rsync(Strategy):
         return (first, ((run.tools["rmdir"], "--", target),))
 
     def at_once(self, options: Options) -> int | None:
-        """See `Strategy.at_once`."""
         del options
         return 1
 
@@ -134,7 +132,6 @@ class Rsync(Strategy):
         return work.targets - work.kept
 
     def peak_memory_bytes(self, work: Work) -> int:
-        """See `Strategy.peak_memory_bytes`."""
         survey, names = work.survey, work.survey.totals.non_directories
         above_bytes = len(survey.path.encode(errors="surrogateescape")) + 1
         removed_bytes = survey.non_directory_path_bytes + names * (_MESSAGE_BYTES - above_bytes)

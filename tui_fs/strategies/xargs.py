@@ -90,7 +90,6 @@ class Xargs(Strategy):
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=True)
 
     def steps(self, run: Invocation) -> tuple[Step, ...]:
-        """See `Strategy.steps`."""
         rm_flags = "-fv" if run.with_output else "-f"
         directory_output = ("-printf", "%y\\n") if run.with_output else ()
         filters = run.options.filters
@@ -143,7 +142,6 @@ class Xargs(Strategy):
         return max(find_bytes, int(RM_BYTES + names * (entry_bytes(path_bytes) + path_bytes)))
 
     def repeated_starts(self, work: Work) -> float:
-        """See `Strategy.repeated_starts`."""
         return self.child_processes(work) / work.options.processes
 
     def path_levels(self, work: Work) -> int:
@@ -155,7 +153,6 @@ class Xargs(Strategy):
         return super().longest_path_bytes(work) if work.survey.totals.non_directories else 0
 
     def options_in_words(self, options: Options) -> tuple[str, ...]:
-        """See `Strategy.options_in_words`."""
         return f"batch size {count(options.batch_size)}", f"processes {options.processes}"
 
     @staticmethod

@@ -13,7 +13,6 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import Protocol
 
 from tui_fs.linux.directories import (
     DT_DIR,
@@ -85,16 +84,6 @@ class Matches:
         """Return the counts, and the matches listed since the last call."""
         new, self._new = tuple(self._new), []
         return SearchUpdate(new, self.found, self.entries, self.unreadable, is_finished)
-
-
-class Search(Protocol):
-    """A search that has not begun."""
-
-    matches: Matches
-
-    def run(self) -> Iterator[None]:
-        """Search; yield at least every few thousand names."""
-        ...
 
 
 class TreeSearch:
@@ -263,6 +252,9 @@ def _imported_match(
     child = child_of(item)
     kind = EntryKind.DIRECTORY if is_directory else child.kind
     return Match(path, kind, child.totals.allocated_bytes, child.newest_s)
+
+
+Search = TreeSearch | ImportSearch
 
 
 def search_of(root: str, text: str, imported: str | None) -> Search:

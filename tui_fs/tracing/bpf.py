@@ -10,9 +10,8 @@ from collections.abc import Mapping
 
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource, quantiles_s
 from tui_fs.model.errors import Missing
-from tui_fs.model.strategy import Argv
 from tui_fs.tracing.perf import TRACEFS
-from tui_fs.tracing.source import Counts
+from tui_fs.tracing.source import CallSource, Counts
 from tui_fs.tracing.syscalls import AT_REMOVEDIR, native_syscall_names, native_syscall_numbers
 
 START_TIMEOUT_S = 20.0
@@ -139,13 +138,11 @@ def _is_sum(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_SUM
 
 
-class Bpftrace:
+class Bpftrace(CallSource):
     """A bpftrace process that traces the descendants of the launcher."""
 
-    kind = TraceSource.BPF
-    note = "bpftrace: exact counts and times, 5 to 10 % slower"
-
     def __init__(self, path: str) -> None:
+        super().__init__(TraceSource.BPF, "bpftrace: exact counts and times, 5 to 10 % slower")
         self._path = path
         self._process: subprocess.Popen[bytes] | None = None
         self._is_closed = self._has_died = False
@@ -158,10 +155,6 @@ class Bpftrace:
     def is_whole(self) -> bool:
         """See `CallSource.is_whole`; bpftrace may be killed."""
         return not self._has_died
-
-    def wrap(self, argv: Argv) -> Argv:
-        """See `CallSource.wrap`."""
-        return argv
 
     def prepare(self, launcher_pid: int) -> None:
         """See `CallSource.prepare`; Missing if bpftrace cannot attach its probes."""
@@ -209,21 +202,10 @@ class Bpftrace:
                 output += chunk
         return True
 
-    def attach(self, pid: int) -> None:
-        """See `CallSource.attach`; the probes follow the launcher's children by themselves."""
-
-    def step_ended(self) -> None:
-        """See `CallSource.step_ended`."""
-
     def read(self, refused_directories: int = 0) -> Counts:
         """See `CallSource.read`; up to a quarter of a second old while running."""
         del refused_directories  # each call is counted with its flags and its result
         return self._parser.counts()
-
-    def removed(self) -> int | None:
-        """See `CallSource.removed`."""
-        removed = self.read().removed
-        return None if removed is None else removed.entries
 
     def close(self) -> None:
         """See `CallSource.close`; bpftrace prints its final sums before it ends."""

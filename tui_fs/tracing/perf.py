@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from tui_fs.linux.limits import cause_of, descriptor_limits
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
-from tui_fs.model.strategy import Argv
-from tui_fs.tracing.source import Counts
+from tui_fs.tracing.source import CallSource, Counts
 from tui_fs.tracing.syscalls import AT_REMOVEDIR, CREATING_CALLS, SYSCALLS, tracepoint_name
 
 TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
@@ -41,7 +40,7 @@ _NO_EVENT = (1 << 64) - 1
 """An id that no tracepoint has. Asked for it, a kernel that permits counting answers EINVAL."""
 
 
-class PerfCounters:
+class PerfCounters(CallSource):
     """Counters of the processes it is attached to and of all their descendants.
 
     Every process gets counters of its own: a child that inherits disabled counters from the
@@ -52,11 +51,9 @@ class PerfCounters:
     (raw_syscalls) costs as much as everything else: it made the ratio 1.06 to 1.09.
     """
 
-    kind = TraceSource.PERF
-    note = "live kernel counters, exact"
-
     def __init__(self, tracefs: str, processes: int = 3) -> None:
         """Prepare for `processes` processes in total, one after the other or at once."""
+        super().__init__(TraceSource.PERF, "live kernel counters, exact")
         self._events = os.path.join(tracefs, "events")
         self._descriptors_needed = processes * COUNTERS_PER_PROCESS + _SPARE_DESCRIPTORS
         self._exits: dict[str, list[int]] = {}
@@ -66,15 +63,6 @@ class PerfCounters:
         self._ended_calls: dict[str, CallCount] = {}
         self._ended_directories = 0
         self._ids: dict[str, int] = {}
-
-    @property
-    def is_whole(self) -> bool:
-        """See `CallSource.is_whole`."""
-        return True
-
-    def wrap(self, argv: Argv) -> Argv:
-        """See `CallSource.wrap`."""
-        return argv
 
     def probe(self) -> None:
         """Ask for a counter on this process that does not exist; Missing if it is not permitted.
@@ -93,7 +81,6 @@ class PerfCounters:
                 raise Missing(*why_not(error)) from error
 
     def prepare(self, launcher_pid: int) -> None:
-        """See `CallSource.prepare`."""
         del launcher_pid
         self.probe()
 
@@ -133,7 +120,6 @@ class PerfCounters:
             descriptors.clear()
 
     def read(self, refused_directories: int = 0) -> Counts:
-        """See `CallSource.read`."""
         calls = self._calls()
         removed = sum(calls[name].calls - calls[name].errors for name in REMOVING_CALLS & {*calls})
         directories = self._removed_directories(calls, refused_directories)

@@ -11,7 +11,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.tracing.bpf import Bpftrace
 from tui_fs.tracing.perf import PerfCounters, find_tracefs
-from tui_fs.tracing.source import CallSource, NullSource
+from tui_fs.tracing.source import CallSource
 from tui_fs.tracing.strace import Strace
 
 PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
@@ -53,7 +53,7 @@ def open_source(
         case TraceSource.PERF:
             return probe(processes)
         case TraceSource.ENGINE | None if speaks:
-            return NullSource(TraceSource.ENGINE, "the engine's own counters, exact, with times")
+            return CallSource(TraceSource.ENGINE, "the engine's own counters, exact, with times")
         case TraceSource.ENGINE:
             raise Missing("Only the strategy parallel counts its own calls.", "Omit --trace.")
         case TraceSource.BPF:
@@ -63,14 +63,14 @@ def open_source(
             _check_ptrace()
             return Strace(_tool("strace"))
         case TraceSource.OUTPUT:
-            return NullSource(TraceSource.OUTPUT, "the tool's own output, which slows it a little")
+            return CallSource(TraceSource.OUTPUT, "the tool's own output, which slows it a little")
         case TraceSource.OFF:
-            return NullSource(TraceSource.OFF, "not counted, as requested")
+            return CallSource(TraceSource.OFF, "not counted, as requested")
         case None:
             try:
                 return probe(processes)
             except Missing as error:
-                return NullSource(
+                return CallSource(
                     TraceSource.OUTPUT, f"counted from the tool's own output. {error}".rstrip()
                 )
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource, added_up
 from tui_fs.model.strategy import Argv
-from tui_fs.tracing.source import Counts
+from tui_fs.tracing.source import CallSource, Counts
 from tui_fs.tracing.syscalls import AT_REMOVEDIR
 
 # With raw arguments no line can hold a file name: PID NAME(ARGS) = RESULT <SECONDS>
@@ -70,16 +70,15 @@ def _last_number(arguments: bytes) -> int:
     return int(last, 16) if _HEXADECIMAL.fullmatch(last) else 0
 
 
-class Strace:
+class Strace(CallSource):
     """One strace around every command, each with a pipe of its own that is read continuously.
 
     Two straces must not share a pipe: they write lines in pieces.
     """
 
-    kind = TraceSource.STRACE
-    note = "strace: deletion 5 to 7 times slower, call durations distorted"
-
     def __init__(self, path: str) -> None:
+        note = "strace: deletion 5 to 7 times slower, call durations distorted"
+        super().__init__(TraceSource.STRACE, note)
         self._path = path
         self._parsers: dict[int, StraceParser] = {}
         self._writing: list[int] = []
@@ -108,22 +107,10 @@ class Strace:
             os.close(self._writing.pop())
         self._thread.start()
 
-    def attach(self, pid: int) -> None:
-        """See `CallSource.attach`; strace follows its children by itself."""
-
-    def step_ended(self) -> None:
-        """See `CallSource.step_ended`."""
-
     def read(self, refused_directories: int = 0) -> Counts:
-        """See `CallSource.read`."""
         del refused_directories  # each call is read with its flags and its result
         with self._lock:
             return add_up([parser.counts() for parser in self._parsers.values()])
-
-    def removed(self) -> int | None:
-        """See `CallSource.removed`."""
-        removed = self.read().removed
-        return None if removed is None else removed.entries
 
     def close(self) -> None:
         """See `CallSource.close`; waits for the last lines."""
