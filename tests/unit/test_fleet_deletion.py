@@ -254,7 +254,8 @@ def test_a_job_that_was_found_again_has_no_problem(hosts: Hosts) -> None:
         deletion = deletion_on(fleet, "a")
         step_until(deletion, "a", "connection lost")
         assert (
-            deletion.jobs["a"].problem == "The connection was lost. tui-fs tries to find the job again."
+            deletion.jobs["a"].problem
+            == "The connection was lost. tui-fs tries to find the job again."
         )
         step_until(deletion, "a", "running")
         assert deletion.jobs["a"].problem == ""
