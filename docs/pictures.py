@@ -182,8 +182,10 @@ class Session:
     def go_to(self, name: str) -> None:
         """Move the cursor to a row that contains a name."""
         self.press("g")
+        before = ""
         while not any(line[:1] in "›►" and f" {name}" in line for line in self.lines()):
-            self.press("Down")
+            at_end, before = self.text() == before, self.text()  # or passed in a slow redraw
+            self.press("g" if at_end else "Down")
 
     def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.ui.recorded import FAILING, STARTED
-from tui_fs.model.calls import CallCount
+from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
@@ -23,6 +23,7 @@ from tui_fs.model.strategy import Pace
 from tui_fs.screens.run import (
     aside_lines,
     call_footer,
+    figures_of,
     place_of,
     predicted_rate,
     time_meaning,
@@ -50,6 +51,19 @@ def test_times_are_those_that_are_measured() -> None:
     assert call_footer(unknown) == "time: kernel 9.0 s · user 1.0 s"
     # A tool that tui-fs stops does not wait for a disk
     assert "other waits" not in call_footer(replace(FREE, pace=Pace(rate_per_s=9)))
+
+
+def test_a_tool_that_only_reads_has_no_time_left() -> None:
+    removed = Removed(STARTED.expected.totals.entries)
+    all_removed = replace(FREE, removed=removed, eta_s=(0.0, 0.1))
+
+    def figures(snapshot: Snapshot) -> str:
+        return " ".join(figure.label for figure in figures_of(snapshot, JobState.RUNNING))
+
+    assert figures(all_removed) == "elapsed left"
+    filtered = replace(all_removed, started=replace(STARTED, filters="*.log"))
+    assert figures(filtered) == "elapsed the rest of the tree"
+    assert figures(replace(filtered, removed=Removed(1))) == "elapsed left"
 
 
 @pytest.mark.parametrize(

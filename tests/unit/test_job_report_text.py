@@ -48,6 +48,12 @@ def test_pairs_are_time_the_larger_groups_of_calls_and_freed_bytes() -> None:
     assert [pair.label for pair in few] == ["time", "calls: remove", "calls: start-up", "freed"]
 
 
+def test_calls_that_were_not_predicted_are_not_compared_with_0() -> None:
+    filtered = report()
+    filtered["predicted"] |= {"other_calls": None, "syscalls": {"unlinkat": 1_000}}
+    assert [pair.label for pair in pairs(filtered)] == ["time", "calls: remove", "freed"]
+
+
 def test_directories_are_left_out_for_a_single_file() -> None:
     shown = report()
     assert "directories" in dict(figures(shown))

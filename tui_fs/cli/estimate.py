@@ -313,7 +313,7 @@ def estimates_as_text(predicted: Forecast, refused: str, bars: Sequence[str] = (
             (
                 estimate.strategy,
                 duration_span(estimate.seconds_low, estimate.seconds_high),
-                count(estimate.total_calls),
+                estimate.at_least + count(estimate.total_calls),
                 estimate.memory_words,
                 count(estimate.processes),
                 recommendation if estimate.strategy == predicted.recommended else "",

@@ -83,10 +83,12 @@ def pairs(report: dict[str, Any]) -> list[Pair]:
     if CallGroup.START in groups:
         groups[CallGroup.START] = groups[CallGroup.START][0], predicted["other_calls"] or 0
     least = _SMALLEST_SHARE * sum(calls for calls, _ in groups.values())
+    is_partial = predicted["other_calls"] is None  # of removals only, as with filters
     compared += [
         Pair(f"calls: {group}", expected, expected, count(expected), calls, count(calls))
         for group, (calls, expected) in groups.items()
         if max(calls, expected) >= least and predicted["syscalls"] and report["syscalls"]
+        if expected or not is_partial
     ]
     freed = report["freed_bytes"]
     if freed is not None:

@@ -69,6 +69,11 @@ class Estimate(Struct, frozen=True):
         """The approximate number of all predicted system calls."""
         return sum(self.syscalls.values()) + (self.other_calls or 0)
 
+    @property
+    def at_least(self) -> str:
+        """A sign before the number of calls; `≥` if not all are predicted, as with filters."""
+        return "≥" if self.other_calls is None else ""
+
 
 class TimeAxis(Struct, frozen=True):
     """A common axis for the times of several strategies; it begins at 0 unless it is logarithmic.

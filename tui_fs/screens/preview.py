@@ -73,6 +73,7 @@ from tui_fs.model.strategy import (
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, is_file
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
+from tui_fs.safety.confinement import MOST_LEVELS
 from tui_fs.screens.base import (
     COPY_BINDING,
     BaseScreen,
@@ -104,7 +105,12 @@ COLUMNS = (
         right=True,
         meaning="the predicted time; the line below the table names its source",
     ),
-    Column("calls", 7, right=True, meaning="the predicted system calls of all processes"),
+    Column(
+        "calls",
+        7,
+        right=True,
+        meaning="the predicted system calls of all processes; ≥: of those that remove",
+    ),
     Column("memory", 9, right=True, meaning="the largest memory of its processes"),
     Column("proc.", 6, right=True, meaning="the processes that are started"),
     Column(
@@ -253,7 +259,7 @@ def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None) -> Bar
             str(estimate.strategy),
             duration_span(estimate.seconds_low, estimate.seconds_high, "–").replace(" ", "\u00a0"),
             *bars,
-            short_count(estimate.total_calls),
+            estimate.at_least + short_count(estimate.total_calls),
             estimate.memory_words,
             short_count(estimate.processes),
             safe,
@@ -266,9 +272,13 @@ def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None) -> Bar
 
 
 def about_command(
-    estimate: Estimate, prediction: Forecast, lines_shown: int = _LINES_SHOWN
+    estimate: Estimate, prediction: Forecast, levels: int, lines_shown: int = _LINES_SHOWN
 ) -> Text:
-    """Return the first of the highlighted strategy's command lines, and its notes."""
+    """Return the first of the highlighted strategy's command lines, and its notes.
+
+    Args:
+        levels: of the tree.
+    """
     text = Text()
     lines = command_lines(estimate.command, prediction.directories)
     for line in lines[:lines_shown]:
@@ -278,7 +288,12 @@ def about_command(
         more = counted(len(lines) - lines_shown, "more command line", "more command lines")
         text.append(f"… {more}\n", "dim")
     if estimate.feasible:
-        text.append(f"confined by: {confined_words(estimate.confined_by)}\n", "dim")
+        text.append(f"confined by: {confined_words(estimate.confined_by)}", "dim")
+        if not estimate.confined_by and levels > MOST_LEVELS:
+            text.append(
+                f"; the kernel would check each of {count(levels)} levels for every entry", "dim"
+            )
+        text.append("\n")
     for reason in estimate.reasons:
         text.append(f"! {reason}\n", "bold")
     if estimate.strategy == prediction.recommended:
@@ -794,6 +809,7 @@ class PreviewScreen(BaseScreen):
         about = about_command(
             self._forecast.of(strategy),
             self._forecast,
+            survey.max_depth,
             _LINES_SHOWN if len(self._paths) == 1 else _LINES_OF_SEVERAL,
         )
         self.query_one("#command", Static).update(about)

@@ -86,9 +86,19 @@ def figures_of(snapshot: Snapshot, state: JobState) -> tuple[Figure, ...]:
     if state is not JobState.PAUSED and snapshot.rate_per_s is not None:
         figures.append(Figure("/s", count(round(snapshot.rate_per_s))))
     figures.append(Figure("elapsed", clock(snapshot.elapsed_s), label_first=True))
-    if snapshot.eta_s is not None:
+    if _only_reads(snapshot):
+        figures.append(Figure("the rest of the tree", "reading"))
+    elif snapshot.eta_s is not None:
         figures.append(Figure("left", duration_span(*snapshot.eta_s, "–"), label_first=True))
     return tuple(figures)
+
+
+def _only_reads(snapshot: Snapshot) -> bool:
+    """Return whether all matches are deleted, and the tool reads on; the ETA is of deletions."""
+    started, removed = snapshot.started, snapshot.removed
+    if started is None or removed is None or not started.filters:
+        return False
+    return 0 < snapshot.expected_entries <= removed.entries
 
 
 def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
