@@ -28,8 +28,8 @@ def test_counts_entries_of_every_sort(filesystem: str, grounds: Grounds) -> None
     assert {b: totals_of_survey(tree, b) for b in _BACKENDS} == dict.fromkeys(_BACKENDS, expected)
 
 
-def test_counts_all_of_usr() -> None:
-    tree = Path("/usr")
+def test_counts_all_of_usr_share() -> None:
+    tree = Path("/usr/share")
 
     assert totals_of_survey(tree) == totals_of_tools(tree)
 

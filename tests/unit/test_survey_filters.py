@@ -77,11 +77,27 @@ def found_by_find(directory: bytes, filters: Filters) -> set[bytes]:
     return set(finished.stdout.split(b"\0")) - {b""}
 
 
-def matched(directory: bytes, filters: Filters) -> Totals:
-    """Ask the survey."""
-    *_, survey = SurveyRunner([os.fsdecode(directory)], filters).run()
+def surveyed(directory: bytes, filters: Filters) -> tuple[Totals, dict[bytes, int]]:
+    """Return what a survey matches, and how many entries of each subdirectory of the top."""
+    runner = SurveyRunner(
+        [os.fsdecode(directory)], filters, checks_surroundings=False, matches_by_directory=True
+    )
+    *_, survey = runner.run()
+    table = runner.collector.table
     assert survey.matched is not None
-    return survey.matched
+    assert table.matches is not None
+    counts = zip(table.matches.files, table.matches.symlinks, table.matches.other, strict=True)
+    by_name = {
+        table.name(row): sum(matching)
+        for row, matching in enumerate(counts)
+        if table.parent[row] == 0
+    }
+    return survey.matched, by_name
+
+
+def matched(directory: bytes, filters: Filters) -> Totals:
+    """Return what a survey matches."""
+    return surveyed(directory, filters)[0]
 
 
 def assert_agree(files: list[File], filters: Filters) -> None:
@@ -94,15 +110,13 @@ def assert_agree(files: list[File], filters: Filters) -> None:
             alone = os.path.join(top, b"alone-" + name)
             os.mkdir(alone)
             os.rename(os.path.join(top, name), os.path.join(alone, name))
-        everything = found_by_find(top, filters)
+        found = found_by_find(top, filters)
+        totals, by_name = surveyed(top, filters)
         for name, kind, _, _ in files:
-            alone = os.path.join(top, b"alone-" + name)
-            entries = matched(alone, filters).entries
-            expected = os.path.join(alone, name) in everything
-            assert entries == expected, (name, kind, filters)
-        totals = matched(top, filters)
-        assert totals.entries == len(everything)
-        assert totals.apparent_bytes == sum(os.lstat(path).st_size for path in everything)
+            expected = os.path.join(top, b"alone-" + name, name) in found
+            assert by_name[b"alone-" + name] == expected, (name, kind, filters)
+        assert totals.entries == len(found)
+        assert totals.apparent_bytes == sum(os.lstat(path).st_size for path in found)
 
 
 @given(FILES, FILTERS)
