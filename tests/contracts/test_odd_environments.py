@@ -71,9 +71,13 @@ REFUSALS = [
     ("getrandom>3", "EINVAL"),  # GRND_INSECURE is of Linux 5.6
     (UNKNOWN_TO_4_18, "ENOSYS"),
 ]
+_LACKING_ALONE = {(call, "ENOSYS") for call in READING_CALLS}
 
 
-@pytest.mark.parametrize("call, error", REFUSALS)
+# Each call alone is refused as containers do it; what old kernels lack, they lack together.
+@pytest.mark.parametrize(
+    "call, error", [refusal for refusal in REFUSALS if refusal not in _LACKING_ALONE]
+)
 def test_a_system_call_that_is_refused_changes_no_figure(
     cli: Cli, target: Path, call: str, error: str
 ) -> None:

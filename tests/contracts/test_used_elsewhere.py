@@ -1,12 +1,12 @@
 """A directory that something else uses is refused by every command that removes or renames it."""
 
-from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Finished, wait_until
+from tests.conftest import Cli, wait_until
 from tests.contracts.uses import USES, Used
 from tests.needs import needs_root
 from tests.pathologies.looking import survey_with
@@ -14,67 +14,55 @@ from tests.trees import manifest, many_directories
 from tui_fs.model.finding import Severity
 from tui_fs.model.paths import harmless
 
+COMMANDS = (
+    ("delete", "--strategy", "rm", "--yes"),
+    ("delete", "--strategy", "rm", "--dry-run"),
+    ("delete", "--strategy", "find", "--yes", "--keep-root"),
+    ("aside", "--yes"),
+    ("aside", "--yes", "--twin"),
+    ("recreate", "--yes", "--accept-occupants"),
+)
 
-@pytest.fixture(params=USES)
-def used(request: pytest.FixtureRequest, ext4: Path) -> Iterator[tuple[Used, ExitStack]]:
-    """Yield a directory in each kind of use, and what ends the use."""
+
+# All commands ask the same rule: each kind of use is tried with a deletion and another command in
+# turn, and so each command with at least three kinds.
+@pytest.mark.parametrize(
+    ("name", "command", "how"),
+    list(zip(USES, cycle(COMMANDS[1:]), cycle(("--no-measuring", "--quick")), strict=False)),
+    ids=USES,
+)
+def test_a_directory_in_use_is_found_and_refused_until_the_use_ends(
+    cli: Cli, ext4: Path, name: str, command: tuple[str, ...], how: str
+) -> None:
     needs_root("mounting")
     with ExitStack() as end:
-        yield USES[request.param](ext4, end), end
+        used = USES[name](ext4, end)
+        before = manifest(used.target)
+        _assert_found(cli, used)
+        _assert_estimated(cli, used, how)
+        for words in (COMMANDS[0], command):
+            finished = cli.run(*words, used.target).expect(3)
+            finished.assert_one_sentence()
+            assert [part for part in used.says if part not in finished.stderr] == []
+        assert manifest(used.target) == before
+    # The use has ended; namespaces of other tests may have copied a mount
+    wait_until(lambda: cli.delete(used.target, "rm").code == 0, "a target that nothing uses")
+    assert not used.target.exists()
 
 
-def _assert_refused(finished: Finished, used: Used) -> None:
-    finished.expect(3).assert_one_sentence()
-    for words in used.says:
-        assert words in finished.stderr
+def _assert_estimated(cli: Cli, used: Used, how: str) -> None:
+    report = cli.run("estimate", how, "--json", used.target).expect(0).object()
+    assert report["recommended"] is None
+    for estimate in report["strategies"]:
+        assert not estimate["feasible"]
+        assert harmless(used.says[0].removeprefix("process ")) in str(estimate["reasons"])
 
 
-def test_a_directory_in_use_is_refused_until_the_use_ends(
-    cli: Cli, used: tuple[Used, ExitStack]
-) -> None:
-    # A directory that something else uses
-    scene, end = used
-    target = scene.target
-    before = manifest(target)
-    for command in (
-        ("delete", "--strategy", "rm", "--yes"),
-        ("delete", "--strategy", "rm", "--dry-run"),
-        ("delete", "--strategy", "find", "--yes", "--keep-root"),
-        ("aside", "--yes"),
-        ("aside", "--yes", "--twin"),
-        ("recreate", "--yes", "--accept-occupants"),
-    ):
-        _assert_refused(cli.run(*command, target), scene)
-    # And nothing was deleted
-    assert manifest(target) == before
-    # And when the use has ended, it is deleted; namespaces of other tests may have copied a mount
-    end.close()
-    wait_until(lambda: cli.delete(target, "rm").code == 0, "a target that nothing uses")
-    assert not target.exists()
-
-
-def test_an_estimate_reports_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
-    # A directory that something else uses
-    scene, _ = used
-    # When it is estimated, quickly or not
-    for option in ("--no-measuring", "--quick"):
-        report = cli.run("estimate", option, "--json", scene.target).expect(0).object()
-        assert report["recommended"] is None
-        for estimate in report["strategies"]:
-            assert not estimate["feasible"]
-            assert harmless(scene.says[0].removeprefix("process ")) in str(estimate["reasons"])
-
-
-def test_a_survey_finds_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
-    scene, _ = used
-    findings = [
-        finding
-        for finding in survey_with(cli, scene.target).findings
-        if finding.kind == "used-elsewhere"
-    ]
-    assert [finding.path for finding in findings] == [str(scene.where)]
-    assert findings[0].severity is Severity.CRITICAL
-    assert scene.says[0] in findings[0].meaning
+def _assert_found(cli: Cli, used: Used) -> None:
+    findings = survey_with(cli, used.target).findings
+    (finding,) = (finding for finding in findings if finding.kind == "used-elsewhere")
+    assert (finding.path, finding.severity) == (str(used.where), Severity.CRITICAL)
+    assert used.says[0] in finding.meaning
 
 
 def test_an_ordinary_user_reads_what_was_not_checked(cli: Cli, ext4: Path) -> None:
