@@ -38,19 +38,10 @@ UNCONFINED = ("--confine", "off")
 JOBS_ALL_THE_TIME = 8
 """When a link in the path was followed, nearly half of such jobs deleted the wrong directory."""
 
-
 Attack = tuple[tuple[str, ...], Exchange]
 
-
-def _attacks(exchanges: Iterable[Exchange]) -> list[Attack]:
-    """Return each strategy with each exchange, and with options one; `run` tries all of them."""
-    exchanges = tuple(exchanges)
-    plain = [words for words in VARIANTS if len(words) == 1]
-    with_options = [words for words in VARIANTS if len(words) > 1]
-    return [
-        *itertools.product(plain, exchanges),
-        *zip(with_options, itertools.cycle(exchanges), strict=False),
-    ]
+_PLAIN = [words for words in VARIANTS if len(words) == 1]
+_WITH_OPTIONS = [words for words in VARIANTS if len(words) > 1]
 
 
 def _name(part: object) -> str:
@@ -86,9 +77,11 @@ def test_a_naive_deletion_is_led_astray(place: Path, way: str) -> None:
 def test_no_race_safe_strategy_is_led_astray(
     cli: Cli, place: Path, variant: tuple[str, ...]
 ) -> None:
-    toll = campaign(variant[0], place, job(cli, *variant), exchanged(SWAPS))
+    # With options the same tools descend by the same calls: then each attack has one job
+    swaps = SWAPS if len(variant) == 1 else 1
+    toll = campaign(variant[0], place, job(cli, *variant), exchanged(swaps))
     assert toll.lost == []
-    assert toll.swaps >= SWAPS
+    assert toll.swaps >= swaps
     assert set(toll.codes) <= {DONE, PARTIAL, CANCELLED}  # a mount inside ends the job
 
 
@@ -132,7 +125,18 @@ def test_rm_by_path_is_led_astray_at_the_last_moment(
     assert verdict.lost
 
 
-@pytest.mark.parametrize(("words", "exchange"), _attacks(Exchange), ids=_name)
+def _in_turn(
+    variants: Iterable[tuple[str, ...]], exchanges: Iterable[Exchange]
+) -> Iterable[Attack]:
+    """Return each variant with one exchange; `run` tries all of them."""
+    return zip(variants, itertools.cycle(exchanges), strict=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "exchange"),
+    [*itertools.product(_PLAIN, Exchange), *_in_turn(_WITH_OPTIONS, Exchange)],
+    ids=_name,
+)
 def test_no_other_directory_is_taken_for_the_target(
     cli: Cli, place: Path, words: tuple[str, ...], exchange: Exchange
 ) -> None:
@@ -153,7 +157,9 @@ def test_rm_by_path_is_led_astray_through_an_acl(cli: Cli, place: Path, exchange
     assert verdict.lost
 
 
-@pytest.mark.parametrize(("words", "exchange"), _attacks(ACL_EXCHANGES), ids=_name)
+# A tool cannot see by what right a name was exchanged, only the refusal below reads the lists: one
+# exchange for each strategy is enough here, as the test above has all of them.
+@pytest.mark.parametrize(("words", "exchange"), _in_turn(_PLAIN, ACL_EXCHANGES), ids=_name)
 def test_no_strategy_is_led_astray_through_an_acl(
     cli: Cli, place: Path, words: tuple[str, ...], exchange: Exchange
 ) -> None:
