@@ -4,18 +4,13 @@ import _thread
 import errno
 import select
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
 
 
-class HasFileno(Protocol):
-    """An object with a descriptor, such as a file or a socket."""
-
-    def fileno(self) -> int:
-        """Return the descriptor."""
-        ...
-
-
-def is_readable(file: int | HasFileno, timeout_s: float) -> bool:
+def is_readable(file: "FileDescriptorLike", timeout_s: float) -> bool:
     """Return whether a file is readable without blocking, or its peer has closed it.
 
     This uses poll(2): a process with many targets has descriptors above 1,023, the limit of select.

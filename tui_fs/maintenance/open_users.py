@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, read_mounts
-from tui_fs.linux.processes import access_and_mount
+from tui_fs.linux.processes import access_and_mount, name_and_user
 from tui_fs.model.paths import PathStr
 
 PROC = "/proc"
@@ -19,7 +19,7 @@ _MINOR_BITS = 20  # of the kernel's own dev_t
 
 
 class OpenUser(Struct, frozen=True):
-    """A process; `how` is a predicate that states its use of the directory."""
+    """A process with a name of any characters; `how` states its use of the directory."""
 
     pid: int
     name: str
@@ -56,12 +56,13 @@ def find_open_users(path: PathStr, identity: tuple[int, int]) -> OpenUsers:
             continue
         try:
             uses = set(_uses_of(pid, os.path.basename(path), identity, mounts, mount))
+            name = name_and_user(f"{PROC}/{pid}")[0] if uses else ""
         except (FileNotFoundError, ProcessLookupError):
             continue  # the process has ended
         except PermissionError:
             unseen += 1
             continue
-        users += [OpenUser(pid, _name(pid), use) for use in sorted(uses)]
+        users += [OpenUser(pid, name, use) for use in sorted(uses)]
     return OpenUsers(tuple(users), unseen)
 
 
@@ -122,11 +123,3 @@ def _watches(fdinfo: str, inode: int, device: str) -> bool:
         watched = _INOTIFY.findall(file.read())
     watch = inode, major << _MINOR_BITS | minor
     return any((int(ino, 16), int(dev, 16)) == watch for ino, dev in watched)
-
-
-def _name(pid: int) -> str:
-    try:
-        with open(f"{PROC}/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().rstrip("\n")
-    except OSError:
-        return "ended"
