@@ -27,6 +27,7 @@ _COMPLETED = {
     "delete --gentle -- mydata My": "My\\ Dir/",
     "delete only-this/a.l": "only-this/a.log",
     "attach 2b": "attach 2bf88d",
+    "attach 3c": "attach 3cf88d",
     "gentle 2bf88d of": "gentle 2bf88d off",
     "lab run zero": "lab run zero-fill",
     "completions fi": "completions fish",
@@ -43,14 +44,18 @@ def test_a_shell_completes_commands_options_words_paths_and_jobs(
     script = tmp_path / "completions" / _FILES[shell]
     script.parent.mkdir()
     script.write_bytes(cli.run("completions", shell).expect(0).stdout)
-    (cli.jobs_directory / "2bf88d").mkdir(parents=True)
+    memory = tmp_path / "memory"  # where a full disk has no room for a job
+    for jobs, job in ((cli.jobs_directory, "2bf88d"), (memory / "tui-fs/jobs", "3cf88d")):
+        (jobs / job).mkdir(parents=True)
     for name in ("mydata", "My Dir", "only-this"):
         (tmp_path / name).mkdir()
     (tmp_path / "only-that-file").touch()
     (tmp_path / "only-this" / "a.log").touch()
     command, start = _START[shell]
     terminal = open_command(*command, columns=120)
-    terminal.type(f"cd {tmp_path}; {start.format(script=script, directory=script.parent)}")
+    terminal.type(f"export XDG_RUNTIME_DIR={memory}; cd {tmp_path}")
+    terminal.press("Enter")
+    terminal.type(f"{start.format(script=script, directory=script.parent)}")
     terminal.press("Enter")
     for typed, completed in _COMPLETED.items():
         terminal.type(f"tui-fs {typed}")

@@ -37,15 +37,21 @@ _ADDED = {
 _tui_fs_files() { local word=${1#[\\"\\']}; compgen -f -- "${word//\\\\/}"; }
 _tui_fs_dirs() { local word=${1#[\\"\\']}; compgen -d -- "${word//\\\\/}"; }
 _tui_fs_jobs() {
-  (cd -- "${XDG_STATE_HOME:-$HOME/.local/state}/tui-fs/jobs" 2>/dev/null &&
-    compgen -d -X '.*' -- "$1")
+  local place memory=/run/user/$UID
+  [ "$UID" != 0 ] || memory=/run
+  for place in "${XDG_STATE_HOME:-$HOME/.local/state}" "${XDG_RUNTIME_DIR:-$memory}"; do
+    (cd -- "$place/tui-fs/jobs" 2>/dev/null && compgen -d -X '.*' -- "$1")
+  done
 }
 # The first word is a command or a directory.
 _shtab_tui_fs_pos_0_choices=("${_shtab_tui_fs_subparsers[@]}")
 _shtab_tui_fs_pos_0_COMPGEN=_tui_fs_dirs""",
     "zsh": """\
 _tui_fs_jobs() {
+  local memory=/run/user/$UID
+  [[ $UID != 0 ]] || memory=/run
   local ids=("${XDG_STATE_HOME:-$HOME/.local/state}"/tui-fs/jobs/*(N/:t))
+  ids+=("${XDG_RUNTIME_DIR:-$memory}"/tui-fs/jobs/*(N/:t))
   compadd -a ids
 }
 # The first word is a command or a directory.
@@ -55,7 +61,9 @@ _shtab_tui_fs_commands() { _tui_fs_commands; _files -/ }""",
 function _tui_fs_jobs
   set -l state $XDG_STATE_HOME
   test -n "$state"; or set state ~/.local/state
-  for folder in $state/tui-fs/jobs/*/
+  set -l memory $XDG_RUNTIME_DIR
+  test -n "$memory"; or set memory (string replace -r '/user/0$' '' /run/user/(id -u))
+  for folder in $state/tui-fs/jobs/*/ $memory/tui-fs/jobs/*/
     string split / $folder | tail -n 2 | head -n 1
   end
 end
