@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import Cli
 from tests.contracts.asking import Terminal
 from tests.trees import Sentinel, manifest, many_directories
+from tests.waiting_process import waiting_process
 
 
 def _swap_for_a_directory(target: Path, sentinel: Sentinel) -> None:
@@ -99,6 +100,22 @@ def test_the_question_distinguishes_names_that_look_alike(cli: Cli, tmpfs: Path,
         (line,) = [line for line in lines if ": 0 files" in line]
         asked.append(unicodedata.normalize("NFC", line.partition(": 0 files")[0]))
     assert asked[0].rstrip() != asked[1].rstrip()
+
+
+def test_the_question_names_who_works_in_the_target(cli: Cli, tmpfs: Path) -> None:
+    target = tmpfs / "target"
+    many_directories(target, 2, 2)
+    with waiting_process(
+        ["sh", "-c", "echo ready; read -r end"], cwd=target, start_new_session=True
+    ) as process:
+        with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
+            terminal.wait_for(b"Type yes: ")
+            terminal.answer(b"no\n")
+            assert terminal.wait() == 3
+        dry = cli.run("delete", "--strategy", "rm", "--dry-run", str(target)).expect(0)
+    said = f"1 process uses this tree: sh ({process.pid})."
+    assert said.encode() in terminal.seen
+    assert said.encode() in dry.stdout
 
 
 def test_typable_name_of_another_script_is_typed(cli: Cli, tmpfs: Path) -> None:

@@ -29,11 +29,15 @@ def known_entries(path: str) -> int | None:
     return whole_file_system_entries(path) if moves_cursor(sys.stderr) else None
 
 
-def count_targets(targets: Sequence[Target], filters: Filters) -> Survey:
-    """Return what a deletion needs: a finished survey, or the examination of a single file."""
+def count_targets(targets: Sequence[Target], filters: Filters, *, finds_users: bool) -> Survey:
+    """Return what a deletion needs: a finished survey, or the examination of a single file.
+
+    Args:
+        finds_users: also find the processes that use directories other than by an open file.
+    """
     if is_file(targets):
         return count_file(targets[0].path)
-    return count_tree([target.path for target in targets], filters, finds_users=False)
+    return count_tree([target.path for target in targets], filters, finds_users=finds_users)
 
 
 def count_file(path: PathStr) -> Survey:

@@ -64,6 +64,7 @@ from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, in_words, is_file, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
 from tui_fs.strategies.registry import REFERENCE, STRATEGIES, tools_of
+from tui_fs.survey.findings.registry import activity_in
 from tui_fs.survey.single_file import remarks_on
 from tui_fs.tracing.select_source import open_source
 
@@ -138,7 +139,8 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
         _check_options(parsed.strategy, options, trace)
     find_tools = partial(tools_of, STRATEGIES[parsed.strategy or REFERENCE])
     search = measured(partial(BackgroundCall, find_tools))  # asks the tools for their versions
-    survey = count_targets(targets, options.filters)
+    is_read = asks or parsed.dry_run
+    survey = count_targets(targets, options.filters, finds_users=is_read)
     if search is not None:
         measured(partial(search.result, _SEARCH_S))
     strategy = parsed.strategy
@@ -150,7 +152,7 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     plan = make_plan(
         targets, survey, strategy, options, trace, compares=parsed.dry_run, job_id=parsed.job_id
     )
-    remarks = remarks_on(survey) if is_file(targets) else ()
+    remarks = _remarks(targets, survey) if is_read or is_file(targets) else ()
     if parsed.dry_run:
         _print_plan(plan, remarks, as_json=parsed.json)
         return None
@@ -222,13 +224,21 @@ def resume_dead_job(died: Plan, parsed: argparse.Namespace) -> int:
         if asks:
             check_conflicts(rest.targets)
         open_source(died.trace, speaks=guarantees_of(died.strategy).speaks)
-        survey = count_targets(rest.targets, died.options.filters)
+        survey = count_targets(rest.targets, died.options.filters, finds_users=asks)
         plan = make_plan(
             rest.targets, survey, died.strategy, died.options, died.trace, compares=False
         )
         plan = replace(plan, continues=died.job_id)
-        started = _confirm_and_start(plan, parsed, asks=asks)
+        remarks = _remarks(rest.targets, survey) if asks else ()
+        started = _confirm_and_start(plan, parsed, asks=asks, remarks=remarks)
     return _follow(*started, parsed)
+
+
+def _remarks(targets: Sequence[Target], survey: Survey) -> Sequence[str]:
+    """Return what to know before the answer, each in a paragraph."""
+    if is_file(targets):
+        return remarks_on(survey)
+    return [finding.meaning for finding in activity_in(survey)]
 
 
 def _asks(parsed: argparse.Namespace) -> bool:

@@ -87,7 +87,7 @@ from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.run import RunScreen
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.strategies.registry import STRATEGIES
-from tui_fs.survey.findings.registry import FINDING_TYPES
+from tui_fs.survey.findings.registry import activity_in
 from tui_fs.survey.process import Update
 from tui_fs.survey.quick_estimate import estimates
 from tui_fs.survey.single_file import remarks_on, survey_file
@@ -202,12 +202,11 @@ def _unreadable(survey: Survey) -> Text:
     return Text(f" · {count(survey.unreadable)} unreadable, not counted !", "bold")
 
 
-def activity_in(survey: Survey) -> list[Text]:
+def activity_lines(survey: Survey) -> list[Text]:
     """Return what others do in the targets meanwhile, one paragraph each."""
     return [
         Text(f"! {finding.meaning}", "bold" if finding.severity is not Severity.INFO else "")
-        for finding in survey.findings
-        if FINDING_TYPES[finding.kind].is_activity
+        for finding in activity_in(survey)
     ]
 
 
@@ -401,7 +400,7 @@ def confirmation(
             f"{duration_span(estimate.seconds_low, estimate.seconds_high)}{limit}"
         ),
     ]
-    lines += activity_in(survey)
+    lines += activity_lines(survey)
     if options.keep_root and not options.filters.active:
         kept = "the directory itself is" if len(paths) == 1 else "the directories themselves are"
         lines.append(Text(f"{kept} kept, empty"))
@@ -776,7 +775,7 @@ class PreviewScreen(BaseScreen):
             about = about_estimate(survey, estimate)
         if self._gone:
             about.append(f"\n{self._gone}", "bold")
-        for activity in () if is_file(self._targets) else activity_in(survey):
+        for activity in () if is_file(self._targets) else activity_lines(survey):
             about.append("\n").append(activity)
         about = broken_at_dots(about, self.size.width - 2)
         self.query_one("#about", Static).update(about)

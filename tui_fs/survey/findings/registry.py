@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from tui_fs.model.finding import Finding, FindingKind, Severity
+from tui_fs.model.survey import Survey
 from tui_fs.survey.findings import activity, barriers, shape, space
 from tui_fs.survey.findings.base import Evidence, FindingType
 from tui_fs.survey.findings.listed_only import LISTED_ONLY
@@ -54,6 +55,11 @@ def detect_findings(evidence: Evidence) -> tuple[Finding, ...]:
     """Return all findings, the most severe first."""
     findings = [finding for entry in _ALL for finding in entry.detect(evidence)]
     return by_severity(findings)
+
+
+def activity_in(survey: Survey) -> list[Finding]:
+    """Return what others do in the counted directories, which is said before a deletion."""
+    return [each for each in survey.findings if FINDING_TYPES[each.kind].is_activity]
 
 
 def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
