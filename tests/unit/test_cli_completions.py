@@ -44,6 +44,13 @@ def test_no_script_names_a_hidden_option() -> None:
     assert not [shell for shell in SHELLS if "max-rounds" in completion_script(shell)]
 
 
+def test_a_path_on_other_hosts_is_not_completed_with_local_files() -> None:
+    script = completion_script("bash")
+    completed = re.findall(r"^_shtab_tui_fs_(\w+_pos_\d)_COMPGEN=", script, re.MULTILINE)
+    assert "delete_pos_0" in completed
+    assert [position for position in completed if position.startswith("fleet")] == []
+
+
 def test_a_command_does_not_load_the_generator_of_the_scripts() -> None:
     program = (
         "from tui_fs.cli.parser import parse; parse(['jobs']); import sys; print(*sys.modules)"

@@ -150,7 +150,7 @@ def _words(action: argparse.Action, command: str) -> Any:
 def whole_parser() -> argparse.ArgumentParser:
     """Return the parser without a command, with the commands as its subparsers."""
     parser = app_parser()
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog=parser.prog)
     for usage, words in COMMAND_HELP.items():
         command = usage.split()[0]
         add_command_arguments(commands.add_parser(command, help=words), command)
