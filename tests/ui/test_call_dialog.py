@@ -58,18 +58,20 @@ def test_costs_and_errors_are_those_of_the_job() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quantiles_s", "meaning"),
+    ("mean_s", "quantiles_s", "meaning"),
     [
-        ((5e-6, 40e-6), "They hardly waited"),
-        ((5e-6, 400e-6), "A few took far longer"),
-        ((2e-3, 3e-3), "More threads (strategy parallel) wait at the same time"),
+        (6e-6, (5e-6, 40e-6), "They hardly waited"),
+        (9e-6, (5e-6, 400e-6), "A few took far longer"),
+        (78e-6, (7e-6, 20e-6), "A few took far longer"),
+        (2e-3, (2e-3, 3e-3), "More threads (strategy parallel) wait at the same time"),
     ],
 )
 def test_times_of_removals_say_what_they_mean_for_the_strategy(
-    quantiles_s: tuple[float, float], meaning: str
+    mean_s: float, quantiles_s: tuple[float, float], meaning: str
 ) -> None:
     counted = {
-        name: CallCount(1_600, 0, 0.1, quantiles_s, 100) for name in ("unlinkat", "getdents64")
+        name: CallCount(1_600, 0, 1_600 * mean_s, quantiles_s, 100)
+        for name in ("unlinkat", "getdents64")
     }
     removal, reading = call_lines(counted, {}, None, Failures())
     text = explanation(removal, [removal, reading], StrategyName("parallel"), Snapshot())[2]

@@ -42,7 +42,8 @@ def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
     """Return the share of a call in all calls and in their time, as far as measured."""
     counted, total = line.counted, sum(other.counted.calls for other in lines)
     if not counted.calls:
-        return f"It is predicted {count(line.predicted)} times, and was not made yet."
+        times = "once" if line.predicted == 1 else f"{count(line.predicted)} times"
+        return f"It was predicted {times} and has not been made so far."
     words = f"It is {count(counted.calls)} of {count(total)} calls here"
     total_s = sum(other.counted.seconds or 0.0 for other in lines)
     if counted.seconds is not None and total_s > 0:
