@@ -270,10 +270,7 @@ def add_pace_options(group: Group) -> None:
         action="store_true",
         help="suspend the tools while others wait for disk or CPU",
     )
-    group.add_argument(
-        "--rate", type=positive, default=0, metavar="N",
-        help="delete at most N entries per second (default: no limit)",
-    )  # fmt: skip
+    add_rate_option(group)
     group.add_argument(
         "--nice", type=nice, default=0, metavar="N",
         help="niceness of the tools, 0 to 19 (default: 0)",
@@ -285,6 +282,14 @@ def add_pace_options(group: Group) -> None:
     group.add_argument(
         "--threads", type=threads, default=0, metavar="N",
         help="threads for 'parallel', 1 to 256 (default: 0, automatic)",
+    )  # fmt: skip
+
+
+def add_rate_option(group: Group) -> None:
+    """Add the option that limits the rate of the removals."""
+    group.add_argument(
+        "--rate", type=positive, default=0, metavar="N",
+        help="delete at most N entries per second (default: no limit)",
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tui_fs.cli.arguments import (
     add_filter_options,
     add_output_options,
+    add_rate_option,
     add_strategy_options,
     directory_argument,
     options_of,
@@ -94,7 +95,9 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         help="do not create and delete small trees beside PATH to measure the file system; use "
         "the figures of earlier measurements",
     )
-    add_strategy_options(parser.add_argument_group("strategy"))
+    strategy = parser.add_argument_group("strategy")
+    add_strategy_options(strategy)
+    add_rate_option(strategy)
     add_output_options(parser)
     parser.set_defaults(run=run)
 
