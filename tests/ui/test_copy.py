@@ -51,6 +51,23 @@ async def test_a_report_is_printed_by_attach() -> None:
     assert await copied(screen, "DONE") == "tui-fs attach 7f3a01"
 
 
+@pytest.mark.parametrize(
+    ("imported", "filters", "line"),
+    [
+        (None, Filters(), f"tui-fs survey -- {SPOOL}"),
+        (None, Filters("*.log", 5), f"tui-fs estimate '--name=*.log' --min-size=5 -- {SPOOL}"),
+        ("/tmp/du.json", Filters(), "tui-fs survey --import=/tmp/du.json"),
+    ],
+)
+async def test_the_browser_has_the_command_that_counts_the_same(
+    imported: str | None, filters: Filters, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", TreeSurvey)
+    screen = BrowserScreen(SPOOL, Settings(), imported=imported)
+    screen.filters = filters
+    assert await copied(screen, "sessions") == line
+
+
 async def test_the_highlighted_job_of_the_list_is_attached_to() -> None:
     record(REPORTS["done"])
     assert await copied(JobsScreen(Settings()), "7f3a01") == "tui-fs attach 7f3a01"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tui_fs.cli.arguments import options_of, trace_of
 from tui_fs.cli.parser import parse
-from tui_fs.job.command_line import attach_command, delete_command
+from tui_fs.job.command_line import attach_command, delete_command, survey_command
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import shell_quoted
@@ -106,3 +106,21 @@ def test_every_line_but_the_last_continues_and_long_words_are_quoted() -> None:
 def test_a_path_that_needs_a_change_of_directory_has_no_command() -> None:
     with pytest.raises(BadInput, match="without a change of directory"):
         delete_command(("/srv/" + "x" * 255 + ("/" + "y" * 255) * 16,), RM, Options(), None, NOW_S)
+
+
+def test_the_command_of_the_browser_reads_the_same_filters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("time.time", lambda: float(NOW_S))
+    for options in OPTIONS:
+        argv = survey_command("/srv/-a b", options.filters, NOW_S)
+        parsed = parse(list(argv[1:]))
+        if options.filters.active:
+            assert (argv[1], parsed.paths) == ("estimate", ["/srv/-a b"])
+            assert options_of(parsed).filters == options.filters
+        else:
+            assert (argv[1], parsed.path) == ("survey", "/srv/-a b")
+
+
+def test_an_estimate_takes_the_rate_of_the_deletion() -> None:
+    assert options_of(parse(["estimate", "--rate", "500", "/srv"])).pace == Pace(rate_per_s=500)

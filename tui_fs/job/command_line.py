@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput
-from tui_fs.model.strategy import Argv, Confine, IoPriority, Options, StrategyName
+from tui_fs.model.strategy import Argv, Confine, Filters, IoPriority, Options, StrategyName
 
 _MAX_PATH_BYTES = 4_095
 """PATH_MAX without its NUL; a longer path can be named only relative to a current directory."""
@@ -24,18 +24,10 @@ def delete_command(
     Raises:
         BadInput: a path is too long for a command line.
     """
-    if any(len(path.encode("utf-8", "surrogateescape")) > _MAX_PATH_BYTES for path in paths):
-        raise BadInput(
-            "The path is longer than a command line can name without a change of directory (cd)."
-        )
-    filters, pace = options.filters, options.pace
+    _check_lengths(paths)
+    pace = options.pace
     given: list[tuple[str, object]] = [
-        ("--name", filters.name_glob),
-        ("--min-size", filters.min_size_bytes),
-        ("--size-below", filters.size_below_bytes),
-        ("--older-than", _age(filters.modified_before_s, now_s)),
-        ("--newer-than", _age(filters.modified_after_s, now_s)),
-        ("--shard", filters.share),
+        ("--shard", options.filters.share),
         ("--strategy", strategy),
         ("--batch-size", options.batch_size if options.batch_size != Options().batch_size else 0),
         ("--processes", options.processes if options.processes != Options().processes else 0),
@@ -51,17 +43,43 @@ def delete_command(
         ("--accept-races", options.accept_races),
         ("--gentle", pace.gentle),
     )
-    # A pattern may begin with a dash; a size of 0 bytes is a filter, a number of 0 the default.
     return (
         *("tui-fs", "delete"),
-        *(
-            f"{name}={value}"
-            for name, value in given
-            if value or (value == 0 and name in ("--min-size", "--size-below"))
-        ),
+        *_filter_options(options.filters, now_s),
+        *(f"{name}={value}" for name, value in given if value),
         *(name for name, is_given in flags if is_given),
         *("--", *paths),
     )
+
+
+def survey_command(path: str, filters: Filters, now_s: float) -> Argv:
+    """Return the command that counts a directory, or with filters what they select in it.
+
+    Raises:
+        BadInput: the path is too long for a command line.
+    """
+    _check_lengths([path])
+    command = "estimate" if filters.active else "survey"
+    return ("tui-fs", command, *_filter_options(filters, now_s), "--", path)
+
+
+def _check_lengths(paths: Sequence[str]) -> None:
+    if any(len(path.encode("utf-8", "surrogateescape")) > _MAX_PATH_BYTES for path in paths):
+        raise BadInput(
+            "The path is longer than a command line can name without a change of directory (cd)."
+        )
+
+
+def _filter_options(filters: Filters, now_s: float) -> tuple[str, ...]:
+    """Return the filters as options; a pattern may begin with a dash."""
+    given = (
+        ("--name", filters.name_glob or None),
+        ("--min-size", filters.min_size_bytes),
+        ("--size-below", filters.size_below_bytes),
+        ("--older-than", _age(filters.modified_before_s, now_s)),
+        ("--newer-than", _age(filters.modified_after_s, now_s)),
+    )
+    return tuple(f"{name}={value}" for name, value in given if value is not None)
 
 
 def _age(moment_s: int | None, now_s: float) -> str | None:

@@ -16,14 +16,23 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
+from tui_fs.job.command_line import survey_command
 from tui_fs.job.store import all_jobs, find
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.filter_text import SYNTAX, in_words, parse_filters
 from tui_fs.model.paths import PathStr, displayable, is_shown_as_it_is, is_within, upwards
-from tui_fs.model.strategy import Filters
+from tui_fs.model.strategy import Argv, Filters
 from tui_fs.model.survey import Child, EntryKind, Listing, Order, Sorting, Survey
-from tui_fs.screens.base import FIELD_KEYS, NARROW_COLUMNS, PATIENCE_S, BaseScreen, Failed, Settings
+from tui_fs.screens.base import (
+    COPY_BINDING,
+    FIELD_KEYS,
+    NARROW_COLUMNS,
+    PATIENCE_S,
+    BaseScreen,
+    Failed,
+    Settings,
+)
 from tui_fs.screens.browser.details import (
     filter_line,
     finding_line,
@@ -126,6 +135,7 @@ class BrowserScreen(BaseScreen):
 
     OPENS = "Open the directory under the cursor"
     BINDINGS = [
+        COPY_BINDING,
         Binding("u", "unmark_all", tooltip="Remove all marks"),
         Binding("M", "marks", tooltip="List the marked directories"),
         Binding(
@@ -448,6 +458,7 @@ class BrowserScreen(BaseScreen):
             ("1–6", "order"),
             (":", "path"),
             ("e", "page"),
+            ("y", "copy"),
             ("p", "pause"),
             ("q", "quit"),
             ("?", "help"),
@@ -695,6 +706,12 @@ class BrowserScreen(BaseScreen):
         if self.marks:
             self.client.measure(tuple(self.marks))
         self._show_keys()
+
+    def command_to_copy(self) -> Argv:
+        """Return the command that counts the shown directory, or what the filters select in it."""
+        if self.imported is not None:
+            return ("tui-fs", "survey", f"--import={os.path.abspath(self.imported)}")
+        return survey_command(self.path, self.filters, time.time())
 
     def filter_words(self) -> str:
         """Return what the filter selects; empty without a filter."""
