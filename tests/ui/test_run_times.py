@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.ui.recorded import FAILING, STARTED
-from tui_fs.model.calls import CallCount, Removed
+from tests.ui.recorded import FAILING, STARTED, Host, record, wait_for
+from tests.ui.test_screens import RUNS, a_quiet_machine, alive
+from tui_fs.model.calls import CALL_GUIDES, CallCount, Removed
 from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
@@ -19,17 +20,24 @@ from tui_fs.model.events import (
 )
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot, fold
-from tui_fs.model.strategy import Pace
+from tui_fs.model.strategy import IoPriority, Options, Pace, StrategyName
+from tui_fs.screens.base import Settings
+from tui_fs.screens.options import Choices
+from tui_fs.screens.preview import about_options
 from tui_fs.screens.run import (
+    RunScreen,
     aside_lines,
     call_footer,
     figures_of,
+    paragraphs,
     place_of,
     predicted_rate,
     time_meaning,
     usage_line,
 )
 from tui_fs.screens.run_history import RunHistory
+
+__all__ = ["a_quiet_machine", "alive"]
 
 USAGE = Usage(10.0, 9.0, 90.0, 1 << 20, 0, 0, 1, "rm 7", processor_wait_s=0.5, alive_s=11.0)
 FREE = Snapshot(started=STARTED, usage=USAGE, usage_entries=1_000_000)
@@ -73,7 +81,8 @@ def test_a_tool_that_only_reads_has_no_time_left() -> None:
         (replace(FREE, threads=4), "kernel work: no tool would be much faster"),
         (with_usage(processor_wait_s=6.0), "CPUs are busy: every strategy is slower now"),
         (with_usage(lock_wait_s=6.0), "it waits for locks: more threads would not help"),
-        (with_usage(alive_s=60.0), "it mostly waits: threads can help (parallel)"),
+        (with_usage(alive_s=60.0), "it waits: threads can help, unless for a journal"),
+        (replace(with_usage(disk_wait_s=30.0), threads=2), "it mostly waits for the disk"),
         (with_usage(system_s=3.0), "the tool is slow: try another strategy"),
     ],
 )
@@ -81,9 +90,11 @@ def test_times_mean_something_for_the_choice(snapshot: Snapshot, meaning: str) -
     assert time_meaning(snapshot).endswith(f" µs kernel per entry · {meaning}")
     assert len(time_meaning(snapshot)) <= 78
     # Nothing is concluded from waits that the pace causes
-    for pace in (Pace(gentle=True), Pace(rate_per_s=100)):
+    limit = " · the limit of 100 /s sets the pace, not these times"
+    for pace, words in ((Pace(gentle=True), ""), (Pace(rate_per_s=100), limit)):
         slowed = time_meaning(replace(snapshot, pace=pace))
-        assert slowed.endswith(" µs kernel per entry")
+        assert slowed.endswith(f" µs kernel per entry{words}")
+    assert "limit" not in time_meaning(replace(snapshot, pace=Pace(rate_per_s=10**9)))
 
 
 def test_what_has_no_room_is_left_out_as_a_whole() -> None:
@@ -166,6 +177,33 @@ def test_a_large_terminal_shows_the_times_of_removals_where_they_are_known() -> 
     lines = [line[0][1] for line in aside_lines(known, RunHistory(0.25).trends(), 70, 20) if line]
     shown = [line for line in lines if "p50" in line]
     assert shown == ["  each unlinkat: p50 4.1 µs, p99 38 µs (sampled: 1 in 16)"]
+
+
+def test_a_call_is_explained_by_whole_sentences_that_fit() -> None:
+    sentences = ["one " * 20, "two " * 20]
+    for height, shown in ((1, []), (2, []), (3, ["one"]), (5, ["one"]), (6, ["one", "two"])):
+        lines = paragraphs("unlinkat", sentences, 40, height)
+        assert len(lines) <= height
+        texts = [line[0][1].split()[0] for line in lines if line]
+        assert list(dict.fromkeys(texts)) == ["unlinkat"] * bool(shown) + shown
+
+
+@pytest.mark.usefixtures("alive")
+async def test_a_huge_terminal_explains_the_call_under_the_cursor() -> None:
+    app = Host(RunScreen(record(RUNS["running"][0]), Settings()))
+    async with app.run_test(size=(200, 50)) as pilot:
+        await wait_for(pilot, CALL_GUIDES["unlinkat"].action[:80])
+        await pilot.press("down")
+        await wait_for(pilot, CALL_GUIDES["getdents64"].action[:80])
+
+
+def test_preview_and_run_screen_have_the_same_words_for_the_pace() -> None:
+    pace = Pace(True, 500, 19, IoPriority.IDLE, 4)
+    limits = "at most 500 /s · nice 19 · disk idle"
+    assert pace.in_words() == f"gentle · {limits} · up to 4 threads"
+    shown = about_options(Choices(Options(pace=pace)), StrategyName("rm")).plain
+    assert shown.endswith(f"gentle [x] · {limits}")
+    assert Pace().in_words() == ""
 
 
 def test_the_prediction_stands_beside_the_start_alone() -> None:

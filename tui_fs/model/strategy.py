@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tui_fs.model.compat import StrEnum
+from tui_fs.model.units import count, counted
 
 StrategyName = NewType("StrategyName", str)
 """The name of a strategy in `tui_fs.strategies.registry`."""
@@ -83,6 +84,22 @@ class Pace(Struct, frozen=True):
     nice: int = 0
     io_priority: IoPriority = IoPriority.NORMAL
     threads: int = 0
+
+    @property
+    def limits(self) -> list[str]:
+        """All but `gentle` and `threads` in words, as far as they differ from the normal pace."""
+        words = [f"at most {count(self.rate_per_s)} /s"] if self.rate_per_s else []
+        words += [f"nice {self.nice}"] if self.nice else []
+        is_normal = self.io_priority is IoPriority.NORMAL
+        return words if is_normal else [*words, f"disk {self.io_priority}"]
+
+    def in_words(self) -> str:
+        """Return what differs from the normal pace; empty if nothing does."""
+        words = ["gentle"] if self.gentle else []
+        words += self.limits
+        if self.threads:
+            words.append(f"up to {counted(self.threads, 'thread', 'threads')}")
+        return " · ".join(words)
 
 
 class Mechanism(StrEnum):

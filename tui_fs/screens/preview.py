@@ -314,12 +314,7 @@ def about_options(choices: Choices, strategy: StrategyName) -> Text:
     if options.filters.active:
         words = [f"only {in_words_of_filters(options.filters, time.time())}"]
     words += STRATEGIES[strategy].options_in_words(options)
-    pace = options.pace
-    words.append(f"gentle {'[x]' if pace.gentle else '[ ]'}")
-    if pace.nice:
-        words.append(f"nice {pace.nice}")
-    if pace.rate_per_s:
-        words.append(f"at most {count(pace.rate_per_s)} /s")
+    words += [f"gentle {'[x]' if options.pace.gentle else '[ ]'}", *options.pace.limits]
     if options.confine is not Confine.AUTO:
         words.append(f"confine {options.confine}")
     text = Text("options  ", style="dim")

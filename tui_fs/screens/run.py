@@ -2,7 +2,7 @@
 
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from rich.text import Text
@@ -30,9 +30,9 @@ from tui_fs.model.strategy import Argv, IoPriority
 from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
 from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, muted
-from tui_fs.screens.call_dialog import CallDialog
+from tui_fs.screens.call_dialog import CallDialog, explanation
 from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
-from tui_fs.screens.run_history import MARK_WORDS, STARTED, RunHistory, Trends, pace_words
+from tui_fs.screens.run_history import MARK_WORDS, STARTED, RunHistory, Trends
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallRow, CallTable
 from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
@@ -115,7 +115,7 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
     if snapshot.started is not None and snapshot.started.filters:
         figures.append(Figure("only", snapshot.started.filters, label_first=True))
     # The pace comes early: the user has set it, and a narrow line drops the last figures.
-    pace = pace_words(snapshot.pace)
+    pace = snapshot.pace.in_words()
     if pace:
         figures.append(Figure("pace", pace, label_first=True))
     freed = _freed(snapshot)
@@ -299,25 +299,36 @@ def aside_lines(snapshot: Snapshot, trends: Trends, width: int, height: int) -> 
     return lines[:height]
 
 
+def paragraphs(title: str, sentences: Sequence[str], width: int, height: int) -> list[Line]:
+    """Return a title and as many whole sentences as fit; nothing if none does."""
+    lines: list[Line] = [(("strong", title),)]
+    for sentence in sentences:
+        wrapped = textwrap.wrap(sentence, max(20, min(width, _MAX_TEXT)))
+        if len(lines) + len(wrapped) > height:
+            break
+        lines += [*((("muted", text),) for text in wrapped), ()]
+    return lines[:height] if len(lines) > 1 else []
+
+
 def time_meaning(snapshot: Snapshot) -> str:
     """Return the kernel time per entry, and what the times mean for the choice of strategy."""
     shares, words = time_shares(snapshot), []
     if shares is None or shares.total_s < _MIN_MEANINGFUL_S:
-        return ""
+        return _limit_words(snapshot)
     if snapshot.usage_entries:
         words.append(f"{1e6 * shares.kernel_s / snapshot.usage_entries:.1f} µs kernel per entry")
     waits_s = (shares.disk_s or 0.0) + (shares.other_s or 0.0)
     if snapshot.pace.rate_per_s or snapshot.pace.gentle:
-        pass  # a stopped tool waits, too
+        words += filter(None, [_limit_words(snapshot)])  # a stopped tool waits, too
     elif (shares.processor_s or 0.0) > _MANY * shares.total_s:
         words.append("CPUs are busy: every strategy is slower now")
     elif (shares.lock_s or 0.0) > _MANY * shares.total_s:
         words.append("it waits for locks: more threads would not help")
     elif waits_s > _MOST * shares.total_s:
         words.append(
-            "it mostly waits for the disk or its journal"
+            "it mostly waits for the disk"
             if snapshot.threads > 1
-            else "it mostly waits: threads can help (parallel)"
+            else "it waits: threads can help, unless for a journal"
         )
     elif shares.user_s > _MANY * shares.total_s:
         words.append("the tool is slow: try another strategy")
@@ -328,6 +339,13 @@ def time_meaning(snapshot: Snapshot) -> str:
             else "kernel work: only threads can be faster"
         )
     return " · ".join(words)
+
+
+def _limit_words(snapshot: Snapshot) -> str:
+    """Return that the times are those of a limited rate; empty if the limit is not reached."""
+    limit = snapshot.pace.rate_per_s
+    is_reached = limit and predicted_rate(snapshot) in (0, limit)
+    return f"the limit of {count(limit)} /s sets the pace, not these times" if is_reached else ""
 
 
 def usage_line(snapshot: Snapshot, width: int) -> Text:
@@ -378,7 +396,7 @@ _RANKS = {
 _MIN_MEANINGFUL_S, _MANY, _MOST = 2.0, 0.25, 0.5
 """From which time on, and from which shares of it, times say something about a strategy."""
 
-_MAX_BAR = 30
+_MAX_BAR, _MAX_TEXT = 30, 96
 _MAX_THREADS = 8
 """The command line allows more."""
 
@@ -429,7 +447,8 @@ class RunScreen(BaseScreen):
         "counter, and enter explains a call. Calls for program start-up, memory and closing files "
         "share one line. Below the table is where the time went: the waits for block devices "
         "are known only with the sysctl kernel.task_delayacct=1. A large terminal shows these "
-        "times as bars, and what has happened to the job. In a tall terminal the graph "
+        "times as bars, what has happened to the job, and in a wide one the explanation of the "
+        "call under the cursor. In a tall terminal the graph "
         "has a line for the predicted rate, and marks when the job was paused (P), throttled "
         "(T) or failed to delete an entry (!)."
     )
@@ -466,7 +485,9 @@ class RunScreen(BaseScreen):
         yield StatsLine(id="more-figures")
         yield RateGraph(id="rate")
         with Container(id="panels"):
-            yield CallTable(LIVE_WIDTHS, can_focus=True, id="calls")
+            with Container(id="call-panel"):
+                yield CallTable(LIVE_WIDTHS, can_focus=True, id="calls")
+                yield FittedLines(lambda _: [], id="explained")
             yield Aside(id="aside")
         yield Static(Text(""), id="time")
         yield Static(Text(""), id="usage")
@@ -475,6 +496,7 @@ class RunScreen(BaseScreen):
     def on_mount(self) -> None:
         """Start following the journal."""
         self.show_place("", "starting…")
+        self.watch(self.query_one(CallTable), "cursor", self._explain_call)
         self._follow()
 
     @work(thread=True, exclusive=True, group="follow")
@@ -543,6 +565,7 @@ class RunScreen(BaseScreen):
         table = self.query_one(CallTable)
         table.title = call_title(snapshot)
         table.rows = call_rows(snapshot, message.trends)
+        self._explain_call()
         self.query_one(Aside).show(snapshot, message.trends)
         self._show_times()
         self.query_one("#usage", Static).update(usage_line(snapshot, self.size.width - 2))
@@ -560,6 +583,17 @@ class RunScreen(BaseScreen):
         line = self.query_one("#time", Static)
         line.display = not is_aside
         line.update(muted(time_meaning(self._snapshot)))
+
+    def _explain_call(self) -> None:
+        """Explain the call under the cursor below the table, where a large terminal has room."""
+        lines, started = call_lines_of(self._snapshot), self._snapshot.started
+        if lines and started is not None:
+            line = lines[min(self.query_one(CallTable).cursor, len(lines) - 1)]
+            sentences = explanation(line, lines, started.strategy, self._snapshot)
+            box = self.query_one("#explained", FittedLines)
+            box.lay_out_by(
+                lambda width: paragraphs(line.name, sentences, width, box.content_size.height)
+            )
 
     def on_failed(self, message: Failed) -> None:
         """Report an error of the view or of a command."""

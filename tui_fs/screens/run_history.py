@@ -19,8 +19,6 @@ from tui_fs.model.events import (
     Unthrottled,
 )
 from tui_fs.model.snapshot import SHORTEST_SPAN_S, Snapshot
-from tui_fs.model.strategy import IoPriority, Pace
-from tui_fs.model.units import count, counted
 from tui_fs.widgets.rate_graph import RateHistory
 
 _CALL_BUCKETS = 80
@@ -31,22 +29,6 @@ _INCIDENTS_KEPT = 40
 _FAILURE = "the first entry failed"
 STARTED = "started"
 """The incident that the prediction stands beside."""
-
-
-def pace_words(pace: Pace) -> str:
-    """Return the limits of the job's pace."""
-    words = []
-    if pace.gentle:
-        words.append("gentle")
-    if pace.rate_per_s:
-        words.append(f"at most {count(pace.rate_per_s)} /s")
-    if pace.nice:
-        words.append(f"nice {pace.nice}")
-    if pace.io_priority is not IoPriority.NORMAL:
-        words.append(f"disk {pace.io_priority}")
-    if pace.threads:
-        words.append(f"up to {counted(pace.threads, 'thread', 'threads')}")
-    return " · ".join(words)
 
 
 class Trends(Struct, frozen=True):
@@ -145,7 +127,7 @@ def _incident(event: Event | None) -> str:
         case Unthrottled():
             return "continued"
         case PaceChanged(pace=pace):
-            return f"pace: {pace_words(pace) or 'no limits'}"
+            return f"pace: {pace.in_words() or 'no limits'}"
         case EntryFailed() | FailuresCounted():
             return _FAILURE
         case CancelRequested():
