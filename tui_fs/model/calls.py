@@ -190,8 +190,8 @@ class TraceSource(StrEnum):
 
 
 _WAITS_FROM_S, _LONG_P99, _LONG_MEAN = 200e-6, 20, 3
-"""A removal takes 2 to 20 µs where nothing waits, also under bpftrace. A p99 or a mean that is so
-many times the p50 shows that a few take long; less than 1 in 100 can take most of the time."""
+"""A removal takes 2 to 20 µs where nothing waits, also under bpftrace. A few take long
+if the p99 or the mean is this multiple of the p50: 1 in 100 can take most of the time."""
 
 
 def quantiles_s(classes: Sequence[tuple[int, int]]) -> tuple[float, float] | None:
