@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,12 @@ import pytest
 
 from tests.trees import flat
 from tests.waiting_process import waiting_process
-from tui_fs.linux.open_files import scan_open_files
-from tui_fs.linux.processes import ancestry
+from tui_fs.linux import open_files
+from tui_fs.linux.processes import ProcessState, ancestry, state_of
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.survey.findings import activity
 from tui_fs.survey.findings.activity import find_holders
 from tui_fs.survey.runner import SurveyRunner
-
-
-@pytest.fixture(autouse=True)
-def complete_scans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let scans end on a busy machine, too."""
-    monkeypatch.setattr(activity, "scan_open_files", partial(scan_open_files, limit_s=600))
 
 
 @pytest.fixture
@@ -42,6 +35,20 @@ def test_find_holders_leaves_a_family_out(tmp_path: Path, writer: int) -> None:
     assert [file.path for file in scan.held] == [str(tmp_path / "written")]
     scan = find_holders([str(tmp_path)], tmp_path.stat().st_dev, (writer,))
     assert (scan.living, scan.held) == ((), ())
+
+
+def test_a_busy_machine_hides_no_process(
+    tmp_path: Path, writer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = iter((open_files.LIMIT_S + 0.1,))
+
+    def state_after_waiting(folder: str) -> ProcessState:
+        time.sleep(next(waits, 0))
+        return state_of(folder)
+
+    monkeypatch.setattr(open_files, "state_of", state_after_waiting)
+    scan = find_holders([str(tmp_path)], tmp_path.stat().st_dev, ())
+    assert {holder.holder.pid for holder in scan.living} == {writer}
 
 
 def _kinds(path: Path, **options: Any) -> dict[str, Finding]:

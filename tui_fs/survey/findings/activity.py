@@ -35,7 +35,12 @@ def find_holders(
             out, because it opens the directories itself.
         by_descriptor_only: see `scan_open_files`.
     """
-    everyone = scan_open_files(paths, device, by_descriptor_only=by_descriptor_only)
+    everyone = scan_open_files(
+        paths,
+        device,
+        clock=time.thread_time,  # the load of the machine must not hide a process
+        by_descriptor_only=by_descriptor_only,
+    )
 
     def is_other(holder: Holder) -> bool:
         is_own = holder.pid == os.getpid()
