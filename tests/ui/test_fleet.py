@@ -45,6 +45,7 @@ class RecordingClient(FleetClient):
         self.asked: list[tuple[tuple[str, ...], Argv]] = []
         self.fetched: list[str] = []
         self.deleted: list[tuple[Mapping[str, Argv], bool]] = []
+        self.followed: list[Mapping[str, str]] = []
         self.orders: list[Callable[[FleetDeletion], None]] = []
         self.post: Callable[[Message], Any] = lambda _: None
 
@@ -63,6 +64,9 @@ class RecordingClient(FleetClient):
     ) -> None:
         assert all(f"--job-id={job_ids[host]}" in argv for host, argv in arguments.items())
         self.deleted.append((arguments, canary))
+
+    def follow(self, job_ids: Mapping[str, str]) -> None:
+        self.followed.append(job_ids)
 
     def order(self, order: Callable[[FleetDeletion], None]) -> None:
         self.orders.append(order)
@@ -199,7 +203,75 @@ async def test_hosts(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
         await pilot.press("s", "s", "j", "space")
         await settle(pilot)
         assert screen_text(pilot.app) == picture
-    assert client.asked == [(HOSTS, ("survey", "--json", "--", PATH))]
+    count = ("survey", "--json", "--", PATH)
+    assert client.asked == [(HOSTS, count), (HOSTS, ("jobs", "--json"))]
+
+
+def jobs(host: str, *states: str, path: str = PATH, first_id: int = 1) -> Heard:
+    value = [
+        {
+            "id": f"j{number}", "state": state, "strategy": "rm", "targets": [{"path": path}],
+            "deleted_entries": 1, "expected_entries": 4, "failed": 0,
+        }
+        for number, state in enumerate(states, first_id)
+    ]  # fmt: skip
+    return Heard("jobs", Answer(host, 0, value))
+
+
+@pytest.mark.parametrize("size", [LARGE, MEDIUM], ids=["large", "medium"])
+async def test_jobs_that_run_already_are_shown_and_followed(size: tuple[int, int]) -> None:
+    """As after the terminal that started them was closed."""
+    client, fleet = RecordingClient(), QuietFleet()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=size) as pilot:
+        await answered(pilot, client)
+        await pilot.press("a")
+        await wait_for(pilot, "No job is running in this directory.")
+        client.post(jobs("web1", "done", "running", "paused", path=f"{PATH}/old"))
+        client.post(jobs("web2", "running", path="/var/cache/apple"))  # elsewhere
+        client.post(jobs("web3", "paused"))
+        await wait_for(pilot, "jobs run on 2 hosts: a follows them")
+        shown = screen_text(pilot.app)
+        assert "running 25 %, and 1 more" in shown
+        assert "paused 25 %" in shown
+        await pilot.press("j")
+        await wait_for(pilot, f"web1: running 25 %, and 1 more: job j2 in {PATH}/old")
+        await pilot.press("a")
+        assert client.followed == [{"web1": "j2", "web3": "j1"}]
+        deletion = running(fleet, ("web1", "web3"))
+        hear_job(fleet, "web1")
+        handle_all(fleet, deletion)
+        client.post(Progressed(deletion))
+        await wait_for(pilot, "0 of 2 hosts over")
+        assert "a follows" not in screen_text(pilot.app)
+        for key in ("a", "r", "enter", "d"):  # all of them would wait for its end
+            asked = len(client.asked)
+            await pilot.press("j", key)
+            await wait_for(pilot, "A deletion is running.")
+            assert (len(client.asked), client.fetched, len(client.followed)) == (asked, [], 1)
+
+
+async def test_a_lost_job_that_still_runs_is_shown_as_running() -> None:
+    client, fleet = RecordingClient(), QuietFleet()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        deletion = running(fleet, ("web1", "web2"))
+        for job in deletion.jobs.values():
+            job.phase, job.exit_code, job.problem = Phase.OVER, 255, "The connection was lost."
+        client.post(Progressed(deletion))
+        await wait_for(pilot, "! not done")
+        client.post(jobs("web1", "running"))
+        await wait_for(pilot, "running 25 %")
+        shown = screen_text(pilot.app)
+        assert shown.count("! not done") == 1
+        assert "jobs run on 1 host: a follows them" in shown
+
+
+@pytest.mark.parametrize("size", [LARGE, MEDIUM, (60, 20)], ids=["large", "medium", "small"])
+async def test_a_full_file_system_is_shown_in_full(size: tuple[int, int]) -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=size) as pilot:
+        client.post(survey("web1", 9, 1.0))
+        await wait_for(pilot, "100 % !")
 
 
 async def test_order_and_marks() -> None:
@@ -301,6 +373,22 @@ def test_hosts_whose_jobs_are_not_over_are_known_after_the_end() -> None:
     wait_until(lambda: client.jobs_in(Phase.RUNNING) == ["web1"], "a job that runs")
     client.close()
     assert client.jobs_in(Phase.WAITING) == ["web2", "web3"]
+
+
+def test_followed_jobs_are_attached_to() -> None:
+    fleet, posted = QuietFleet(), queue.SimpleQueue[Message]()
+    client = FleetClient(fleet, 1)
+    client.start(posted.put)
+    for host in ("web1", "web2"):
+        hear_job(fleet, host)
+        end_job(fleet, host)
+    client.follow({"web1": JOB, "web2": JOB})
+    message = posted.get(timeout=60)
+    while not (isinstance(message, Progressed) and message.deletion.is_over):
+        message = posted.get(timeout=60)
+    attach: Argv = ("attach", "--json", JOB)
+    assert fleet.started == [("web1", attach, "follow"), ("web2", attach, "follow")]
+    client.close()
 
 
 async def test_commands_name_how_the_hosts_are_reached() -> None:

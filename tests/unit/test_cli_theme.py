@@ -1,10 +1,14 @@
 """The theme: by the colours of the terminal, or as requested, also the next time."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tui_fs.app import FEW_COLOURS_THEME, TRUECOLOR_THEME
+from tui_fs.cli import fleet
+from tui_fs.cli.parser import parse
 from tui_fs.cli.start_app import theme_of
 from tui_fs.model.errors import BadInput
 
@@ -89,3 +93,25 @@ def test_a_theme_that_cannot_be_stored_is_used(
     (state / "tui-fs").write_text("a file in the place of the directory")
     assert theme_of("gruvbox") == "gruvbox"
     assert "cannot be stored" in capsys.readouterr().err
+
+
+def test_screens_of_many_hosts_have_the_same_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[dict[str, Any]] = []
+
+    def open_app(path: str, **settings: Any) -> int:
+        opened.append(settings | {"path": path})
+        return 0
+
+    monkeypatch.setattr(fleet, "require_screen", lambda: None)
+    monkeypatch.setattr(fleet, "open_app", open_app)
+    monkeypatch.setenv("TUI_FS_READ_ONLY", "")
+    arguments = ("fleet", "web[1-2]", "/d", "--theme", "gruvbox", "--slow-link", "--read-only")
+    parsed = parse(arguments)
+    assert parsed.run(parsed) == 0
+    (settings,) = opened
+    assert (settings["path"], settings["theme"]) == ("/d", "gruvbox")
+    assert settings["slow_link"] and settings["read_only"]
+    assert os.environ["TUI_FS_READ_ONLY"] == "1"
+    unknown = parse(("fleet", "web1", "--theme", "nrod"))
+    with pytest.raises(BadInput, match="Did you mean nord"):
+        unknown.run(unknown)

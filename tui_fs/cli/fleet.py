@@ -31,7 +31,7 @@ from tui_fs.cli.output import (
     print_json_line,
     print_text,
 )
-from tui_fs.cli.start_app import open_app, require_screen
+from tui_fs.cli.start_app import add_screen_options, open_app, require_screen, screen_settings
 from tui_fs.fleet.access import read_one_file
 from tui_fs.fleet.answers import (
     HostEstimate,
@@ -118,6 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
     opening = add("open", run_open, "open the screen of these hosts", "[PATH] ")
     opening.epilog = "example:\n  tui-fs fleet web[1-8] /var/cache/app"
+    add_screen_options(opening.add_argument_group("screens"))
     add_output_options(opening, has_json=False)
 
     survey = add("survey", run_survey, "count the entries of a directory on each host", "PATH ")
@@ -839,12 +840,12 @@ def _host_options(parsed: argparse.Namespace) -> Argv:
 def run_open(parsed: argparse.Namespace) -> int:
     """Open the screen of the hosts."""
     require_screen()
-    fleet = _fleet_of(parsed)
+    fleet, settings = _fleet_of(parsed), screen_settings(parsed)
     if parsed.become:
         fleet.reach()  # asks for the password of sudo before the screen opens
     client = FleetClient(fleet, parsed.at_once, _host_options(parsed))
     try:
-        return open_app(parsed.paths or "/", fleet=client)
+        return open_app(parsed.paths or "/", fleet=client, **settings)
     finally:
         client.close()
         if left := client.jobs_in(Phase.RUNNING, Phase.LOST):

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from tui_fs import __version__
-from tui_fs.cli.arguments import directory_argument
+from tui_fs.cli.arguments import Group, directory_argument
 from tui_fs.cli.command_process import use_screen
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import moves_cursor, note
@@ -32,6 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--import", dest="imported", metavar="FILE",
         help="browse an export of ncdu or tui-fs survey; nothing can be deleted",
     )  # fmt: skip
+    add_screen_options(group)
+    group.add_argument(
+        "--version", action="version", version=f"tui-fs {__version__}", help="print the version"
+    )
+    group.add_argument("-h", "--help", action="help", help="show this help")
+    parser.set_defaults(run=run)
+
+
+def add_screen_options(group: Group) -> None:
+    """Add the options of all screens, also of those of many hosts."""
     group.add_argument("--read-only", action="store_true", help="do not allow any change")
     group.add_argument(
         "--slow-link", action="store_true",
@@ -42,11 +52,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="colours, from now on: auto (by the colours of the terminal), nord, ansi-dark, "
         "ansi-light or another theme of Textual",
     )  # fmt: skip
-    group.add_argument(
-        "--version", action="version", version=f"tui-fs {__version__}", help="print the version"
-    )
-    group.add_argument("-h", "--help", action="help", help="show this help")
-    parser.set_defaults(run=run)
+
+
+def screen_settings(parsed: argparse.Namespace, *, read_only: bool = False) -> dict[str, Any]:
+    """Return what `open_app` needs of these options.
+
+    Args:
+        read_only: also without the option.
+
+    Raises:
+        BadInput: there is no theme of the requested name.
+    """
+    if is_read_only := parsed.read_only or read_only:
+        os.environ[READ_ONLY_VARIABLE] = "1"  # child processes inherit it
+    return {
+        "slow_link": parsed.slow_link,
+        "read_only": is_read_only,
+        "theme": theme_of(parsed.theme),
+    }
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -54,15 +77,11 @@ def run(parsed: argparse.Namespace) -> int:
     imported = None if parsed.imported is None else os.path.abspath(parsed.imported)
     path = _directory_of(parsed.path, imported)
     require_screen()
-    if parsed.read_only or imported is not None:
-        os.environ[READ_ONLY_VARIABLE] = "1"  # child processes inherit it
     return open_app(
         path,
         shows_start=parsed.path is None and imported is None,
-        slow_link=parsed.slow_link,
-        read_only=parsed.read_only or imported is not None,
         imported=imported,
-        theme=theme_of(parsed.theme),
+        **screen_settings(parsed, read_only=imported is not None),
     )
 
 

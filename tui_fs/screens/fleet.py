@@ -16,11 +16,13 @@ from tui_fs.fleet.answers import (
     HostEstimate,
     HostPlan,
     HostSurvey,
+    ListedJob,
     StrategySum,
     strategy_sums,
     total_seconds,
     understood,
 )
+from tui_fs.fleet.connections import CONNECTION_FAILED
 from tui_fs.fleet.deletion import (
     FleetDeletion,
     HostJob,
@@ -32,7 +34,7 @@ from tui_fs.fleet.fleet import Answer
 from tui_fs.fleet.hosts import folded
 from tui_fs.job.permission import read_only_reason, word_to_type
 from tui_fs.model.calls import CallCount, CallLine, Failures, call_lines
-from tui_fs.model.paths import displayable, harmless
+from tui_fs.model.paths import displayable, harmless, is_within
 from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, short_count
 from tui_fs.screens.base import COPY_BINDING, NARROW_COLUMNS, BaseScreen, Settings, deleting_is_off
@@ -51,7 +53,7 @@ from tui_fs.widgets.progress_line import ProgressLine
 _BAR_CELLS = ((150, 14), (110, 6), (0, 0))
 """Columns of the terminal, and the cells of a bar from there on."""
 
-_PERCENT_CELLS = 7
+_PERCENT_CELLS = len("100 % !")
 _SORTS = ("host", "entries", "allocated", "used", "inodes", "state")
 _MOST_LISTED = 8
 
@@ -62,12 +64,14 @@ class HostRow(Struct):
     Attributes:
         problem: why it is not reached, or did not count; empty without one.
         job: the present or last deletion there; None before the first.
+        live: jobs that run in the directory already, the newest first.
     """
 
     host: str
     problem: str = ""
     survey: HostSurvey | None = None
     job: HostJob | None = None
+    live: tuple[ListedJob, ...] = ()
 
     @property
     def shares(self) -> tuple[float | None, float | None]:
@@ -110,7 +114,8 @@ class FleetScreen(BaseScreen):
         Binding("u", "unmark_all", tooltip="Remove all marks"),
         Binding("s", "sort", tooltip="Sort by the next column"),
         Binding("S", "reverse", tooltip="Reverse the order"),
-        Binding("c", "cancel", tooltip="Cancel the running deletions (asks first)"),
+        Binding("a", "follow", tooltip="Follow the jobs that run in the directory already"),
+        Binding("c", "cancel", tooltip="Cancel the followed deletions (asks first)"),
         Binding("r", "recount", tooltip="Count again on all hosts"),
         Binding(
             "f",
@@ -153,7 +158,7 @@ class FleetScreen(BaseScreen):
         self._show_deletion()
         self._draw()
         self._client.start(self.post_message)
-        self.action_recount()
+        self._count()
 
     def on_unmount(self) -> None:
         """Remove the surveys of the hosts."""
@@ -205,7 +210,28 @@ class FleetScreen(BaseScreen):
 
     def action_recount(self) -> None:
         """Count on all hosts."""
+        if not self._is_kept_waiting():
+            self._count()
+
+    def _count(self) -> None:
         self._client.ask(self._client.hosts, ("survey", "--json", "--", self._path))
+        self._client.ask(self._client.hosts, ("jobs", "--json"))
+
+    def _is_kept_waiting(self) -> bool:
+        """Say that a deletion is running, if one is."""
+        if self._is_deleting:
+            self.notify("A deletion is running. Wait for its end, or cancel it.", markup=False)
+        return self._is_deleting
+
+    def action_follow(self) -> None:
+        """Follow the newest job on each host."""
+        if self._is_kept_waiting():
+            return
+        job_ids = {row.host: row.live[0].id for row in self._rows.values() if row.live}
+        if job_ids:
+            self._client.follow(job_ids)
+        else:
+            self.notify("No job is running in this directory.", markup=False)
 
     def on_heard(self, message: Heard) -> None:
         """Take the answer of a host."""
@@ -239,6 +265,13 @@ class FleetScreen(BaseScreen):
 
     def _take_answer(self, message: Heard) -> None:
         row = self._rows[message.answer.host]
+        if message.purpose == "jobs":
+            listed = understood(list[ListedJob], message.answer)
+            jobs = [] if isinstance(listed, str) else listed
+            place = displayable(os.path.normpath(self._path))
+            row.live = tuple(job for job in jobs if job.is_live and _is_below(job, place))
+            if row.live and row.job is not None and row.job.exit_code == CONNECTION_FAILED:
+                row.job = None  # the lost job is found
         if message.purpose not in ("", "survey"):
             return
         survey = understood(HostSurvey, message.answer)
@@ -250,7 +283,7 @@ class FleetScreen(BaseScreen):
     def _take_progress(self, deletion: FleetDeletion) -> None:
         self._deletion = deletion
         for host, job in deletion.jobs.items():
-            self._rows[host].job = job
+            self._rows[host].job, self._rows[host].live = job, ()
         self._show_deletion()
         if (canary := deletion.canary) is not None and not self._asks_canary:
             self._asks_canary = True
@@ -258,7 +291,7 @@ class FleetScreen(BaseScreen):
         if deletion.is_over:
             self._asks_canary = False
             self._marked.clear()
-            self.action_recount()
+            self._count()
 
     def _ask_canary(self, canary: HostJob, others: int) -> None:
         outcome = canary.problem or "done, without a failure"
@@ -315,6 +348,8 @@ class FleetScreen(BaseScreen):
         if row.survey is None:
             self.notify(row.problem or f"{row.host} has not answered yet.", markup=False)
             return
+        if self._is_kept_waiting():
+            return
         if self._files is None:
             try:
                 self._files = tempfile.TemporaryDirectory(prefix="tui-fs-fleet-")
@@ -331,8 +366,7 @@ class FleetScreen(BaseScreen):
         if self.settings.read_only or reason:
             self.notify(deleting_is_off(reason or "--read-only"), markup=False)
             return
-        if self._is_deleting:
-            self.notify("A deletion is running. Wait for its end, or cancel it.", markup=False)
+        if self._is_kept_waiting():
             return
         chosen = [host for host in self._rows if host in self._marked]
         cursor = self.query_one("#hosts", BarTable).cursor_row
@@ -396,7 +430,10 @@ class FleetScreen(BaseScreen):
             return _row(rows[index], cells, is_marked=rows[index].host in self._marked)
 
         table.set_rows(LazyRows([row.host for row in rows], row_at))
-        self._update("#totals", _totals(self._rows.values(), self._marked))
+        totals = _totals(self._rows.values(), self._marked)
+        if not self._is_deleting and (busy := sum(bool(row.live) for row in self._rows.values())):
+            totals.append(f" · jobs run on {counted(busy, 'host', 'hosts')}: a follows them")
+        self._update("#totals", totals)
         self._draw_about()
 
     def _draw_about(self) -> None:
@@ -422,7 +459,7 @@ class FleetScreen(BaseScreen):
             "allocated": -row.survey.allocated_bytes if row.survey else 1.0,
             "used": -(used or 0.0),
             "inodes": -(inodes or 0.0),
-            "state": -1.0 if row.job is not None and not row.job.is_over else 0.0,
+            "state": -1.0 if row.live or (row.job is not None and not row.job.is_over) else 0.0,
         }[_SORTS[self._sort]]
 
     def _show_deletion(self) -> None:
@@ -490,7 +527,7 @@ _OPTIONAL = ("inodes", "allocated")
 def _columns(
     bar_cells: int, sort: str = "host", *, is_reversed: bool = False, is_narrow: bool = False
 ) -> tuple[Column, ...]:
-    cells = bar_cells + _PERCENT_CELLS
+    cells = bar_cells + bool(bar_cells) + _PERCENT_CELLS
     arrow = " ▲" if is_reversed else " ▼"
 
     def title(name: str) -> str:
@@ -542,8 +579,22 @@ def _row(row: HostRow, bar_cells: int, *, is_marked: bool) -> BarRow:
     )
 
 
+def _is_below(job: ListedJob, place: str) -> bool:
+    """Return whether a job deletes in a directory, given as it is shown."""
+    return any(is_within(path, place) for path in job.paths)
+
+
+def _live_state(jobs: Sequence[ListedJob]) -> str:
+    newest, words = jobs[0], str(jobs[0].state)
+    if newest.deleted_entries is not None and newest.expected_entries:
+        words += f" {100 * min(1.0, newest.deleted_entries / newest.expected_entries):.0f} %"
+    return words + (f", and {len(jobs) - 1} more" if len(jobs) > 1 else "")
+
+
 def _state(row: HostRow) -> str:
     job = row.job
+    if row.live and (job is None or (job.is_over and not job.has_failed)):
+        return _live_state(row.live)
     if job is not None and not (job.phase is Phase.OVER and job.exit_code == 0):
         if job.problem:
             return harmless(job.problem)
@@ -563,7 +614,10 @@ def _state(row: HostRow) -> str:
 
 
 def _about(row: HostRow) -> str:
-    """Return the state of a host in full, and what its worst finding means."""
+    """Return the state of a host in full, and what its jobs or its worst finding mean."""
+    if row.live and _state(row) == _live_state(row.live):
+        places = (f"job {job.id} in {', '.join(job.paths)}" for job in row.live)
+        return harmless(f"{row.host}: {_state(row)}: {'; '.join(places)}")
     worst = None if row.survey is None else row.survey.worst
     meaning = "" if worst is None or row.job is not None else f". {harmless(worst.meaning)}"
     return f"{row.host}: {_state(row)}{meaning}".rstrip(": ")

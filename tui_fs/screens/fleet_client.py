@@ -78,6 +78,7 @@ class _Fetch(Struct, frozen=True):
 class _Delete(Struct, frozen=True):
     arguments: Mapping[str, Argv]
     job_ids: Mapping[str, str]
+    at_once: int
     canary: bool
 
 
@@ -122,7 +123,12 @@ class FleetClient:
         canary: bool,
     ) -> None:
         """Delete on hosts; `Progressed` until it is over."""
-        self._requests.put(_Delete(arguments, job_ids, canary))
+        self._requests.put(_Delete(arguments, job_ids, self.at_once, canary))
+
+    def follow(self, job_ids: Mapping[str, str]) -> None:
+        """Follow a job on each of some hosts; `Progressed` until all are over."""
+        arguments = {host: ("attach", "--json", job_id) for host, job_id in job_ids.items()}
+        self._requests.put(_Delete(arguments, job_ids, len(job_ids), canary=False))
 
     def order(self, order: Callable[[FleetDeletion], None]) -> None:
         """Call a method of the present deletion in its thread."""
@@ -184,7 +190,7 @@ class FleetClient:
             fleet,
             request.arguments,
             request.job_ids,
-            at_once=self.at_once,
+            at_once=request.at_once,
             canary=request.canary,
         )
         posted_at_s, had_canary = 0.0, False
