@@ -150,7 +150,7 @@ def test_the_last_sums_of_bpftrace_count(printed: list[tuple[str, dict[str, int]
     }
 
 
-@given(st.lists(st.integers(1, 1 << 40), min_size=1, max_size=300))
+@given(st.lists(st.integers(1, 1 << 40), min_size=90, max_size=300))
 @fuzzed
 def test_quantiles_of_bpftrace_are_limits_that_enough_calls_keep(times_ns: list[int]) -> None:
     classes = Counter(time_ns.bit_length() for time_ns in times_ns)
@@ -164,7 +164,9 @@ def test_quantiles_of_bpftrace_are_limits_that_enough_calls_keep(times_ns: list[
         parser.line(json.dumps({"type": "map", "data": {"@calls": {number: 9}}}).encode())
         parser.line(json.dumps({"type": "hist", "data": {"@times": {number: histogram}}}).encode())
         quantiles_s = parser.counts().calls[name].quantiles_s
-    assert quantiles_s is not None
+    assert (quantiles_s is None) == (len(times_ns) < 100)
+    if quantiles_s is None:
+        return
     for share, limit_s in zip((0.5, 0.99), quantiles_s, strict=True):
         within = sum(time_ns <= round(1e9 * limit_s) for time_ns in times_ns)
         below = sum(time_ns <= round(1e9 * limit_s) // 2 for time_ns in times_ns)

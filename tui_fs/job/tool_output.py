@@ -27,8 +27,6 @@ from tui_fs.strategies.base import (
 
 PATHS_KEPT = 10_000
 FURTHER_KINDS = "further kinds"
-_MIN_TIMED_CALLS = 100
-"""Fewer have no 99th percentile."""
 LONGEST_LINE_BYTES = 65_536
 """The middle of a longer line is dropped; a path in it may have any length."""
 
@@ -99,9 +97,9 @@ class ToolOutput:
         """Return the system calls that the tools report themselves."""
         calls = added_up((self._ended_calls, self._running.calls))
         classes = sorted((self._ended_ns + Counter(self._running.removal_ns)).items())
-        timed_calls = sum(number for _, number in classes)
-        if timed_calls >= _MIN_TIMED_CALLS and "unlinkat" in calls:
-            times_s = quantiles_s(classes)
+        times_s = quantiles_s(classes)
+        if times_s is not None and "unlinkat" in calls:
+            timed_calls = sum(number for _, number in classes)
             calls["unlinkat"] = replace(
                 calls["unlinkat"], quantiles_s=times_s, timed_calls=timed_calls
             )

@@ -194,15 +194,20 @@ _WAITS_FROM_S, _LONG_P99, _LONG_MEAN = 200e-6, 20, 3
 if the p99 or the mean is this multiple of the p50: 1 in 100 can take most of the time."""
 
 
+_MIN_TIMED_CALLS = 100
+
+
 def quantiles_s(classes: Sequence[tuple[int, int]]) -> tuple[float, float] | None:
     """Return the upper limits of the classes with the median and the 99th percentile, in seconds.
+
+    None for fewer than 100 calls, which have no 99th percentile.
 
     Args:
         classes: upper limits in nanoseconds, ascending, and numbers.
     """
     limits, numbers = zip(*classes, strict=True) if classes else ((), ())
     sums = list(accumulate(numbers))
-    if not sums or not sums[-1]:
+    if not sums or sums[-1] < _MIN_TIMED_CALLS:
         return None
     p50, p99 = (limits[bisect_left(sums, share * sums[-1])] / 1e9 for share in (0.5, 0.99))
     return p50, p99
