@@ -16,6 +16,7 @@ from tui_fs.job.calibration.store import MEASURED_FROM_ENTRIES
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
 
 MIB = 1 << 20
+_ATTEMPTS = 6
 
 
 @pytest.fixture
@@ -131,25 +132,38 @@ def test_a_small_tree_is_not_measured_for(cli: Cli, small: Path) -> None:
     assert manifest(small.parent) == before
 
 
-def test_a_large_one_is_measured_for_once(cli: Cli, large: Path) -> None:
+def cold_estimate(cli: Cli, target: Path) -> Json:
+    """Estimate until the machine is not too busy to measure, as a user would who reads that."""
+    for _ in range(_ATTEMPTS):
+        report = estimate(cli, "--cold", target)
+        if rests_on(report).endswith("with cold caches"):
+            return report
+    pytest.fail(rests_on(report))
+
+
+def test_a_large_one_is_measured_for_once_with_warm_and_cold_caches(cli: Cli, large: Path) -> None:
+    needs_root("dropping caches")
     before = manifest(large.parent)
     without = estimate(cli, "--no-measuring", large)
     assert manifest(large.parent) == before
-    measured = estimate(cli, large)
+    cold = cold_estimate(cli, large)
     after = manifest(large.parent)
-    again = estimate(cli, large)
+    warm = estimate(cli, large)
+    again = estimate(cli, "--cold", large)
     assert rests_on(without).startswith("typical figures for tmpfs")
-    assert rests_on(measured).startswith("small trees deleted on this file system")
-    for report in (again, measured):
+    assert rests_on(warm).startswith("small trees deleted on this file system")
+    assert not rests_on(warm).endswith("with cold caches")
+    assert rests_on(cold) == f"{rests_on(warm)}, with cold caches"
+    for report in (again, cold):
         for row in report["strategies"]:
             del row["seconds_high"]  # depends on the load of this moment
-    assert again == measured
+    assert again == cold
     assert manifest(large.parent) == after
     # And nothing is left next to the target, which is whole
     assert scratches(large.parent) == []
     assert {**after, b".": before[b"."]} == before
     # And it holds for smaller trees too, and without a measurement
-    assert rests_on(estimate(cli, "--no-measuring", large)) == rests_on(measured)
+    assert rests_on(estimate(cli, "--no-measuring", large)) == rests_on(warm)
 
 
 def test_where_it_cannot_be_measured_it_is_estimated_and_says_why(
@@ -216,13 +230,3 @@ def test_a_quick_estimate_in_words_says_that_it_is_one_with_its_range(
 def test_a_quick_estimate_of_nothing_is_bad_input(cli: Cli, above: Path) -> None:
     finished = cli.run("estimate", "--quick", above / "nothing").expect(2)
     assert "Traceback" not in finished.stderr
-
-
-def test_times_of_a_tree_that_is_not_in_memory(cli: Cli, large: Path) -> None:
-    needs_root("dropping caches")
-    report = estimate(cli, "--cold", large)
-    assert rests_on(report).endswith("with cold caches")
-    assert scratches(large.parent) == []
-    # And another estimate does not need it again, nor says so
-    assert not rests_on(estimate(cli, large)).endswith("with cold caches")
-    assert rests_on(estimate(cli, "--cold", "--no-measuring", large)).endswith("with cold caches")
