@@ -122,7 +122,7 @@ COLUMNS = (
 _RANGE_FROM_COLUMNS, _MIN_RANGE, _MAX_RANGE = 110, 27, 48
 """The terminal width from which the times have bars, and the cells of these."""
 _LARGEST_SHOWN = 3
-_LINES_SHOWN, _LINES_OF_SEVERAL = 6, 2
+_LINES_SHOWN, _LINES_OF_SEVERAL, _OTHER_LINES = 6, 2, 28
 _LINES_BESIDE_PATHS = 17
 """The most lines of the confirmation, with its frame, besides the names of several targets."""
 _LONG_PATH = 256
@@ -800,11 +800,14 @@ class PreviewScreen(BaseScreen):
         news = self.query_one("#news", Static)
         news.display = is_new
         news.update(Text.assemble((f"new recommendation: {recommended} (r)", "bold")))
+        lines_shown = _LINES_SHOWN
+        if len(self._paths) > 1:
+            lines_shown = max(_LINES_OF_SEVERAL, (self.size.height - _OTHER_LINES) // 2)
         about = about_command(
             self._forecast.of(strategy),
             self._forecast,
             survey.max_depth,
-            _LINES_SHOWN if len(self._paths) == 1 else _LINES_OF_SEVERAL,
+            lines_shown,
         )
         self.query_one("#command", Static).update(about)
         options = self.query_one("#options", Static)
@@ -879,6 +882,7 @@ class PreviewScreen(BaseScreen):
         """Use the room for bars, and for the names of an open confirmation."""
         if self._forecast is not None and self._targets:
             self._show_rows(self._forecast)
+            self._show_strategy()
         self._update_question()
 
     def _update_question(self) -> None:
