@@ -14,7 +14,7 @@ from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 TRACK = "░"
 
 # Shorter than this a bar shows no movement; the caption is cut instead.
-MINIMUM_BAR = 10
+MINIMUM_BAR = 6
 
 
 def clamp_fraction(fraction: float) -> float:

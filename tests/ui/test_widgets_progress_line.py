@@ -54,7 +54,7 @@ def test_the_line_is_bar_percentage_caption() -> None:
         "  7 of 12",
     )
     assert progress_parts(None, "reading", 20, 7) == ("░" * 11, "", "  reading")
-    assert progress_parts(0.5, "far too long", 24, 12) == ("█████░░░░░", "    50.0 %", "  f…")
+    assert progress_parts(0.5, "far too long", 24, 12) == ("███░░░", "    50.0 %", "  far t…")
 
 
 def test_a_cut_text_fills_its_cells() -> None:

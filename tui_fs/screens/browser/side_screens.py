@@ -82,6 +82,10 @@ class SideScreen(BaseScreen):
             self.browser.after_preview()
             self.on_survey_update()
 
+    def on_resize(self) -> None:
+        """Fit the lines to the new width."""
+        self.on_survey_update()
+
     def on_survey_update(self) -> None:
         """Show the client's last update; the browser calls this."""
         # Before mounting, on_mount shows the update. After closing, there are no widgets left.
@@ -545,7 +549,8 @@ class RankingScreen(SideScreen):
         room = self.size.width - 2 - line.cell_len - len(listed)
         scopes = (" · in the directory itself, not below", " · not below", "")
         line.append(next(scope for scope in scopes if len(scope) <= room or not scope), "dim")
-        line.append(listed, "dim")
+        if room >= 0:
+            line.append(listed, "dim")
         return line
 
     def action_next(self) -> None:
