@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.filesystems import (
     btrfs,
@@ -75,7 +75,8 @@ _POLL_S = 0.01
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+# A busy machine is no failure.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from tests.conftest import DEADLINE_S
 from tests.needs import needs_root, needs_tool
 from tests.trees import Sentinel, flat, many_directories
 from tests.waiting_process import waiting_process
@@ -26,7 +27,6 @@ root; ``plain`` has nothing special."""
 REACHED = ("gate", "inner", "full", "sudo", "plain")
 """Those that answer without more options than --become."""
 
-_DEADLINE_S = 20.0
 _runs = itertools.count()
 _TOOLS = {"ssh": "openssh-client", "ip": "iproute2", "nft": "nftables", "sudo": "sudo"}
 _UNSHARE = (
@@ -275,7 +275,7 @@ def _ip(*words: str, inside: tuple[str, ...] = ()) -> None:
 
 
 def _wait_until_listening(pid: int) -> None:
-    end = time.monotonic() + _DEADLINE_S
+    end = time.monotonic() + DEADLINE_S
     while ":0016 " not in Path(f"/proc/{pid}/net/tcp").read_text():
         assert time.monotonic() < end, "sshd does not listen"
         time.sleep(0.02)

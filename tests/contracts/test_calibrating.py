@@ -17,6 +17,7 @@ from tests.conftest import wait_until
 from tests.contracts.calibrating import (
     Measurement,
     above,
+    calibrated,
     command_for,
     kill_all,
     left_as_it_was,
@@ -66,7 +67,7 @@ def test_what_is_measured_is_whole_and_holds_from_then_on(above: Path, records: 
     assert needs_measuring(target, MEASURED_FROM_ENTRIES)
     assert not needs_measuring(target, MEASURED_FROM_ENTRIES - 1)
     with left_as_it_was(above, records):
-        calibration = calibrate(target)
+        calibration = calibrated(target)
     assert set(calibration.prices) == set(STRATEGIES)
     assert all(price.start_s > 0 and price.name_s > 0 for price in calibration.prices.values())
     assert all(price.directory_s > 0 for price in calibration.prices.values())

@@ -160,7 +160,7 @@ def test_the_mount_of_a_running_job_is_not_taken_for_that_of_another_process(
     target = tmpfs / "target"
     chain(target, MOST_LEVELS + 10)
     flat(target / "many", 20_000)
-    words = ("--strategy", "rm", "--confine", "always", "--rate", "500", "--yes", "--detach")
+    words = ("--strategy", "rm", "--confine", "always", "--rate", "100", "--yes", "--detach")
     cli.run("delete", *words, target).expect(0)
     job = cli.only_job()
     wait_until(lambda: "StepStarted" in str(cli.journal(job)), "the start of the tool")
@@ -245,7 +245,7 @@ def test_a_directory_moved_out_keeps_its_content(cli: Cli, tmpfs: Path) -> None:
     target, outside = tmpfs / "target", tmpfs / "outside"
     target.mkdir()
     flat(target / "moved", 20_000)
-    words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "2000")
+    words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "200")
     job = str(cli.run("delete", *words, target).expect(0).object()["id"])
     wait_until(lambda: entries_in(target / "moved") < 20_000, "the first removals")
     cli.run("pause", job).expect(0)
@@ -263,7 +263,7 @@ def test_what_another_namespace_mounts_inside_is_kept(cli: Cli, tmpfs: Path) -> 
     target, foreign = tmpfs / "target", tmpfs / "foreign"
     many_directories(target, 200, 50)
     flat(foreign, 5)
-    words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "500")
+    words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "100")
     job = str(cli.run("delete", *words, target).expect(0).object()["id"])
     wait_until(lambda: entries_in(target) < 200, "the first removals")
     *_, directory = target.iterdir()  # rm comes to it last
@@ -278,7 +278,7 @@ def test_no_process_of_a_job_keeps_what_it_does_not_need(cli: Cli, tmpfs: Path) 
     net_admin = 12  # linux/capability.h
     target = tmpfs / "target"
     flat(target, 20_000)
-    words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "1000")
+    words = ("--strategy", "rm", "--yes", "--json", "--detach", "--rate", "200")
     job = str(cli.run("delete", *words, target).expect(0).object()["id"])
     wait_until(lambda: entries_in(target) < 20_000, "the first removals")
     (started,) = (event for event in cli.journal(job) if event["type"] == "StepStarted")

@@ -19,13 +19,13 @@ from tui_fs.job.store import JobFolder, create
 from tui_fs.linux.interpreter import module_command
 from tui_fs.model.strategy import StrategyName
 
-SLOWLY = ("xargs", "--batch-size", "1", "--rate", "100")
+SLOWLY = ("xargs", "--batch-size", "1", "--rate", "20")
 """A process for each file: few files go before the rate limit holds, so no long pause follows."""
 
 
 @pytest.fixture
 def tree(tmpfs: Path) -> Path:
-    """Return a tree; one of its directories takes ten seconds with the options `SLOWLY`."""
+    """Return a tree; one of its directories takes fifty seconds with the options `SLOWLY`."""
     tree = tmpfs / "tree"
     many_directories(tree, 3, 1_000)
     return tree
@@ -124,7 +124,7 @@ def test_jobs_beside_each_other_run_together(cli: Cli, tmpfs: Path) -> None:
     # Jobs in two directories whose names begin alike
     places = [tmpfs / name for name in ("directory-1", "directory-10")]
     for place in places:
-        flat(place, 200)
+        flat(place, 1_000)
     jobs = [start_slowly(cli, place) for place in places]
     assert [cli.state_of(job) for job in jobs] == ["running", "running"]
     for job in jobs:

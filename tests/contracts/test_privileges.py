@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Finished, Json
+from tests.conftest import DEADLINE_S, Cli, Finished, Json
 from tests.contracts.test_control import of_type
 from tests.contracts.test_overlap import cancel, start_slowly
 from tests.needs import lacks, needs_root, needs_tool, needs_tools_of
@@ -57,7 +57,7 @@ def run_as(
         env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=False,
     )
     return Finished(tuple(command[1:]), done.returncode, done.stdout, done.stderr.decode())
@@ -129,7 +129,7 @@ def test_a_copy_of_python_that_lends_rights_is_refused(
         pass_fds=[copy_fd],
         cwd="/",
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_S,
         check=False,
     )
     os.close(copy_fd)
@@ -163,7 +163,7 @@ def ask_as_nobody(folder: Path, order: str) -> "subprocess.CompletedProcess[str]
             pass_fds=[folder_fd],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=DEADLINE_S,
             check=False,
         )
     finally:

@@ -96,7 +96,7 @@ def test_only_what_cannot_delete_more_is_sent_to_a_job(
 def test_a_died_job_is_not_resumed(cli: Cli, tmpfs: Path, switch_on: Callable[[], None]) -> None:
     target = tmpfs / "target"
     flat(target, 1_500)
-    options = ("--batch-size", "1", "--rate", "500", "--detach", "--yes")
+    options = ("--batch-size", "1", "--rate", "20", "--detach", "--yes")
     job = cli.run("delete", "--strategy", "xargs", *options, target).expect(0).stdout.decode()
     job = job.strip()
     wait_until(lambda: 0 < entries_in(target) < 1_500, "a deletion at work")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli, entries_in, wait_until
+from tests.contracts.several import resume
 from tests.trees import flat
 
 FILES = 1500
@@ -19,7 +20,7 @@ def died(cli: Cli, tmpfs: Path) -> tuple[str, Path]:
     target = tmpfs / "place" / "target"
     target.mkdir(parents=True)
     flat(target, FILES)
-    options = ("--batch-size", "1", "--rate", "500", "--detach", "--yes", "--json")
+    options = ("--batch-size", "1", "--rate", "20", "--detach", "--yes", "--json")
     job = str(cli.run("delete", "--strategy", "xargs", *options, target).expect(0).object()["id"])
     wait_until(lambda: 0 < entries_in(target) < FILES, "a deletion at work")
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
@@ -31,7 +32,7 @@ def test_resume_goes_on_with_the_rest(cli: Cli, died: tuple[str, Path]) -> None:
     job, target = died
     left = entries_in(target)
     assert left > 0
-    report = cli.run("resume", job, "--yes", "--json").expect(0).report()
+    report, _ = resume(cli, job)
     assert report["outcome"] == "done"
     assert report["strategy"] == "xargs"
     assert report["expected"]["totals"]["files"] == left

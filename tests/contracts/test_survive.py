@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 FILES = CROWDED_FILES
 FILES_AT_A_RATE = 6_000
-SLOWLY = ("--rate", "500")
+SLOWLY = ("--rate", "100")
 
 
 def start_foreground(

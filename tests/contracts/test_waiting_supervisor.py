@@ -9,15 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.conftest import Cli, wait_until
+from tests.conftest import DEADLINE_S, Cli, wait_until
 from tests.contracts.test_policy import plan_of
 from tests.trees import flat
 from tui_fs.job.process import SupervisorProcess
 from tui_fs.job.start import start
 from tui_fs.job.view import JobView
 from tui_fs.model.outcome import JobState
-
-_DEADLINE_S = 30.0
 
 
 @pytest.fixture
@@ -65,7 +63,7 @@ def test_it_runs_the_job_whose_folder_it_is_sent(target: Path) -> None:
 def test_another_one_is_started_if_it_has_ended(target: Path) -> None:
     waiting = SupervisorProcess()
     waiting.process.kill()
-    waiting.process.wait(_DEADLINE_S)
+    waiting.process.wait(DEADLINE_S)
     assert state_after(target, waiting) is JobState.DONE
     assert not target.exists()
 
@@ -86,7 +84,7 @@ def test_without_a_job_it_ends_with_its_starter(state_home: Path) -> None:
     waiting = SupervisorProcess()
     assert waiting.process.stdin is not None
     waiting.process.stdin.close()
-    assert waiting.process.wait(_DEADLINE_S) == 0
+    assert waiting.process.wait(DEADLINE_S) == 0
     assert not state_home.exists()
 
 
@@ -95,7 +93,7 @@ def test_a_folder_that_is_sent_in_part_only_is_no_job(target: Path) -> None:
     assert waiting.process.stdin is not None
     waiting.process.stdin.write(os.fsencode(target))  # without its end
     waiting.process.stdin.close()
-    assert waiting.process.wait(_DEADLINE_S) == 0
+    assert waiting.process.wait(DEADLINE_S) == 0
     assert len(list(target.iterdir())) == 5
 
 

@@ -1,6 +1,7 @@
 """Recorded surveys and journals, and a function that renders a screen as text."""
 
 import os
+import time
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 import tui_fs
+from tests.conftest import DEADLINE_S
 from tui_fs.app import TRUECOLOR_THEME, TuiFsApp
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.report import report_of
@@ -293,7 +295,8 @@ def screen_text(app: App[None]) -> str:
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
-    for _ in range(400):
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
         await pilot.pause(0.025)
         if condition():
             return

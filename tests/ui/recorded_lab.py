@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
 
+from tests.conftest import DEADLINE_S
 from tui_fs.lab.experiment import (
     BarsView,
     CallsView,
@@ -227,7 +228,7 @@ class PlayedRun:
     def events(self) -> Iterator[LabEvent]:
         """Play."""
         yield from self._before
-        assert self.goes_on.wait(20)
+        assert self.goes_on.wait(DEADLINE_S)
         if self.cancelled:
             yield RunEnded(Ending.CANCELLED, 3.0)
         else:

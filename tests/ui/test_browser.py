@@ -587,7 +587,7 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
     answers, looks_like_a_link = Event(), os.path.islink
 
     def islink(path: str) -> bool:
-        return answers.wait(30) if path == "/net/dead" else looks_like_a_link(path)
+        return answers.wait(60) if path == "/net/dead" else looks_like_a_link(path)
 
     monkeypatch.setattr("os.path.islink", islink)
     monkeypatch.setattr("tui_fs.screens.base.PATIENCE_S", 0.1)

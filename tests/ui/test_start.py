@@ -115,7 +115,7 @@ async def test_a_typed_directory_that_does_not_answer_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = Event()
-    monkeypatch.setattr("os.path.islink", lambda _: answers.wait(30))
+    monkeypatch.setattr("os.path.islink", lambda _: answers.wait(60))
     monkeypatch.setattr("tui_fs.screens.base.PATIENCE_S", 0.1)
     app = Host(start(str(tmp_path)))
     async with app.run_test(size=(80, 24)) as pilot:

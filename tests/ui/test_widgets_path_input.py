@@ -83,7 +83,7 @@ async def test_only_the_latest_value_is_scanned_and_one_at_a_time() -> None:
     def slow(value: str) -> str:
         scanned.append(value)
         started.set()
-        assert release.wait(10)
+        assert release.wait(60)
         return value + "/"
 
     suggester = DirectorySuggester(slow)

@@ -294,7 +294,7 @@ subprocess.run(["mount", "-t", "tmpfs", "none", "/dev"], check=True)
 print(send_to_syslog("nobody"))
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
     listener.bind("/dev/log")
-    listener.settimeout(10)
+    listener.settimeout(60)
     print(send_to_syslog(sys.argv[1]), flush=True)
     sys.stdout.buffer.write(listener.recv(4096))
 """

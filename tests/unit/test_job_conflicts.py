@@ -178,7 +178,7 @@ _NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=4)
 
 
 @given(_NAMES, _NAMES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @pytest.mark.slow
 def test_overlap_is_mutual(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one: list[str], other: list[str]
@@ -259,6 +259,6 @@ def test_no_job_waits_for_its_own_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/missing/..")
     script = "from tui_fs.job.conflicts import no_job_starting as lock\nwith lock(): print('alone')"
     ended = subprocess.run(
-        [sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert ended.stdout == "alone\n"

@@ -145,7 +145,7 @@ def test_one_who_connects_and_goes_does_not_stop_the_server(folder: JobFolder) -
 def test_a_slow_client_is_answered_and_keeps_no_other_waiting(folder: JobFolder) -> None:
     obeyed: list[Command] = []
     with serving(folder, _noting(obeyed)), socket.socket(socket.AF_UNIX) as slow:
-        slow.settimeout(5)
+        slow.settimeout(60)
         _connect(slow, folder)
         send(folder, Command("pause"))
         slow.sendall(b"resume\n")
@@ -160,7 +160,7 @@ def test_those_who_never_speak_are_not_kept_without_end(folder: JobFolder) -> No
             _connect(client, folder)
             send(folder, Command("pause"))
         # and the first of them was closed
-        those[0].settimeout(5)
+        those[0].settimeout(60)
         assert those[0].recv(100) == b""
 
 

@@ -21,7 +21,7 @@ from tui_fs.model.strategy import IoPriority, Pace
 
 __all__ = ["directory"]
 
-DEADLINE_MS = 20_000
+DEADLINE_MS = 60_000
 
 
 def cat_launcher(directory: int, steps: int = 1, *, takes_commands: bool = False) -> Launcher:
@@ -37,8 +37,9 @@ def cat_launcher(directory: int, steps: int = 1, *, takes_commands: bool = False
 
 
 @pytest.fixture
-def launcher(directory: int) -> Iterator[Launcher]:
+def launcher(directory: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launcher]:
     """Yield a launcher of two steps: cat, which prints its commands."""
+    monkeypatch.setattr("tui_fs.job.throttle.STOPPED_WITHIN_S", DEADLINE_MS / 1000)
     with closing(cat_launcher(directory, 2, takes_commands=True)) as made:
         yield made
 

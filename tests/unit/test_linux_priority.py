@@ -98,13 +98,13 @@ def test_root_may_give_a_better_rank_again() -> None:
 def test_others_may_not_give_a_better_rank() -> None:
     needs_root("becoming another user")
     statement = (
-        "rank_process(9, IoPriority.NORMAL)\n"
+        "rank_process(19, IoPriority.NORMAL)\n"
         "try: rank_process(1, IoPriority.NORMAL)\n"
         "except PermissionError: print('refused')"
     )
     with ranked(f"exec({statement!r})", uid=65534) as (pid, printed):
         assert printed == "refused"
-        assert os.getpriority(os.PRIO_PROCESS, pid) == 9
+        assert os.getpriority(os.PRIO_PROCESS, pid) == 19
 
 
 def test_a_group_that_is_gone_is_an_error() -> None:
