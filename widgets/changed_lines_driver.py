@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import takewhile
 
 from rich.cells import cell_len
@@ -16,6 +17,9 @@ FORGETS_AFTER_S = 20.0
 _FRAME = re.compile(r"(?:\x1b\[[\d;]*[mH]|[^\x1b\a\b\r\f\v])*")
 _MOVE = re.compile(r"\x1b\[(\d+);(\d+)H")
 _TOKEN = re.compile(r"\x1b\[([\d;]*)m|([^\x1b\n]+)")
+_COLOUR = re.compile(r"\b[34]8;(?:2;\d+;\d+;\d+|5;\d+)")
+"""Of the text or its background."""
+
 _SYNCHRONISED = ("\x1b[?2026h", "\x1b[?2026l")
 
 _Piece = tuple[tuple[str, str], ...]
@@ -70,10 +74,36 @@ class ChangedLines:
         shown[column] = piece
         if piece == old:
             return ""
-        same = sum(
-            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, piece, strict=False))
-        )
-        return f"\x1b[{line};{column + _width(piece[:same])}H{_drawn(piece[same:])}"
+        at, part = _difference(old, piece)
+        return f"\x1b[{line};{column + at}H{_drawn(part)}"
+
+
+def _difference(old: _Piece, new: _Piece) -> tuple[int, _Piece]:
+    """Return what is to be drawn over `old` to show `new`, and at which of its columns."""
+    if not (_is_plain(old) and _is_plain(new)):
+        same = _number_same(old, new)
+        return _width(new[:same]), new[same:]
+    shown, cells = _cells(old), _cells(new)
+    first, end = _number_same(shown, cells), len(cells)
+    if len(shown) == end:
+        end -= _number_same(shown[:first:-1], cells[:first:-1])
+    return first, cells[first:end]
+
+
+def _number_same(old: _Piece, new: _Piece) -> int:
+    """Return how many are the same at the beginning."""
+    pairs = zip(old, new, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _cells(piece: _Piece) -> _Piece:
+    return tuple((style, character) for style, text in piece for character in text)
+
+
+def _is_plain(piece: _Piece) -> bool:
+    """Return whether each character fills one cell."""
+    texts = (text for _, text in piece if not text.isascii())
+    return all(cell_len(character) == 1 for text in texts for character in text)
 
 
 def _parsed(text: str) -> _Piece:
@@ -97,10 +127,23 @@ def _drawn(piece: _Piece) -> str:
     drawn, before = "", ""
     for style, text in piece:
         if style != before:
-            drawn += ("\x1b[0m" if before else "") + (f"\x1b[{style}m" if style else "")
+            drawn += _switch(before, style)
             before = style
         drawn += text
     return drawn + ("\x1b[0m" if before else "")
+
+
+@lru_cache(maxsize=1024)
+def _switch(before: str, style: str) -> str:
+    """Return the shortest change from a style to another one."""
+    old, new = _COLOUR.findall(before), _COLOUR.findall(style)
+    is_same_else = _COLOUR.sub("", before) == _COLOUR.sub("", style)
+    kinds = [code[0] for code in new]
+    is_each_once = len(set(kinds)) == len(kinds)
+    if before and is_same_else and is_each_once and [code[0] for code in old] == kinds:
+        codes = [each for each, code in zip(new, old, strict=True) if each != code]
+        return f"\x1b[{';'.join(codes)}m"
+    return ("\x1b[0m" if before else "") + (f"\x1b[{style}m" if style else "")
 
 
 class ChangedLinesDriver(LinuxDriver):

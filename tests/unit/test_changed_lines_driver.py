@@ -8,7 +8,10 @@ import pytest
 from tui_fs.widgets.changed_lines_driver import FORGETS_AFTER_S, ChangedLines
 
 COLUMNS, LINES = 20, 6
-STYLES = ("", "1", "38;2;1;2;3", "48;2;4;5;6", "38;2;1;2;3;48;2;4;5;6")
+STYLES = (
+    "", "1", "38;2;1;2;3", "48;2;4;5;6", "38;2;1;2;3;48;2;4;5;6", "38;2;9;2;3;48;2;4;5;6",
+    "1;38;2;1;2;3;48;2;7;5;6", "38;5;3", "1;38;5;4", "31;48;2;4;5;6", "38;2;1;2;3;38;2;4;5;6",
+)  # fmt: skip
 
 
 class Terminal:
@@ -79,12 +82,19 @@ def test_what_is_no_frame_passes_and_all_is_sent_again() -> None:
         assert changed.reduced(data) == data
 
 
-def test_a_line_is_sent_from_its_first_change_and_each_style_once() -> None:
+def test_only_the_colour_that_differs_is_sent() -> None:
+    changed = ChangedLines()
+    data = "\x1b[1;1H\x1b[38;2;1;2;3;48;2;4;5;6ma\x1b[0m\x1b[38;2;7;8;9;48;2;4;5;6mb\x1b[0m"
+    sent = "\x1b[1;1H\x1b[38;2;1;2;3;48;2;4;5;6ma\x1b[38;2;7;8;9mb\x1b[0m"
+    assert changed.reduced(data) == sent
+
+
+def test_only_the_changed_part_of_a_line_is_sent_and_each_style_once() -> None:
     changed = ChangedLines()
     first = "\x1b[3;1H\x1b[1mcalls\x1b[0m\x1b[1m  10\x1b[0m\x1b[2m /s\x1b[0m\x1b[2m.\x1b[0m"
     assert changed.reduced(first) == "\x1b[3;1H\x1b[1mcalls  10\x1b[0m\x1b[2m /s.\x1b[0m"
     second = first.replace("10", "11")
-    assert changed.reduced(second) == "\x1b[3;6H\x1b[1m  11\x1b[0m\x1b[2m /s.\x1b[0m"
+    assert changed.reduced(second) == "\x1b[3;9H\x1b[1m1\x1b[0m"
     # A style that adds to another one
     assert changed.reduced("\x1b[1;1H\x1b[1m\x1b[3ma\x1b[0m") == "\x1b[1;1H\x1b[1;3ma\x1b[0m"
 
