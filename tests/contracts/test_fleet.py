@@ -105,7 +105,7 @@ def test_lost_connections_and_viewers_change_nothing_on_the_hosts(cli: Cli, host
     roles = ("inner", "plain")
     sentinels = hosts.plant(*roles, files=6000)
     names, where = ",".join(roles), ("--ssh", hosts.ssh, "--become")
-    slow = ("--rate", "250", "--strategy", "rm", "--yes", "--json")
+    slow = ("--rate", "25", "--strategy", "rm", "--yes", "--json")
     viewer = cli.start("fleet", "delete", names, str(hosts.target), *slow, *where)
 
     def states() -> list[str]:
@@ -180,7 +180,7 @@ def test_no_job_starts_after_the_viewer_and_its_connection_have_gone(
 
 def test_an_interrupt_cancels_the_jobs_on_the_hosts(cli: Cli, hosts: Servers) -> None:
     hosts.plant("plain", "gate", files=1500)
-    slow = ("--rate", "100", "--strategy", "rm", "--yes", "--json", "--serial", "1")
+    slow = ("--rate", "25", "--strategy", "rm", "--yes", "--json", "--serial", "1")
     where = ("--ssh", hosts.ssh)
     with cli.start("fleet", "delete", "plain,gate", str(hosts.target), *slow, *where) as viewer:
         assert viewer.stdout is not None
@@ -232,9 +232,9 @@ ASK = "tui-fs fleet jobs plain"
 
 
 def test_a_host_that_dies_is_one_line_and_the_others_go_on(cli: Cli) -> None:
-    slow = ("--rate", "100", "--strategy", "rm", "--yes", "--json")
+    slow = ("--rate", "25", "--strategy", "rm", "--yes", "--json")
     with servers() as hosts:
-        hosts.plant("gate", "plain", files=1500)
+        hosts.plant("gate", "plain", files=6000)
         patient = f"{hosts.ssh} -oServerAliveInterval=1"
         where = ("--ssh", patient, "--connect-timeout", "1")
         with cli.start("fleet", "delete", "gate,plain", str(hosts.target), *slow, *where) as viewer:
@@ -256,4 +256,5 @@ def test_a_host_that_dies_is_one_line_and_the_others_go_on(cli: Cli) -> None:
         assert results["plain"]["problem"] == problem
         assert f"plain: {problem}" in errors.decode()
         lost = fleet(cli, hosts, "jobs", "plain", "--json", "--connect-timeout", "1").expect(4)
-        assert "timed out" in by_host(lost)["plain"]["problem"]
+        reason = by_host(lost)["plain"]["problem"]
+        assert "timed out" in reason or "No route to host" in reason

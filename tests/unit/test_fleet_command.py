@@ -256,3 +256,18 @@ def test_tables_show_no_control_characters_of_hosts(cli: Cli, hosts: Hosts) -> N
         finished = fleet(cli, hosts, action, "a", *rest)
         assert b"\x1b" not in finished.stdout
         assert "\x1b" not in finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("printed", "line"),
+    [
+        ("Job j1 has ended already: done.", "tui-fs: a: Job j1 has ended already: done.\n"),
+        ("Read-only mode is on.", "tui-fs: a: job j1: Read-only mode is on.\n"),
+    ],
+)
+def test_a_job_that_cannot_be_paused_is_named_once(
+    cli: Cli, hosts: Hosts, printed: str, line: str
+) -> None:
+    hosts.on("a", "jobs", listing("running"))
+    hosts.on("a", "pause", f"echo 'tui-fs: {printed}' >&2; exit 2")
+    assert fleet(cli, hosts, "pause", "a").expect(2).stderr == line

@@ -486,8 +486,8 @@ def run_control(parsed: argparse.Namespace) -> int:
         ]
         print_json({"schema": SCHEMA, "jobs": fields})
     for host, job_id, answer in results:
-        done = _DONE_WORDS[parsed.action]
-        note(f"tui-fs: {host}: job {job_id} {answer.problem or done}")
+        words = answer.problem or f"job {job_id} {_DONE_WORDS[parsed.action]}"
+        note(f"tui-fs: {host}: {words if job_id in words else f'job {job_id}: {words}'}")
     if not results:
         note("tui-fs: no job runs there.")
     return _exit_code(codes or [DONE])
