@@ -177,12 +177,14 @@ impl Concurrency {
 /// 4. If an entry takes more than twice the minimum, the server has a queue: half of the workers.
 /// 5. If a raise brings less than a fifth more entries, it is undone.
 /// 6. Else, if all workers are busy, their number is doubled; before the first 4 or 5, quadrupled.
-/// 7. After 4 or 5 it is not raised for `FIRST_HOLD`, and each time for twice as long, until an entry
-///    takes half of the time that it took then: other directories, or a server with less to do.
+/// 7. After 4 or 5 the number is not raised for `HOLD` samples, unless the entries per second become half
+///    as many again (a server with less to do), or a fifth fewer: then it is raised in any case. From
+///    then on a sample lasts for whole directories: more workers finish more entries at first, and then
+///    wait for each other to open the next directories.
 struct LatencyRule {
     workers: usize,
     computing: usize,
-    factor: usize,
+    step: Step,
     sample: Option<Sample>,
     /// Not all workers have noticed yet that their number has changed.
     is_settling: bool,
@@ -190,10 +192,16 @@ struct LatencyRule {
     minimum_s: f64,
     /// Entries per second before the last raise.
     before_per_s: Option<f64>,
-    hold: Duration,
-    hold_until: Option<Instant>,
-    /// Seconds for one entry when the workers were lowered.
-    lowered_s: f64,
+    /// Samples until the number may be raised.
+    held: u32,
+    /// Entries per second when the number was lowered.
+    lowered_per_s: f64,
+}
+
+/// The factor of a raise, and the size of a sample.
+struct Step {
+    factor: usize,
+    entries_per_worker: usize,
 }
 
 /// The work since its first observation.
@@ -209,29 +217,36 @@ impl LatencyRule {
     const FIRST: usize = 8;
     const INTERVAL: Duration = Duration::from_millis(5);
     const MIN_SAMPLE: Duration = Duration::from_millis(8);
-    const MIN_ENTRIES_PER_WORKER: u64 = 6;
+    const FIRST_STEP: Step = Step {
+        factor: 4,
+        entries_per_worker: 6,
+    };
+    const STEP: Step = Step {
+        factor: 2,
+        entries_per_worker: 24,
+    };
     const AGING_PER_SAMPLE: f64 = 1.02;
     const MAX_QUEUE: f64 = 2.0;
     const MIN_GAIN: f64 = 1.2;
     const COMPUTING: f64 = 0.5;
     /// Of the allowed workers, so that those that have just got or finished work do not matter.
     const ALL_BUSY: f64 = 0.8;
-    const FIRST_HOLD: Duration = Duration::from_millis(200);
-    const LAST_HOLD: Duration = Duration::from_secs(2);
+    const HOLD: u32 = 16;
+    const RECOVERY: f64 = 1.5;
+    const LOSS: f64 = 0.8;
 
     fn new(computing: usize, is_waiting: bool) -> Self {
         let first = if is_waiting { Self::FIRST } else { 1 };
         Self {
             workers: computing.max(first),
             computing,
-            factor: 4,
+            step: Self::FIRST_STEP,
             sample: None,
             is_settling: false,
             minimum_s: f64::MAX,
             before_per_s: None,
-            hold: Self::FIRST_HOLD,
-            hold_until: None,
-            lowered_s: 0.0,
+            held: 0,
+            lowered_per_s: f64::MAX,
         }
     }
 
@@ -254,8 +269,8 @@ impl LatencyRule {
         sample.last = observation.now;
         let duration = observation.now - sample.first.now;
         let entries = observation.done.saturating_sub(sample.first.done);
-        let is_long = entries >= Self::MIN_ENTRIES_PER_WORKER * self.workers as u64
-            && duration >= Self::MIN_SAMPLE;
+        let min_entries = self.step.entries_per_worker * self.workers;
+        let is_long = entries >= min_entries as u64 && duration >= Self::MIN_SAMPLE;
         let is_busy =
             sample.busy_s >= Self::ALL_BUSY * self.workers as f64 * duration.as_secs_f64();
         if !is_long || sample.busy_s == 0.0 {
@@ -273,34 +288,33 @@ impl LatencyRule {
             return;
         }
         self.minimum_s = (self.minimum_s * Self::AGING_PER_SAMPLE).min(entry_s);
-        if 2.0 * entry_s < self.lowered_s {
-            self.hold_until = None;
-            self.hold = Self::FIRST_HOLD;
-        }
+        let has_lost = self.held > 0 && per_s < Self::LOSS * self.lowered_per_s;
+        self.held = match has_lost || per_s > Self::RECOVERY * self.lowered_per_s {
+            true => 0,
+            false => self.held.saturating_sub(1),
+        };
         let has_queue = entry_s > Self::MAX_QUEUE * self.minimum_s && workers > self.computing;
         let before_per_s = self.before_per_s.take();
         let is_useless = before_per_s.is_some_and(|before| per_s < Self::MIN_GAIN * before);
-        let is_held = self.hold_until.is_some_and(|until| observation.now < until);
         if computing > Self::COMPUTING {
-            self.lower(self.computing, entry_s, observation.now);
-        } else if has_queue || is_useless {
-            self.lower(workers / self.factor, entry_s, observation.now);
-        } else if !is_held && workers < available {
-            self.workers = (self.factor * workers).min(available);
+            self.lower(self.computing, per_s);
+        } else if is_useless || has_queue && !has_lost {
+            self.lower(workers / self.step.factor, per_s);
+        } else if self.held == 0 && workers < available {
+            self.workers = (self.step.factor * workers).min(available);
             self.before_per_s = Some(per_s);
             self.is_settling = true;
         }
     }
 
     /// Lowers the number of workers, to no less than those that could compute.
-    fn lower(&mut self, workers: usize, entry_s: f64, now: Instant) {
+    fn lower(&mut self, workers: usize, per_s: f64) {
         self.workers = self.workers.min(workers.max(self.computing));
         self.is_settling = true;
         self.before_per_s = None;
-        self.factor = 2;
-        self.lowered_s = entry_s;
-        self.hold_until = Some(now + self.hold);
-        self.hold = (2 * self.hold).min(Self::LAST_HOLD);
+        self.step = Self::STEP;
+        self.held = Self::HOLD;
+        self.lowered_per_s = per_s;
     }
 }
 
@@ -474,6 +488,34 @@ mod tests {
         };
         assert!(simulation.serve(5.0, &slow) <= 16);
         assert_eq!(simulation.serve(5.0, &SERVER), MAX_WAITING);
+    }
+
+    #[test]
+    fn first_entries_of_more_workers_are_not_taken_for_a_gain() {
+        // One worker after the other opens a directory of 20 entries; 13 have all of the capacity.
+        let (entry_s, opens_per_s, step) = (0.01, 65.0, LatencyRule::INTERVAL);
+        let mut simulation = Simulation::new(None, Scaling::Waiting);
+        let (mut left, mut opens, mut done, mut sum) = ([0.0; MAX_WAITING], 0.0, 0.0, 0);
+        const POLLS: usize = 4_000;
+        for _ in 0..POLLS {
+            let busy = simulation.concurrency.max_active();
+            sum += busy;
+            opens += opens_per_s * step.as_secs_f64();
+            for left in &mut left[..busy] {
+                if *left <= 0.0 && opens >= 1.0 {
+                    (*left, opens) = (20.0, opens - 1.0);
+                } else if *left > 0.0 {
+                    let entries = step.as_secs_f64() / entry_s;
+                    (*left, done) = (*left - entries, done + entries);
+                }
+            }
+            opens = f64::min(opens, 1.0);
+            simulation.observation.now += step;
+            simulation.observation.done = done as u64;
+            simulation.observation.busy = busy;
+            simulation.concurrency.poll(simulation.observation);
+        }
+        assert!(sum / POLLS <= 48, "{}", sum / POLLS);
     }
 
     #[test]
