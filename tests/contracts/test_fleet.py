@@ -129,7 +129,9 @@ def test_lost_connections_and_viewers_change_nothing_on_the_hosts(cli: Cli, host
         ids: dict[str, str] = {}
         lines = []
         while len(ids) < len(roles):
-            lines.append(json.loads(attached.stdout.readline()))
+            line = attached.stdout.readline()
+            assert line, attached.communicate()[1]
+            lines.append(json.loads(line))
             if lines[-1]["type"] == "JobStarted":
                 ids[lines[-1]["host"]] = lines[-1]["job_id"]
         for role, job in ids.items():
@@ -236,7 +238,7 @@ def test_a_host_that_dies_is_one_line_and_the_others_go_on(cli: Cli) -> None:
     with servers() as hosts:
         hosts.plant("gate", "plain", files=6000)
         patient = f"{hosts.ssh} -oServerAliveInterval=1"
-        where = ("--ssh", patient, "--connect-timeout", "1")
+        where = ("--ssh", patient, "--connect-timeout", "4")
         with cli.start("fleet", "delete", "gate,plain", str(hosts.target), *slow, *where) as viewer:
             assert viewer.stdout is not None
             ids: dict[str, str] = {}
