@@ -224,26 +224,26 @@ async def test_jobs_that_run_already_are_shown_and_followed(size: tuple[int, int
     client, fleet = RecordingClient(), QuietFleet()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=size) as pilot:
         await answered(pilot, client)
-        await pilot.press("a")
+        await pilot.press("w")
         await wait_for(pilot, "No job is running in this directory.")
         client.post(jobs("web1", "done", "running", "paused", path=f"{PATH}/old"))
         client.post(jobs("web2", "running", path="/var/cache/apple"))  # elsewhere
         client.post(jobs("web3", "paused"))
-        await wait_for(pilot, "jobs run on 2 hosts: a follows them")
+        await wait_for(pilot, "jobs run on 2 hosts: w follows them")
         shown = screen_text(pilot.app)
         assert "running 25 %, and 1 more" in shown
         assert "paused 25 %" in shown
         await pilot.press("j")
         await wait_for(pilot, f"web1: running 25 %, and 1 more: job j2 in {PATH}/old")
-        await pilot.press("a")
+        await pilot.press("w")
         assert client.followed == [{"web1": "j2", "web3": "j1"}]
         deletion = running(fleet, ("web1", "web3"))
         hear_job(fleet, "web1")
         handle_all(fleet, deletion)
         client.post(Progressed(deletion))
         await wait_for(pilot, "0 of 2 hosts over")
-        assert "a follows" not in screen_text(pilot.app)
-        for key in ("a", "r", "enter", "d"):  # all of them would wait for its end
+        assert "w follows" not in screen_text(pilot.app)
+        for key in ("w", "r", "enter", "d"):  # all of them would wait for its end
             asked = len(client.asked)
             await pilot.press("j", key)
             await wait_for(pilot, "A deletion is running.")
@@ -263,7 +263,7 @@ async def test_a_lost_job_that_still_runs_is_shown_as_running() -> None:
         await wait_for(pilot, "running 25 %")
         shown = screen_text(pilot.app)
         assert shown.count("! not done") == 1
-        assert "jobs run on 1 host: a follows them" in shown
+        assert "jobs run on 1 host: w follows them" in shown
 
 
 @pytest.mark.parametrize("size", [LARGE, MEDIUM, (60, 20)], ids=["large", "medium", "small"])

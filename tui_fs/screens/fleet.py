@@ -114,7 +114,7 @@ class FleetScreen(BaseScreen):
         Binding("u", "unmark_all", tooltip="Remove all marks"),
         Binding("s", "sort", tooltip="Sort by the next column"),
         Binding("S", "reverse", tooltip="Reverse the order"),
-        Binding("a", "follow", tooltip="Follow the jobs that run in the directory already"),
+        Binding("w", "watch", tooltip="Follow the jobs that run in the directory already"),
         Binding("c", "cancel", tooltip="Cancel the followed deletions (asks first)"),
         Binding("r", "recount", tooltip="Count again on all hosts"),
         Binding(
@@ -223,7 +223,7 @@ class FleetScreen(BaseScreen):
             self.notify("A deletion is running. Wait for its end, or cancel it.", markup=False)
         return self._is_deleting
 
-    def action_follow(self) -> None:
+    def action_watch(self) -> None:
         """Follow the newest job on each host."""
         if self._is_kept_waiting():
             return
@@ -432,7 +432,7 @@ class FleetScreen(BaseScreen):
         table.set_rows(LazyRows([row.host for row in rows], row_at))
         totals = _totals(self._rows.values(), self._marked)
         if not self._is_deleting and (busy := sum(bool(row.live) for row in self._rows.values())):
-            totals.append(f" · jobs run on {counted(busy, 'host', 'hosts')}: a follows them")
+            totals.append(f" · jobs run on {counted(busy, 'host', 'hosts')}: w follows them")
         self._update("#totals", totals)
         self._draw_about()
 
