@@ -81,6 +81,10 @@ def test_programs_of_the_one_file_are_shown_without_its_temporary_directory() ->
     ]
 
 
+def test_a_command_of_a_damaged_journal_may_have_no_words() -> None:
+    assert command_lines([()]) == [""]
+
+
 def test_a_plan_for_nothing_is_none() -> None:
     folder: JobFolder = create(plan())
     assert load_plan(folder) == plan()

@@ -167,7 +167,7 @@ def _command_line(argv: Argv) -> str:
 
 
 def _program_names(argv: Argv) -> Argv:
-    tree = _UNPACKED.match(argv[0])
+    tree = _UNPACKED.match(argv[0]) if argv else None  # a damaged journal may have no words
     if tree is None or "--" not in argv:
         return argv
     end = argv.index("--")  # targets follow
