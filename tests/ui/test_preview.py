@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ from tests.ui.test_screens import (
     preview,
     several,
 )
+from tui_fs.job.planning import make_plan
 from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.finding import Finding, FindingKind, Severity
@@ -84,6 +86,35 @@ async def test_leaving_before_it_begins_deletes_nothing(
         assert isinstance(pilot.app.screen, RunScreen) == has_begun
         messages = [notice.message for notice in pilot.app._notifications]
         assert any("nothing was deleted" in message for message in messages) != has_begun
+
+
+async def test_a_job_has_the_times_that_were_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Plan] = []
+
+    def plan_later(*arguments: Any) -> Plan:
+        plan = make_plan(*arguments)
+        assert plan.predicted is not None
+        return replace(plan, predicted=replace(plan.predicted, seconds_high=9_999.0))  # more load
+
+    monkeypatch.setattr("tui_fs.screens.preview.make_plan", plan_later)
+    monkeypatch.setattr("tui_fs.screens.preview.check_plan", lambda _: None)
+    monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: None)
+    monkeypatch.setattr("tui_fs.screens.preview.start", lambda plan, _: started.append(plan))
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        await ask(pilot, preview, StrategyName("rm"))
+        assert preview._question is not None
+        shown = preview._question.estimate
+        pilot.app.screen.query_one("#confirm-yes", Button).focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: started != [])
+    (plan,) = started
+    assert plan.predicted is not None
+    assert (plan.predicted.seconds_low, plan.predicted.seconds_high) == (
+        shown.seconds_low,
+        shown.seconds_high,
+    )
 
 
 @pytest.mark.slow

@@ -288,6 +288,17 @@ def forecast_by_estimate(
     return replace(predicted, estimates=widened)
 
 
+def with_times_of(plan: Plan, shown: Estimate) -> Plan:
+    """Return a plan with the times that the user confirmed, with which its report compares."""
+    assert plan.predicted is not None  # by `make_plan`
+    seconds = {
+        "seconds_low": shown.seconds_low,
+        "seconds": shown.seconds,
+        "seconds_high": shown.seconds_high,
+    }
+    return replace(plan, predicted=replace(plan.predicted, **seconds))
+
+
 def guarantees_of(strategy: StrategyName) -> Guarantees:
     """Return the guarantees of a strategy."""
     return strategy_named(strategy).guarantees

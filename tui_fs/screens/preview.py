@@ -40,6 +40,7 @@ from tui_fs.job.planning import (
     forecast_by_estimate,
     make_plan,
     remainder_of,
+    with_times_of,
 )
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
@@ -473,7 +474,7 @@ class _Question(Struct):
     """
 
     dialog: ConfirmDialog
-    strategy: StrategyName
+    estimate: Estimate
     choices: Choices
     reason: str | None
     survey: Survey
@@ -847,7 +848,7 @@ class PreviewScreen(BaseScreen):
         choices: Choices,
     ) -> None:
         """Ask for confirmation once it is known whether the name must be typed."""
-        strategy, options = estimate.strategy, choices.options
+        options = choices.options
         totals = survey.totals if survey.matched is None else survey.matched
         needed = partial(why_type_name, self._paths, totals.entries)
         try:
@@ -864,7 +865,7 @@ class PreviewScreen(BaseScreen):
         label = "Empty it" if options.keep_root and not options.filters.active else "Delete"
         consequence = "A deletion cannot be undone."
         dialog = ConfirmDialog("Delete permanently?", (), consequence, word, yes_label=label)
-        question = self._question = _Question(dialog, strategy, choices, reason, survey)
+        question = self._question = _Question(dialog, estimate, choices, reason, survey)
         self._update_question()
 
         def answered(yes: bool | None) -> None:
@@ -874,7 +875,7 @@ class PreviewScreen(BaseScreen):
                 self.workers.cancel_group(self, "measure")  # calibration would disturb the job
                 self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
                 name_typed = word is not None
-                self._start(targets, question.survey, strategy, choices, name_typed)
+                self._start(targets, question.survey, question.estimate, choices, name_typed)
 
         self.app.push_screen(dialog, answered)
 
@@ -892,11 +893,11 @@ class PreviewScreen(BaseScreen):
             return
         if question.choices is not self._choices:
             return  # the prediction is of other options
-        question.survey = survey
+        question.survey, question.estimate = survey, prediction.of(question.estimate.strategy)
         lines = confirmation(
             self._paths,
             survey,
-            prediction.of(question.strategy),
+            question.estimate,
             question.choices.options,
             question.reason,
             max(3, self.app.size.height - _LINES_BESIDE_PATHS),
@@ -909,15 +910,16 @@ class PreviewScreen(BaseScreen):
         self,
         targets: tuple[Target, ...],
         survey: Survey,
-        strategy: StrategyName,
+        shown: Estimate,
         choices: Choices,
         name_typed: bool,
     ) -> None:
         app = self.app  # a closed screen has no app any more
         try:
-            plan = make_plan(targets, survey, strategy, choices.options, choices.trace)
+            plan = make_plan(targets, survey, shown.strategy, choices.options, choices.trace)
             continues = self._died.job_id if self._died is not None else ""
             plan = replace(plan, name_typed=name_typed, continues=continues)
+            plan = with_times_of(plan, shown)
             check_plan(plan)
             folder = start(plan, lambda: self.is_attached)
         except TuiFsError as error:
