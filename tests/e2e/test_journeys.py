@@ -209,7 +209,7 @@ def test_ranks_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: 
     assert paces[-1] == asked
 
     terminal.press("q")
-    terminal.wait_for("The job continues")
+    terminal.wait_for("The job stays paused")
     terminal.wait_for("maildrop/")
     terminal.press("d")
     terminal.wait_for(f"Refused: Job {job} is already working in")
