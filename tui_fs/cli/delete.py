@@ -5,7 +5,6 @@ import contextlib
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -50,9 +49,7 @@ from tui_fs.job.planning import (
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder, check_new_id
 from tui_fs.linux.filesystem import directory_id as id_of_directory
-from tui_fs.linux.limits import measured
 from tui_fs.linux.logind import ends_at_logout
-from tui_fs.linux.timeouts import BackgroundCall
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, JobFailed, Missing, Refused
@@ -63,15 +60,13 @@ from tui_fs.model.strategy import Options, StrategyName, confined_words
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, in_words, is_file, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
-from tui_fs.strategies.registry import REFERENCE, STRATEGIES, tools_of
+from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.survey.findings.registry import activity_in
 from tui_fs.survey.single_file import remarks_on
 from tui_fs.tracing.select_source import open_source
 
 _Started = tuple[Plan, JobFolder | None, Interrupts]
 """A plan, its job folder (None if a signal came before the start), and the signal handler."""
-
-_SEARCH_S = 20.0
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
@@ -137,12 +132,8 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
         check_conflicts(targets)  # not only after the answer
     if parsed.strategy is not None:
         _check_options(parsed.strategy, options, trace)
-    find_tools = partial(tools_of, STRATEGIES[parsed.strategy or REFERENCE])
-    search = measured(partial(BackgroundCall, find_tools))  # asks the tools for their versions
     is_read = asks or parsed.dry_run
     survey = count_targets(targets, options.filters, finds_users=is_read)
-    if search is not None:
-        measured(partial(search.result, _SEARCH_S))
     strategy = parsed.strategy
     if strategy is None:
         strategy = _recommended(targets, survey, options, trace)
