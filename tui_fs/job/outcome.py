@@ -446,7 +446,7 @@ def _killed(snapshot: Snapshot) -> str:
     statuses = [status for step in snapshot.step_statuses for status in step]
     for argv, status in zip(flatten((argvs,)), statuses, strict=False):
         if status < 0 and status != -signal.SIGPIPE:
-            return f"{argv[0]} was killed by {_signal_name(-status)}, not by tui-fs."
+            return f"{''.join(argv[:1])} was killed by {_signal_name(-status)}, not by tui-fs."
     return ""
 
 

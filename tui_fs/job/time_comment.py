@@ -110,7 +110,7 @@ def _causes_above(
         )
     else:
         yield _Cause(wait_s, f"the tools waited {duration(wait_s)} for a processor")
-    rmdirs = sum(os.path.basename(argv[0]) == "rmdir" for argv in started.command)
+    rmdirs = sum(os.path.basename("".join(argv[:1])) == "rmdir" for argv in started.command)
     is_single = (started.predicted_processes or 0) - rmdirs == 1 and threads == 1
     if usage is not None and usage.disk_wait_s is not None:
         disk_s, what = usage.disk_wait_s / threads, "for the disk"
