@@ -48,11 +48,11 @@ exec "$3" -D -e -f "$1.conf"
 _LOSS = """table ip loss {
   chain received {
     type filter hook input priority 0
-    numgen inc mod 6 == 5 drop
+    numgen inc mod 6 == 5 counter drop
   }
   chain sent {
     type filter hook output priority 0
-    numgen inc mod 6 == 5 drop
+    numgen inc mod 6 == 5 counter drop
   }
 }
 """

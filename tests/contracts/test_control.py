@@ -130,7 +130,7 @@ def wait_until_at_rate(cli: Cli, job: str, from_s: float) -> None:
         return any(
             is_at_most_rate(later, marks[0])
             and is_at_most_rate(later, first)
-            and later[1] - first[1] > 0.85 * RATE_PER_S * (later[0] - first[0]) - BURST_ENTRIES
+            and later[1] - first[1] > 0.85 * RATE_PER_S * (later[0] - first[0])
             for first in marks
             for later in marks
             if 3.0 < later[0] - first[0] < 6.0

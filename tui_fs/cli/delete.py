@@ -132,8 +132,8 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
         check_conflicts(targets)  # not only after the answer
     if parsed.strategy is not None:
         _check_options(parsed.strategy, options, trace)
-    is_read = asks or parsed.dry_run
-    survey = count_targets(targets, options.filters, finds_users=is_read)
+    has_reader = asks or parsed.dry_run
+    survey = count_targets(targets, options.filters, finds_users=has_reader)
     strategy = parsed.strategy
     if strategy is None:
         strategy = _recommended(targets, survey, options, trace)
@@ -143,7 +143,7 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     plan = make_plan(
         targets, survey, strategy, options, trace, compares=parsed.dry_run, job_id=parsed.job_id
     )
-    remarks = _remarks(targets, survey) if is_read or is_file(targets) else ()
+    remarks = _remarks(targets, survey) if has_reader or is_file(targets) else ()
     if parsed.dry_run:
         _print_plan(plan, remarks, as_json=parsed.json)
         return None

@@ -19,7 +19,7 @@ from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr, displayable, harmless
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.strategy import Argv, flatten
+from tui_fs.model.strategy import Argv, flatten, program_of
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Target, is_file
 from tui_fs.model.units import counted
@@ -446,7 +446,7 @@ def _killed(snapshot: Snapshot) -> str:
     statuses = [status for step in snapshot.step_statuses for status in step]
     for argv, status in zip(flatten((argvs,)), statuses, strict=False):
         if status < 0 and status != -signal.SIGPIPE:
-            return f"{''.join(argv[:1])} was killed by {_signal_name(-status)}, not by tui-fs."
+            return f"{program_of(argv)} was killed by {_signal_name(-status)}, not by tui-fs."
     return ""
 
 

@@ -8,6 +8,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.events import JobFinished, JobStarted
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import program_of
 from tui_fs.model.units import bytes_iec, count, duration, duration_span
 
 _ENOUGH = 0.5
@@ -110,7 +111,7 @@ def _causes_above(
         )
     else:
         yield _Cause(wait_s, f"the tools waited {duration(wait_s)} for a processor")
-    rmdirs = sum(os.path.basename("".join(argv[:1])) == "rmdir" for argv in started.command)
+    rmdirs = sum(os.path.basename(program_of(argv)) == "rmdir" for argv in started.command)
     is_single = (started.predicted_processes or 0) - rmdirs == 1 and threads == 1
     if usage is not None and usage.disk_wait_s is not None:
         disk_s, what = usage.disk_wait_s / threads, "for the disk"

@@ -175,6 +175,11 @@ Step = tuple[Argv, ...]
 """Processes connected by pipes; the steps of a strategy run one after the other."""
 
 
+def program_of(argv: Argv) -> str:
+    """Return the program of a command line; empty for one of a damaged journal without words."""
+    return argv[0] if argv else ""
+
+
 def flatten(steps: tuple[Step, ...]) -> tuple[Argv, ...]:
     """Return all argv lists in the order of their start."""
     return tuple(argv for step in steps for argv in step)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tui_fs.model.codec import Json, argvs_of, path_fields, shown_path
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
-from tui_fs.model.strategy import Argv, Share
+from tui_fs.model.strategy import Argv, Share, program_of
 
 _PATHS_SHOWN = 3
 _UNPACKED = re.compile(r"/(?:.*/)?tui-fs-[0-9a-f]{12}-[0-9a-f]{8}/")
@@ -167,7 +167,7 @@ def _command_line(argv: Argv) -> str:
 
 
 def _program_names(argv: Argv) -> Argv:
-    tree = _UNPACKED.match(argv[0]) if argv else None  # a damaged journal may have no words
+    tree = _UNPACKED.match(program_of(argv))
     if tree is None or "--" not in argv:
         return argv
     end = argv.index("--")  # targets follow

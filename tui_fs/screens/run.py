@@ -319,7 +319,8 @@ def time_meaning(snapshot: Snapshot) -> str:
         words.append(f"{1e6 * shares.kernel_s / snapshot.usage_entries:.1f} µs kernel per entry")
     waits_s = (shares.disk_s or 0.0) + (shares.other_s or 0.0)
     if snapshot.pace.rate_per_s or snapshot.pace.gentle:
-        words += filter(None, [_limit_words(snapshot)])  # a stopped tool waits, too
+        limit = _limit_words(snapshot)
+        words += [limit] if limit else []  # a stopped tool waits, too
     elif (shares.processor_s or 0.0) > _MANY * shares.total_s:
         words.append("CPUs are busy: every strategy is slower now")
     elif (shares.lock_s or 0.0) > _MANY * shares.total_s:
