@@ -27,6 +27,7 @@ RATED_ENTRIES = 5 * RATE_PER_S
 # What a tool removes before its first sample, or at the end, when no excess is paid back.
 BURST_ENTRIES = 1_200  # what tools remove in the hundredth of a second that a busy machine takes
 STANDS_WITHIN_S = 0.2
+ENDS_WITHIN_S = 10.0  # a killed tool ends its call first, which may wait for a busy disk
 WRONG = (
     ("rate", "0"),
     ("rate", "-1"),
@@ -252,9 +253,9 @@ def assert_stood_in_time(events: list[Json], counts: list[int]) -> None:
 
 
 def assert_cancelled(events: list[Json]) -> None:
-    """Fail unless the last step ended after the word, and the word names its author."""
+    """Fail unless the last step ended soon after the request, which names its author."""
     (asked,) = of_type(events, "CancelRequested")
-    assert of_type(events, "StepFinished")[-1]["at_s"] >= asked["at_s"]
+    assert 0 <= of_type(events, "StepFinished")[-1]["at_s"] - asked["at_s"] <= ENDS_WITHIN_S
     assert str(os.getuid()) in asked["reason"]
 
 
