@@ -152,6 +152,15 @@ def test_a_rate_limit_is_the_cause_of_all_waits() -> None:
     )
 
 
+@pytest.mark.parametrize("rate_per_s, done", [(0, "lifted"), (900, "raised to 900")])
+def test_a_limit_that_was_lifted_is_the_cause_of_less_time(rate_per_s: int, done: str) -> None:
+    limited = replace(MEASURED, pace=Pace(rate_per_s=400))
+    change = PaceChanged(1.1, Pace(rate_per_s=rate_per_s))
+    words = f": its limit of 400 entries per second was {done}."
+    assert comment(0.5, change, start=limited).endswith(words)
+    assert "limit" not in comment(0.5, start=limited)
+
+
 def test_the_time_of_a_pause_does_not_count() -> None:
     assert comment(9.0, Paused(2.0, 2.0, True), Resumed(9.0), cpu_s=2.0) == ""
 

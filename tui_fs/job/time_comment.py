@@ -1,5 +1,6 @@
 """Why a deletion took another time than predicted, from what its journal has measured."""
 
+import math
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -130,7 +131,11 @@ def _causes_above(
 def _causes_below(
     snapshot: Snapshot, started: JobStarted, finished: JobFinished, took_s: float
 ) -> Iterator[_Cause]:
-    del snapshot
+    at_first, at_last = started.pace.rate_per_s, snapshot.pace.rate_per_s
+    if at_first and (not at_last or at_last > at_first):
+        done = f"raised to {count(at_last)}" if at_last else "lifted"
+        words = f"its limit of {count(at_first)} entries per second was {done}"
+        yield _Cause(math.inf, words)
     expected, deleted = started.expected.totals.entries, _deleted(finished)
     if 0 < deleted < expected:
         words = f"it deleted {count(deleted)} entries of the {count(expected)} that were counted"

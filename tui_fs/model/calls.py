@@ -379,8 +379,8 @@ def about_text(number: int) -> str:
 
 
 def removal_times(counts: Mapping[str, CallCount]) -> list[tuple[str, str]]:
-    """Return the known times of the removing calls, each with a label."""
-    times = ((f"each {name}", counts[name].times_text) for name in counts if name in REMOVING_CALLS)
+    """Return the known times of the removing calls, each with its name."""
+    times = ((name, counts[name].times_text) for name in counts if name in REMOVING_CALLS)
     return [(label, text) for label, text in times if text]
 
 
