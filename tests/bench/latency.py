@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--delay-ms", type=float, action="append")
     parser.add_argument("--shape", choices=list(_SHAPES), action="append")
-    parser.add_argument("--only", choices=("delete", "survey"))
+    parser.add_argument("--only", choices=("delete", "threads", "survey"))
     asked = parser.parse_args()
     deleters = {name: command for name, command in _DELETERS.items() if _is_installed(name)}
     counters = {name: command for name, command in _COUNTERS.items() if _is_installed(name)}
@@ -74,12 +74,13 @@ def main() -> None:
             for name in asked.shape or _SHAPES:
                 bench = _Bench(backing, Path(place) / "late", delay_ms, _SHAPES[name], asked.rounds)
                 print(f"{delay_ms} ms, {name}")
-                if asked.only != "survey":
+                if asked.only in (None, "delete"):
                     _print(bench.times(deleters, is_deleted=True))
+                if asked.only != "survey":
                     _print_best(bench)
-                    if name.startswith("flat"):
-                        _print_clients(bench)
-                if asked.only != "delete":
+                if asked.only in (None, "delete") and name.startswith("flat"):
+                    _print_clients(bench)
+                if asked.only in (None, "survey"):
                     _print(bench.times(counters, is_deleted=False))
 
 
@@ -176,7 +177,9 @@ def _print_best(bench: _Bench) -> None:
     chosen_s = seconds.pop("chosen")
     best = min(seconds, key=lambda number: seconds[number])
     print(
-        f"  {chosen_s / seconds[best]:.2f} of the time with --threads {best}, the best", flush=True
+        f"  {chosen_s:.2f} s, {chosen_s / seconds[best]:.2f} of the time with --threads {best}, "
+        "the best",
+        flush=True,
     )
 
 
