@@ -10,7 +10,6 @@ import pytest
 
 from tests.conftest import Cli, Json
 from tests.contracts.calibrating import scratches
-from tests.needs import needs_root
 from tests.trees import flat, manifest, many_directories
 from tui_fs.job.calibration.store import MEASURED_FROM_ENTRIES
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
@@ -132,38 +131,32 @@ def test_a_small_tree_is_not_measured_for(cli: Cli, small: Path) -> None:
     assert manifest(small.parent) == before
 
 
-def cold_estimate(cli: Cli, target: Path) -> Json:
+def measured_estimate(cli: Cli, target: Path) -> Json:
     """Estimate until the machine is not too busy to measure, as a user would who reads that."""
     for _ in range(_ATTEMPTS):
-        report = estimate(cli, "--cold", target)
-        if rests_on(report).endswith("with cold caches"):
+        report = estimate(cli, target)
+        if rests_on(report).startswith("small trees deleted on this file system"):
             return report
     pytest.fail(rests_on(report))
 
 
-def test_a_large_one_is_measured_for_once_with_warm_and_cold_caches(cli: Cli, large: Path) -> None:
-    needs_root("dropping caches")
+def test_a_large_one_is_measured_for_once(cli: Cli, large: Path) -> None:
     before = manifest(large.parent)
     without = estimate(cli, "--no-measuring", large)
-    assert manifest(large.parent) == before
-    cold = cold_estimate(cli, large)
-    after = manifest(large.parent)
-    warm = estimate(cli, large)
-    again = estimate(cli, "--cold", large)
     assert rests_on(without).startswith("typical figures for tmpfs")
-    assert rests_on(warm).startswith("small trees deleted on this file system")
-    assert not rests_on(warm).endswith("with cold caches")
-    assert rests_on(cold) == f"{rests_on(warm)}, with cold caches"
-    for report in (again, cold):
-        for row in report["strategies"]:
-            del row["seconds_high"]  # depends on the load of this moment
-    assert again == cold
-    assert manifest(large.parent) == after
+    assert manifest(large.parent) == before
+    measured = measured_estimate(cli, large)
     # And nothing is left next to the target, which is whole
+    after = manifest(large.parent)
     assert scratches(large.parent) == []
     assert {**after, b".": before[b"."]} == before
     # And it holds for smaller trees too, and without a measurement
-    assert rests_on(estimate(cli, "--no-measuring", large)) == rests_on(warm)
+    again = estimate(cli, "--no-measuring", large)
+    for report in (again, measured):
+        for row in report["strategies"]:
+            del row["seconds_high"]  # depends on the load of this moment
+    assert again == measured
+    assert manifest(large.parent) == after
 
 
 def test_where_it_cannot_be_measured_it_is_estimated_and_says_why(

@@ -257,27 +257,6 @@ def test_experience_lies_between_the_jobs(factors: list[float]) -> None:
     assert min(factors) * 0.999 <= experience.factor <= max(factors) * 1.001
 
 
-@pytest.mark.parametrize("times_as_large", [1, 4])
-def test_what_was_not_in_memory_costs_its_reading(times_as_large: int) -> None:
-    times = {
-        Shape.EMPTY: (0.0, 0, 0),
-        Shape.FLAT: (1.0, 1000, 0),
-        Shape.FOREST: (2.0, 500, 500),
-        Shape.COLD_FLAT: (3.0 * times_as_large, 1000 * times_as_large, 0),
-        Shape.COLD_FOREST: (4.5 * times_as_large, 500 * times_as_large, 500 * times_as_large),
-    }
-    samples = [
-        Sample(StrategyName("rm"), shape, seconds, names, directories, names)
-        for shape, (seconds, names, directories) in times.items()
-    ]
-    calibration = fit(samples, typical("ext4"), 1.0, "6.1")
-    assert calibration.cold_name_s == pytest.approx(0.002)
-    assert calibration.cold_directory_s == pytest.approx(0.003)
-    # And without a measurement it stays unknown
-    warm = fit(samples[:3], typical("ext4"), 1.0, "6.1")
-    assert (warm.cold_name_s, warm.cold_directory_s) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("name", "most"),
     [

@@ -348,18 +348,6 @@ def test_each_entry_of_a_larger_tree_costs_more() -> None:
     assert expected(small) == pytest.approx(1.0 + small.totals.files * 0.01)
 
 
-def test_a_cold_tree_costs_its_reading() -> None:
-    tree = survey(1000, 10)
-    cold = replace(ROUND, cold_name_s=0.5, cold_directory_s=2.0)
-    warm = predicted_seconds(STRATEGIES[RM], Work(tree), cold).expected
-    read = predicted_seconds(STRATEGIES[RM], Work(tree), cold, is_cold=True).expected
-    totals = tree.totals
-    assert read - warm == pytest.approx(0.5 * totals.non_directories + 2.0 * totals.directories)
-    # And where they are not known nothing is made up
-    unknown = predicted_seconds(STRATEGIES[RM], Work(tree), ROUND, is_cold=True)
-    assert unknown.expected == expected(tree)
-
-
 def test_longer_names_cost_more() -> None:
     tree = survey(1000, 0)
     longer = replace(tree, non_directory_name_bytes=200_000)

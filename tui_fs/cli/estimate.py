@@ -84,12 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         help="sample for one second instead of counting, and report 90 %% ranges",
     )
     group.add_argument(
-        "--cold",
-        action="store_true",
-        help="predict the times for a tree that is not in memory; if run as root, measuring "
-        "them drops the caches of the whole machine",
-    )
-    group.add_argument(
         "--no-measuring",
         action="store_true",
         help="do not create and delete small trees beside PATH to measure the file system; use "
@@ -118,10 +112,9 @@ def run(parsed: argparse.Namespace) -> int:
     refused = _why_refused(paths) if file is None else ""
     survey = count_tree(paths, options.filters) if file is None else count_file(file)
     entries = survey.totals.entries
-    is_cold = parsed.cold
-    is_measured = not parsed.no_measuring and needs_measuring(paths[0], entries, is_cold=is_cold)
-    note = _measure(paths[0], is_cold=is_cold) if is_measured else ""
-    predicted = forecast(paths, survey, options, note=note, is_cold=is_cold)
+    is_measured = not parsed.no_measuring and needs_measuring(paths[0], entries)
+    note = _measure(paths[0]) if is_measured else ""
+    predicted = forecast(paths, survey, options, note=note)
     is_filtered, matching = options.filters.active, predicted.expected.totals.entries
     if parsed.json:
         print_json(
@@ -166,7 +159,7 @@ def _single_file(paths: Sequence[str]) -> PathStr | None:
     return target.path
 
 
-def _measure(path: str, *, is_cold: bool) -> str:
+def _measure(path: str) -> str:
     """Measure beside a path, with a line on the terminal; return why that failed, if it did."""
     line, began_s = StatusLine(), time.monotonic()
 
@@ -176,7 +169,7 @@ def _measure(path: str, *, is_cold: bool) -> str:
         return True
 
     try:
-        return measure(path, show_elapsed, is_cold=is_cold)
+        return measure(path, show_elapsed)
     finally:
         line.clear()
 

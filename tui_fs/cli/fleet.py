@@ -71,7 +71,7 @@ _PASSED_OPTIONS = {
 
 _ZERO_IS_UNSET = ("rate", "nice", "threads")
 _POLL_S = 0.2
-_PASSED_FLAGS = ("keep_root", "accept_races", "gentle", "cold", "no_measuring")
+_PASSED_FLAGS = ("keep_root", "accept_races", "gentle", "no_measuring")
 
 
 ACTIONS = (

@@ -36,8 +36,6 @@ class Calibration(Struct, frozen=True):
         block_s: extra cost of a file with blocks over an empty one.
         byte_s: cost of each byte beyond the first block of a file.
         link_s: reduction of a name's cost if its inode stays, or has other names.
-        cold_name_s, cold_directory_s: extra cost of each if nothing of it is cached; None if not
-            measured.
         noise: factor between repeated times of the same tree; large on a busy machine.
         is_whole: everything was measured in the time available.
         slowdown: how many times longer a thread took beside the load of the measurement.
@@ -52,8 +50,6 @@ class Calibration(Struct, frozen=True):
     block_s: float
     byte_s: float
     link_s: float
-    cold_name_s: float | None = None
-    cold_directory_s: float | None = None
     noise: float = 1.0
     is_whole: bool = True
     slowdown: float = 1.0

@@ -33,7 +33,6 @@ class EstimateInputs(Struct, frozen=True):
         words: basis of the times, as text for the user.
         trace: source that will count the calls, which takes time.
         place: further conditions of the run.
-        is_cold: nothing of the tree is cached.
     """
 
     calibration: Calibration
@@ -41,7 +40,6 @@ class EstimateInputs(Struct, frozen=True):
     words: str
     trace: TraceSource = TraceSource.OFF
     place: RunConditions = field(default_factory=RunConditions)
-    is_cold: bool = False
 
 
 class Candidate(Struct, frozen=True):
@@ -132,7 +130,6 @@ def _estimate(
         is_of_this=inputs.is_of_this,
         trace=trace,
         calls=sum(calls.calls.values()) + (calls.other or 0),
-        is_cold=inputs.is_cold,
         slowdown=inputs.place.slowdown,
     )
     return Estimate(

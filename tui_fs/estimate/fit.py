@@ -36,8 +36,6 @@ class Shape(StrEnum):
     BLOCKS = "blocks"
     LINKS = "links"
     LARGE = "large"
-    COLD_FLAT = "cold flat"
-    COLD_FOREST = "cold forest"
 
 
 class Sample(Struct, frozen=True):
@@ -119,7 +117,6 @@ def fit(
         block_s or typical.block_s,  # nothing is free: a 0 means that the noise was larger
         byte_s or typical.byte_s,
         link_s,
-        *_cold(every, rm),
         every.noise,
         is_whole,
     )
@@ -171,16 +168,6 @@ def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> UnitCost
     each_s = name_s if beside_s is None else beside_s
     known = start_s + forest.batches * batch_s + forest.names * each_s
     return UnitCosts(start_s, name_s, _rest(forest.seconds, known, forest.directories), beside_s)
-
-
-def _cold(every: _Samples, rm: UnitCosts) -> tuple[float | None, float | None]:
-    """Compare the times of uncached trees with the costs of rm for cached trees."""
-    flat, forest = (every.of(REFERENCE, shape) for shape in (Shape.COLD_FLAT, Shape.COLD_FOREST))
-    if flat is None or forest is None:
-        return None, None
-    name_s = _rest(flat.seconds, rm.start_s + flat.names * rm.name_s, flat.names)
-    known = rm.start_s + forest.names * (rm.name_s + name_s) + forest.directories * rm.directory_s
-    return name_s, _rest(forest.seconds, known, forest.directories)
 
 
 def _batch_s(every: _Samples, typical: Calibration) -> float:

@@ -96,7 +96,6 @@ def predicted_seconds(
     is_of_this: bool = True,
     trace: TraceSource = TraceSource.OFF,
     calls: int = 0,
-    is_cold: bool = False,
     slowdown: float = 1.0,
 ) -> Seconds:
     """Return how long the strategy will take.
@@ -105,7 +104,6 @@ def predicted_seconds(
         is_of_this: the calibration was made on the target's own file system.
         trace: source that counts its calls, which takes time.
         calls: number of its calls.
-        is_cold: nothing of the tree is cached; ignored where the calibration has no cold costs.
         slowdown: by the present load, which may end or last: it extends only the high end, as far
             as it exceeds the load of the calibration. That load extends the low end.
     """
@@ -113,9 +111,6 @@ def predicted_seconds(
     own, rm = calibration.prices[strategy.name], calibration.prices[REFERENCE]
     costs, gain = strategy.unit_costs(work, own, rm)
     seconds = costs.start_s * work.runs + _entries_s(survey, costs, calibration, gain)
-    if is_cold:
-        seconds += totals.non_directories * (calibration.cold_name_s or 0.0)
-        seconds += totals.directories * (calibration.cold_directory_s or 0.0)
     levels = _walked_levels(totals.non_directories, strategy.path_levels(work))
     seconds += levels * LEVEL_S
     start_s = calibration.batch_s

@@ -107,7 +107,6 @@ def forecast(
     pins: Sequence[Pin] | None = None,
     job_id: str | None = None,
     note: str = "",
-    is_cold: bool = False,
     strategies: Iterable[StrategyName] = STRATEGIES,
 ) -> Forecast:
     """Return the estimates of the strategies.
@@ -116,7 +115,6 @@ def forecast(
         paths: the targets, which the survey has counted together.
         trace: the requested source of call counts; None for the best.
         pins: the pins of the targets; None to take them now.
-        is_cold: predict times for a cold cache, if these costs were measured.
         note: why the file system was not calibrated now.
         job_id: the job that will run the commands; None shows rsync's empty directory as a word.
     """
@@ -166,8 +164,7 @@ def forecast(
     filesystem = file_system_of(os.path.dirname(paths[0]) if of_file else paths[0])
     expected = expected_of(survey, options, filesystem.kind)
     known = load_calibration(filesystem)
-    is_cold = is_cold and known.calibration.cold_name_s is not None
-    words = known.rests_on(note) + (", with cold caches" if is_cold else "")
+    words = known.rests_on(note)
     is_inside = len(inside) == len(paths)
     directories = (PathStr(os.path.dirname(paths[0])),) if of_file else inside
     place = RunConditions(
@@ -178,7 +175,7 @@ def forecast(
         slowdown=slowdown_by_load(),
     )
     source = likely_source(trace)
-    basis = EstimateInputs(known.calibration, known.is_of_this, words, source, place, is_cold)
+    basis = EstimateInputs(known.calibration, known.is_of_this, words, source, place)
     if is_inside or options.filters.share is not None:
         options = replace(options, keep_root=True)
     estimates = estimate_all(survey, options, basis, candidates)

@@ -1,8 +1,8 @@
 """The process that measures what deleting costs: it makes and deletes small trees.
 
-`tui_fs.job.calibration.store` runs it as ``python -m tui_fs.job.calibration.child TARGET
-[--cold]``. This process only waits and removes what is left; a forked child measures. If one of
-the two is killed, the other cleans up; if both are, the next measurement does.
+`tui_fs.job.calibration.store` runs it as ``python -m tui_fs.job.calibration.child TARGET``. This
+process only waits and removes what is left; a forked child measures. If one of the two is killed,
+the other cleans up; if both are, the next measurement does.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
 from tui_fs.job.store import require_private, state_directory
 from tui_fs.linux.directories import open_directory
-from tui_fs.linux.filesystem import DROP_CACHES, FileSystem, drop_caches, file_system_of
+from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.memory import children_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.pins import pin_of, take_pin
@@ -53,8 +53,7 @@ from tui_fs.tracing.select_source import open_source
 
 LIMIT_S = 8.0
 """After this long no further tree is timed."""
-COLD_LIMIT_S = 10.0
-_KILL_AFTER_S = LIMIT_S + COLD_LIMIT_S + 9.0
+_KILL_AFTER_S = LIMIT_S + 9.0
 _ENDS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.001
 _LEAST_AVAILABLE_BYTES = 512 << 20
@@ -102,9 +101,7 @@ def _needed(total: int | None, least: int) -> int:
     return max(least, int((total or 0) * _LEAST_FREE_SHARE))
 
 
-def _measure(
-    scratch: Scratch, filesystem: FileSystem, parent: int, *, is_cold: bool
-) -> Calibration:
+def _measure(scratch: Scratch, filesystem: FileSystem, parent: int) -> Calibration:
     deadline = time.monotonic() + LIMIT_S
     allow_more_descriptors(_DESCRIPTORS)
 
@@ -114,13 +111,8 @@ def _measure(
     foreign = foreign_mount_on_way(scratch.path, read_mounts())
     trees = SmallTrees(scratch.descriptor, goes_on, is_exchangeable=foreign is not None)
     used_s, waited_s = time.process_time(), _processor_wait_s()
-    samples = list(trees.samples())
-    is_whole = trees.is_whole
-    if is_cold:
-        deadline += COLD_LIMIT_S
-        samples += trees.cold_samples()
-    kind = filesystem.kind
-    costs = fit(samples, typical(kind), time.time(), os.uname().release, is_whole=is_whole)
+    samples, kind = list(trees.samples()), filesystem.kind
+    costs = fit(samples, typical(kind), time.time(), os.uname().release, is_whole=trees.is_whole)
     used_s, waited_s = time.process_time() - used_s, _processor_wait_s() - waited_s
     # This process makes the trees, and so needs the processors as the tools do.
     return replace(costs, slowdown=1.0 + max(0.0, waited_s) / max(used_s, 1e-3))
@@ -135,7 +127,7 @@ def _processor_wait_s() -> float:
 
 
 def _measure_in_child(
-    scratch: Scratch, filesystem: FileSystem, answer: int, parent: int, *, is_cold: bool
+    scratch: Scratch, filesystem: FileSystem, answer: int, parent: int
 ) -> NoReturn:
     """In the forked child: send the calibration, or the error that prevented it."""
     code = 1
@@ -143,7 +135,7 @@ def _measure_in_child(
         for number in _ENDING:
             signal.signal(number, signal.SIG_DFL)
         try:
-            answer_json = encode(_measure(scratch, filesystem, parent, is_cold=is_cold))
+            answer_json = encode(_measure(scratch, filesystem, parent))
         except (OSError, EOFError, TuiFsError) as error:
             answer_json = _problem(error)
         os.write(answer, json.dumps(answer_json).encode())
@@ -158,13 +150,11 @@ def _measure_in_child(
             os._exit(code)
 
 
-def _run_child(target: str, *, is_cold: bool) -> dict[str, Any]:
+def _run_child(target: str) -> dict[str, Any]:
     """Let a child measure; return its answer, and remove what it leaves."""
     filesystem, place = file_system_of(target), place_beside(target)
     reason = why_not(filesystem, place)
     reason = reason or _forbidden_by_policy()
-    if is_cold and not os.access(DROP_CACHES, os.W_OK):
-        reason = reason or "only root can drop the caches"
     if reason is not None or place is None:
         return {"problem": f"{reason}."}
     refuse_scratch(PathStr(place))
@@ -179,7 +169,7 @@ def _run_child(target: str, *, is_cold: bool) -> dict[str, Any]:
         answers, answer = os.pipe()
         child = os.fork()
         if child == 0:
-            _measure_in_child(scratch, filesystem, answer, parent, is_cold=is_cold)
+            _measure_in_child(scratch, filesystem, answer, parent)
         os.close(answer)
         if not is_readable(answers, _KILL_AFTER_S):
             return {"problem": TOO_SLOW}
@@ -245,7 +235,7 @@ def main() -> None:
     for number in _ENDING:
         signal.signal(number, _end)
     try:
-        answer = _run_child(sys.argv[1], is_cold="--cold" in sys.argv[2:])
+        answer = _run_child(sys.argv[1])
     except (OSError, TuiFsError) as error:
         answer = _problem(error)
     print(json.dumps(answer))
@@ -277,7 +267,6 @@ _ORDINARY = Options(batch_size=_MOST_FILES)
 """One process of xargs: the noisy cost of several processes must not add to that of a name."""
 _ONE_BY_ONE = Options(batch_size=1)
 _TREE = "tree"
-_OTHER = "other"
 _EMPTY = "empty"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -398,18 +387,6 @@ class SmallTrees:
                     return
                 yield self._timed(tree, allocated_bytes)
 
-    def cold_samples(self) -> Iterator[Sample]:
-        """Yield samples of trees read from disk; this drops the caches of the whole machine.
-
-        Where a server has to answer, nothing is cached in any case.
-        """
-        if self._is_slow:
-            return
-        for _ in range(2):
-            flat, forest = _Contents(0, _MOST_FILES), _Contents(_MOST_FILES // 8, 1)
-            yield from self._run(REFERENCE, Shape.COLD_FLAT, flat)
-            yield from self._run(REFERENCE, Shape.COLD_FOREST, forest)
-
     def _size(self) -> int:
         _, reasons = tools_of(STRATEGIES[REFERENCE])
         if reasons:
@@ -453,10 +430,6 @@ class SmallTrees:
             return
         tree = _Tree(_TREE, strategy, shape, contents, options)
         allocated = self._build(tree)
-        if shape in (Shape.COLD_FLAT, Shape.COLD_FOREST):
-            drop_caches(self._directory)
-            os.mkdir(_OTHER, 0o700, dir_fd=self._directory)
-            self._delete(replace(tree, name=_OTHER))  # loads its programs into memory again
         yield self._timed(tree, allocated)
 
     def _timed(self, tree: _Tree, allocated_bytes: int) -> Sample:

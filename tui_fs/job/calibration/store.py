@@ -51,7 +51,7 @@ MEASURED_FROM_ENTRIES = 20_000
 SERVED_FROM_ENTRIES = 500
 """Where a server has to answer, an entry may take milliseconds."""
 
-_GIVE_UP_AFTER_S = 35.0
+_GIVE_UP_AFTER_S = 25.0
 """Later than the measuring process gives up by itself."""
 _ENDS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.1
@@ -218,41 +218,30 @@ def _load(path: str) -> Calibration | None:
     return calibration if set(calibration.prices) == set(map(str, STRATEGIES)) else None
 
 
-def needs_measuring(target: str, entries: int, *, is_cold: bool = False) -> bool:
-    """Return whether this many entries justify a measurement, and the last one is not fresh.
-
-    Args:
-        is_cold: times with cold caches are needed, too.
-    """
+def needs_measuring(target: str, entries: int) -> bool:
+    """Return whether this many entries justify a measurement, and the last one is not fresh."""
     if entries < SERVED_FROM_ENTRIES:
         return False
     filesystem = file_system_of(target)
     if entries < MEASURED_FROM_ENTRIES and not is_served(filesystem.kind):
         return False
-    known = load_calibration(filesystem)
-    is_missing = is_cold and known.calibration.cold_name_s is None
-    return not known.is_fresh or is_missing
+    return not load_calibration(filesystem).is_fresh
 
 
-def measure(
-    target: str, is_wanted: Callable[[], bool] = lambda: True, *, is_cold: bool = False
-) -> str:
+def measure(target: str, is_wanted: Callable[[], bool] = lambda: True) -> str:
     """Measure next to a target and store the calibration; return why that failed, empty if not.
 
     Args:
         is_wanted: called ten times a second; measuring ends as soon as it returns False.
-        is_cold: drop the machine's caches and measure with cold ones, too.
     """
     try:
-        calibrate(target, is_wanted, is_cold=is_cold)
+        calibrate(target, is_wanted)
     except TuiFsError as error:
         return error.sentence.rstrip(".")
     return ""
 
 
-def calibrate(
-    target: str, is_wanted: Callable[[], bool] = lambda: True, *, is_cold: bool = False
-) -> Calibration:
+def calibrate(target: str, is_wanted: Callable[[], bool] = lambda: True) -> Calibration:
     """Measure on the file system of a target; store the calibration and return it.
 
     Raises:
@@ -260,7 +249,6 @@ def calibrate(
     """
     filesystem = file_system_of(target)
     command = module_command("tui_fs.job.calibration.child", target)
-    command += ["--cold"] if is_cold else []
     try:
         process = subprocess.Popen(
             command,
