@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import islice
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -491,34 +491,6 @@ def child_of(item: Item) -> Child:
     )
 
 
-class _UnsupportedFormat(NamedTuple):
-    """An export format that is not supported.
-
-    Attributes:
-        magic: its first bytes.
-        description: completes the sentence "FILE is …".
-        convert: the command that converts it to NEW.json; ``{}`` is the file.
-    """
-
-    magic: bytes
-    description: str
-    convert: str
-
-
-_UNSUPPORTED_FORMATS = (
-    _UnsupportedFormat(b"\xbfncduEX1", "in ncdu's binary format", "ncdu -f {} -o NEW.json"),
-    _UnsupportedFormat(b"\x28\xb5\x2f\xfd", "compressed by zstd", "zstd -d -o NEW.json {}"),
-    _UnsupportedFormat(b"\xfd7zXZ\0", "compressed by xz", "xz -dc {} > NEW.json"),
-    _UnsupportedFormat(b"BZh", "compressed by bzip2", "bzip2 -dc {} > NEW.json"),
-    _UnsupportedFormat(b"\x04\x22\x4d\x18", "compressed by lz4", "lz4 -dc {} > NEW.json"),
-    _UnsupportedFormat(b"PK\x03\x04", "a zip archive", "unzip -p {} > NEW.json"),
-    _UnsupportedFormat(b"\xff\xfe", "in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > NEW.json"),
-    _UnsupportedFormat(b"\xfe\xff", "in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > NEW.json"),
-    _UnsupportedFormat(
-        b"\xef\xbb\xbf", "preceded by a byte order mark", "tail -c +4 {} > NEW.json"
-    ),
-)
-_MAGIC_BYTES = max(len(unsupported.magic) for unsupported in _UNSUPPORTED_FORMATS)
 _GZIP_MAGIC = b"\x1f\x8b"
 _READ_ERRORS = (OSError, EOFError, zlib.error)
 
@@ -530,7 +502,7 @@ class NcduFile:
         shown: the file's name, safe to show.
 
     Raises:
-        BadInput: it cannot be read, or its first bytes are those of another format.
+        BadInput: it cannot be read.
     """
 
     def __init__(self, path: str) -> None:
@@ -554,19 +526,13 @@ class NcduFile:
             raise BadInput(
                 f"{self.shown} is not a regular file.", "Write the export to a file first."
             )
-        magic = os.pread(self._descriptor, _MAGIC_BYTES, 0)
-        self._is_compressed = magic.startswith(_GZIP_MAGIC)
+        magic = os.pread(self._descriptor, len(_GZIP_MAGIC), 0)
+        self._is_compressed = magic == _GZIP_MAGIC
         if not magic:
             raise BadInput(
                 f"{self.shown} is empty.",
                 f"Export it again: ncdu -o {shell_quoted((path,))} DIRECTORY",
             )
-        for unsupported in _UNSUPPORTED_FORMATS:
-            if magic.startswith(unsupported.magic):
-                raise BadInput(
-                    f"{self.shown} is {unsupported.description}, which cannot be imported.",
-                    f"Convert it: {unsupported.convert.format(shell_quoted((path,)))}",
-                )
 
     def __del__(self) -> None:
         if self._descriptor >= 0:
@@ -742,8 +708,9 @@ class NcduReader:
         """Raise BadInput."""
         if self._is_header and not isinstance(error, _READ_ERRORS):
             raise BadInput(
-                f"{self._shown} is not an export of ncdu or tui-fs.",
-                "Create one: ncdu -o FILE DIRECTORY, or tui-fs survey DIRECTORY --export FILE.",
+                f"{self._shown} is not an export of ncdu or tui-fs, as JSON or compressed by gzip.",
+                "Create one: ncdu -o FILE DIRECTORY, or tui-fs survey DIRECTORY --export FILE. To "
+                "convert ncdu's binary format: ncdu -f FILE -o NEW.json",
             ) from error
         damage = "is incomplete or damaged" if self._is_at_end else "is damaged"
         raise BadInput(
