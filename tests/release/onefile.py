@@ -36,8 +36,8 @@ REPOSITORY = Path(__file__).parents[2]
 FILE = Path(os.environ.get("TUI_FS_ONEFILE", REPOSITORY / "dist/tui-fs"))
 NO_TOOLS = ("rm", "find", "xargs", "rsync")
 FILES = 20_000
-SLOWLY = ("--rate", "4000")
-"""A job of `FILES` then takes long enough to lose its terminal meanwhile."""
+SLOWLY = ("--rate", "50")
+"""A job of `FILES` then loses its terminal and its file long before its end."""
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 
@@ -61,9 +61,10 @@ class Server(Cli):
         """List the unpacked trees."""
         return sorted(self.memory.glob("tui-fs-*"))
 
-    def wait_for_listed(self, job: str, state: str) -> None:
-        """Wait until `jobs` lists a job in a state."""
-        wait_until(lambda: self.state_of(job) == state, f"job {job} being {state}")
+    def wait_for_deletion(self) -> str:
+        """Wait until the only job deletes, when it no longer needs its starter; return its id."""
+        wait_until(lambda: any(job["deleted_entries"] for job in self.jobs()), "a deletion")
+        return self.only_job()
 
     def expect_no_programs(self) -> None:
         """Wait until nothing that was unpacked is left."""
@@ -178,8 +179,7 @@ def test_a_failed_rmdir_is_understood(server: Server, screens: Terminal) -> None
 def test_a_job_outlives_its_terminal_and_its_file(server: Server) -> None:
     words = ("delete", "--yes", "--strategy", "parallel", *SLOWLY, "/data/big")
     terminal = Terminal([*server.command, *words], server.root)
-    job = server.only_job()
-    server.wait_for_listed(job, "running")
+    job = server.wait_for_deletion()
     terminal.close()
     (server.root / "tui-fs").rename(server.root / "elsewhere")
     (server.root / "elsewhere").unlink()
@@ -187,6 +187,7 @@ def test_a_job_outlives_its_terminal_and_its_file(server: Server) -> None:
     with pytest.raises(subprocess.CalledProcessError):
         subprocess.run([*server.command, "--version"], check=True, capture_output=True)
     shutil.copy(FILE, server.root / "tui-fs")
+    server.run("rate", job, "off").expect(0)
     report = server.run("attach", job).expect(0).stdout
     assert b"gone" in report
     assert b"\n$ tui-fs-engine delete " in report  # without the directory, which is gone
