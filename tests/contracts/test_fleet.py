@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shlex
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +59,18 @@ def test_a_survey_has_one_line_for_each_host(cli: Cli, hosts: Servers) -> None:
     assert all(answers[role]["survey"] is None for role in problems)
     # A key that was refused is not stored either
     assert len((hosts.place / "known").read_text().splitlines()) == len(ROLES) - 1
+
+
+def test_the_key_of_a_jump_host_is_no_question_on_the_terminal(cli: Cli, hosts: Servers) -> None:
+    """Its own ssh has none of the options of the other one, and would ask on /dev/tty."""
+    config, wary = (hosts.place / "ssh_config").read_text(), hosts.place / "wary"
+    wary.write_text(config.replace(f"{hosts.place}/known", f"{hosts.place}/empty"))
+    words = (*cli.command, "fleet", "survey", "inner", hosts.target, "--ssh", f"ssh -F {wary}")
+    command = ["script", "-qec", shlex.join(map(str, words)), "/dev/null"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    assert "Host key verification failed" in shown
+    assert "Are you sure" not in shown
+    assert not (hosts.place / "empty").exists()
 
 
 def test_a_host_that_loses_all_packets_is_given_up(cli: Cli, hosts: Servers) -> None:
@@ -189,9 +203,10 @@ def test_an_interrupt_cancels_the_jobs_on_the_hosts(cli: Cli, hosts: Servers) ->
         assert viewer.stdout is not None
         while b'"JobStarted"' not in (line := viewer.stdout.readline()):
             assert line
-        viewer.send_signal(signal.SIGINT)
+        os.killpg(viewer.pid, signal.SIGINT)  # as Ctrl-C does, which every ssh gets, too
         output, errors = viewer.communicate(timeout=60)
     assert viewer.returncode == 130, errors
+    assert b'"JobStarted"' not in output  # no connection was lost, and the job followed anew
     left = [len(os.listdir(hosts.seen_by(r, hosts.target / "flat"))) for r in ("gate", "plain")]
     assert max(left) == 1500
     assert min(left) > 0

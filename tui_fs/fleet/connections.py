@@ -32,6 +32,12 @@ _OPTIONS = "-oStrictHostKeyChecking=yes -oServerAliveInterval=10 -oRequestTTY=no
 """No key is accepted silently, a host that dies is noticed after 30 s, and a terminal would mix
 output and errors. ``--ssh 'ssh -o...'`` overrides them, as ssh uses the first value."""
 
+_ASKS_NOTHING = {"SSH_ASKPASS": "false", "SSH_ASKPASS_REQUIRE": "force"}
+"""For the ssh of a jump host, which does not get the options, and else asks on the terminal."""
+
+_OF_A_PROXY = ("kex_exchange_identification: ", "Connection closed by UNKNOWN ")
+"""What ssh prints after the end of the ssh of a jump host, which has printed the reason."""
+
 _MAX_ERROR_LINES = 20
 _MAX_ERROR_BYTES = 4096
 _UNLIMITED = 1 << 20
@@ -132,8 +138,9 @@ class Ended(Struct, frozen=True):
             return "The login shell did not run the command."
         if self.is_lost:
             return "The connection was lost."
-        last = next((line for line in reversed(self.errors) if line.strip()), "")
-        text = last.strip().removeprefix("tui-fs: ").removeprefix("ssh: ")
+        lines = [line for line in self.errors if line.strip()]
+        reasons = [line for line in lines if not line.startswith(_OF_A_PROXY)]
+        text = (reasons or lines or [""])[-1].strip().removeprefix("tui-fs: ").removeprefix("ssh: ")
         return harmless(text) or f"The command ended with exit code {self.exit_code}."
 
 
@@ -212,8 +219,11 @@ class Connections:
             ) -> "subprocess.Popen[bytes]":
                 # The one of ClusterShell calls fork(2), which copies the page tables of this
                 # process and stops all of its threads meanwhile; this one calls vfork(2).
+                # Else Ctrl-C would end all connections, too, through which the jobs are cancelled.
+                signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+                environment = {**os.environ, **(env or {}), **_ASKS_NOTHING}
                 process = subprocess.Popen(
-                    words, bufsize=0, shell=shell, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE
+                    words, 0, None, PIPE, PIPE, PIPE, shell=shell, env=environment
                 )
                 for name, file, events in (
                     ("stdin", process.stdin, E_WRITE),
