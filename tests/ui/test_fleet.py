@@ -42,10 +42,11 @@ class RecordingClient(FleetClient):
 
     def __init__(self, hosts: Sequence[str] = HOSTS) -> None:
         self.hosts, self.at_once, self.options = tuple(hosts), 64, ()
+        self.brought_to = ()
         self.asked: list[tuple[tuple[str, ...], Argv]] = []
         self.fetched: list[str] = []
         self.deleted: list[tuple[Mapping[str, Argv], bool]] = []
-        self.followed: list[Mapping[str, str]] = []
+        self.followed: list[Mapping[str, Sequence[str]]] = []
         self.orders: list[Callable[[FleetDeletion], None]] = []
         self.post: Callable[[Message], Any] = lambda _: None
 
@@ -65,7 +66,7 @@ class RecordingClient(FleetClient):
         assert all(f"--job-id={job_ids[host]}" in argv for host, argv in arguments.items())
         self.deleted.append((arguments, canary))
 
-    def follow(self, job_ids: Mapping[str, str]) -> None:
+    def follow(self, job_ids: Mapping[str, Sequence[str]]) -> None:
         self.followed.append(job_ids)
 
     def order(self, order: Callable[[FleetDeletion], None]) -> None:
@@ -76,10 +77,11 @@ class QuietFleet(Fleet):
     """A fleet whose events a test gives."""
 
     def __init__(self) -> None:
-        self.hosts = HOSTS
+        self.hosts, self.options = HOSTS, ()
+        self.brought_to: list[str] = []
         self.programs = dict.fromkeys(HOSTS, "/usr/bin/tui-fs")
         self.problems: dict[str, str] = {}
-        self.abandoned: list[str] = []
+        self.abandoned: list[tuple[str, str]] = []
         self.started: list[tuple[str, Argv, str]] = []
         self.coming: list[Line | Ended] = []
 
@@ -96,8 +98,8 @@ class QuietFleet(Fleet):
     def next_event(self) -> Line | Ended | None:
         return self.coming.pop(0) if self.coming else None
 
-    def abandon(self, host: str) -> None:
-        self.abandoned.append(host)
+    def abandon(self, host: str, purpose: str = "") -> None:
+        self.abandoned.append((host, purpose))
 
     def close(self) -> None:
         pass
@@ -158,20 +160,28 @@ def running(
     return FleetDeletion(fleet, arguments, dict.fromkeys(hosts, JOB), at_once=64, canary=canary)
 
 
-def hear_job(fleet: QuietFleet, host: str) -> None:
-    command = HostCommand(host, "", "follow")
+FETCH = HostCommand("web1", "", "fetch")
+
+
+def hear_job(fleet: QuietFleet, host: str, job_id: str = "") -> None:
+    command = HostCommand(host, "", f"follow {host} {job_id}".rstrip())
     for event in RUNNING:
         fleet.coming.append(Line(command, json.dumps(event_to_json(event)).encode()))
 
 
 def end_job(
-    fleet: QuietFleet, host: str, outcome: str = "done", code: int = 0, deleted: int = 0
+    fleet: QuietFleet,
+    host: str,
+    outcome: str = "done",
+    code: int = 0,
+    deleted: int = 0,
+    job_id: str = "",
 ) -> None:
     report = {
         "type": "report", "outcome": outcome, "explanation": "The directory is gone.",
         "deleted_files": deleted,
     }  # fmt: skip
-    command = HostCommand(host, "", "follow")
+    command = HostCommand(host, "", f"follow {host} {job_id}".rstrip())
     fleet.coming.append(Line(command, json.dumps(report).encode()))
     fleet.coming.append(Ended(command, code, True, ()))
 
@@ -236,18 +246,23 @@ async def test_jobs_that_run_already_are_shown_and_followed(size: tuple[int, int
         await pilot.press("j")
         await wait_for(pilot, f"web1: running 25 %, and 1 more: job j2 in {PATH}/old")
         await pilot.press("w")
-        assert client.followed == [{"web1": "j2", "web3": "j1"}]
-        deletion = running(fleet, ("web1", "web3"))
-        hear_job(fleet, "web1")
+        assert client.followed == [{"web1": ["j2", "j3"], "web3": ["j1"]}]
+        deletion = FleetDeletion.following(fleet, {"web1": [JOB, "j3"], "web3": ["j1"]})
+        hear_job(fleet, "web1", JOB)
+        end_job(fleet, "web1", job_id="j3")
         handle_all(fleet, deletion)
         client.post(Progressed(deletion))
         await wait_for(pilot, "0 of 2 hosts over")
-        assert "w follows" not in screen_text(pilot.app)
-        for key in ("w", "r", "enter", "d"):  # all of them would wait for its end
+        shown = screen_text(pilot.app)
+        assert "w follows" not in shown
+        assert "deleting " in shown  # by the job that is not over
+        for key in ("w", "r", "d"):  # all of them would wait for its end
             asked = len(client.asked)
             await pilot.press("j", key)
             await wait_for(pilot, "A deletion is running.")
             assert (len(client.asked), client.fetched, len(client.followed)) == (asked, [], 1)
+        await pilot.press("enter")
+        assert client.fetched == ["web3"]
 
 
 async def test_a_lost_job_that_still_runs_is_shown_as_running() -> None:
@@ -352,13 +367,12 @@ def test_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     assert isinstance(refused, Fetched)
     assert refused.problem.endswith("file cannot be written: No such file or directory.")
     # A disk that fills up; and the client still works
-    command = HostCommand("web1", "")
-    fleet.coming += [Line(command, bytes(1 << 20)), Ended(command, 255, True, ())]
+    fleet.coming += [Line(FETCH, bytes(1 << 20)), Ended(FETCH, 255, True, ())]
     client.fetch("web1", PATH, "/dev/full")
     full = posted.get(timeout=60)
     assert isinstance(full, Fetched)
     assert full.problem == "/dev/full cannot be written: No space left on device."
-    assert fleet.abandoned == ["web1"]
+    assert fleet.abandoned == [("web1", "fetch")]
     client.close()
 
 
@@ -380,15 +394,36 @@ def test_followed_jobs_are_attached_to() -> None:
     client = FleetClient(fleet, 1)
     client.start(posted.put)
     for host in ("web1", "web2"):
-        hear_job(fleet, host)
-        end_job(fleet, host)
-    client.follow({"web1": JOB, "web2": JOB})
+        hear_job(fleet, host, JOB)
+        end_job(fleet, host, job_id=JOB)
+    client.follow({"web1": [JOB], "web2": [JOB]})
     message = posted.get(timeout=60)
     while not (isinstance(message, Progressed) and message.deletion.is_over):
         message = posted.get(timeout=60)
     attach: Argv = ("attach", "--json", JOB)
-    assert fleet.started == [("web1", attach, "follow"), ("web2", attach, "follow")]
+    assert fleet.started == [(host, attach, f"follow {host} {JOB}") for host in ("web1", "web2")]
     client.close()
+
+
+def test_a_host_is_browsed_while_jobs_run(tmp_path: Path) -> None:
+    fleet, posted = QuietFleet(), queue.SimpleQueue[Message]()
+    client = FleetClient(fleet, 64)
+    client.start(posted.put)
+    hear_job(fleet, "web1", JOB)
+    client.follow({"web1": [JOB]})
+    wait_until(lambda: client.jobs_in(Phase.RUNNING) == ["web1"], "a job that runs")
+    file = tmp_path / "web1.json"
+    for _ in range(2):  # the second one waits for the first
+        client.fetch("web1", PATH, str(file))
+    wait_until(lambda: fleet.started[-1][2] == "fetch", "the start of the survey")
+    fleet.coming += [Line(FETCH, b"[1]"), Ended(FETCH, 0, True, ())]
+    while not isinstance(message := posted.get(timeout=60), Fetched):
+        pass
+    assert (message.problem, file.read_bytes()) == ("", b"[1]\n")
+    assert [purpose for _, _, purpose in fleet.started].count("fetch") == 1
+    assert client.jobs_in(Phase.RUNNING) == ["web1"]
+    client.close()
+    assert not client.jobs_in(Phase.LOST)
 
 
 async def test_commands_name_how_the_hosts_are_reached() -> None:
@@ -488,10 +523,8 @@ async def test_running_deletion(picture: SnapshotAssertion, size: tuple[int, int
     (order,) = client.orders
     order(deletion)
     assert deletion.is_cancelled
-    cancelled = [
-        (host, arguments) for host, arguments, purpose in fleet.started if purpose == "cancel"
-    ]
-    assert [host for host, _ in cancelled] == ["web1", "web2"]
+    cancelled = [host for host, _, purpose in fleet.started if purpose.startswith("cancel")]
+    assert cancelled == ["web1", "web2"]
 
 
 @pytest.mark.slow

@@ -197,14 +197,37 @@ def test_a_job_is_chosen_by_its_id(cli: Cli, hosts: Hosts) -> None:
     finished = fleet(cli, hosts, "attach", "a", "--job", "j2").expect(0)
     assert hosts.calls("a")[1:] == ["attach --json j2"]
     assert "not chosen: job j1 on /d" in finished.stderr
-    hosts.on("a", "attach", job_started("j1") + report())
-    finished = fleet(cli, hosts, "attach", "a").expect(0)
-    assert "follows job j1 alone" in finished.stderr
-    assert "tui-fs fleet attach a --job j2" in finished.stderr
     fleet(cli, hosts, "pause", "a,b", "--job", "j2").expect(0)
     assert [hosts.calls(host)[-1] for host in "ab"] == ["pause j2"] * 2
     finished = fleet(cli, hosts, "pause", "a,b", "--job", "j5").expect(2)
     assert "No job j5 runs on these hosts." in finished.stderr
+
+
+def test_all_jobs_of_a_host_are_followed(cli: Cli, hosts: Hosts) -> None:
+    hosts.on("a", "jobs", listing("running", "paused", "done"))
+    hosts.on("b", "jobs", listing("running"))
+    for host in "ab":
+        hosts.on(host, "attach", f"JOB_ID=$3\n{job_started()}{report()}")
+    finished = fleet(cli, hosts, "attach", "a,b", "--json").expect(0)
+    *events, last = finished.stream()
+    followed = [("a", "j1"), ("a", "j2"), ("b", "j1")]
+    assert [(host["host"], host["job"]) for host in last["hosts"]] == followed
+    for pair in followed:
+        types = [event["type"] for event in events if (event["host"], event["job"]) == pair]
+        assert types == ["JobStarted", "report"]
+    assert b"2 of 2 hosts" in fleet(cli, hosts, "attach", "a,b").expect(0).stdout
+
+
+def test_commands_to_look_later_reach_the_hosts_in_the_same_way(cli: Cli, hosts: Hosts) -> None:
+    """Without --become, the jobs of root are not listed."""
+    hosts.on("a", "jobs", listing("running"))
+    hosts._script(
+        hosts.place / "bin" / "sudo",
+        '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"',
+    )
+    finished = fleet(cli, hosts, "pause", "a", "--job", "j5", "--become").expect(2)
+    command = f"tui-fs fleet jobs a --ssh={hosts.ssh.program} --become"
+    assert f"{command} lists all jobs." in finished.stderr
 
 
 def test_the_typed_name_reaches_hosts_whose_policy_requires_it(cli: Cli, hosts: Hosts) -> None:

@@ -15,7 +15,9 @@ from tests.unit.fleet_hosts import (
     step_until,
     waits_for,
 )
-from tui_fs.fleet.deletion import HostJob, Phase
+from tests.unit.test_model_snapshot import sampled
+from tui_fs.fleet.deletion import FleetDeletion, HostJob, Phase
+from tui_fs.model.events import event_to_json
 
 DONE = job_started() + report()
 LOST = "exit 255"
@@ -247,9 +249,9 @@ def test_events_and_reports_of_another_job_are_not_heard(hosts: Hosts, script: s
 
 
 def test_a_job_that_was_found_again_has_no_problem(hosts: Hosts) -> None:
-    go = hosts.place / "go"
-    hosts.on("a", "delete", job_started() + LOST)
-    hosts.on("a", "attach", job_started() + waits_for(go) + report())
+    begin, go = hosts.place / "begin", hosts.place / "go"
+    hosts.on("a", "delete", job_started() + prints(event_to_json(sampled(1, 10))) + LOST)
+    hosts.on("a", "attach", waits_for(begin) + job_started() + waits_for(go) + report())
     with hosts.fleet("a") as fleet:
         deletion = deletion_on(fleet, "a")
         step_until(deletion, "a", "connection lost")
@@ -257,10 +259,34 @@ def test_a_job_that_was_found_again_has_no_problem(hosts: Hosts) -> None:
             deletion.jobs["a"].problem
             == "The connection was lost. tui-fs tries to find the job again."
         )
+        step_until(deletion, "a", "starting")
+        assert deletion.jobs["a"].deleted_entries == 10
+        begin.touch()
         step_until(deletion, "a", "running")
         assert deletion.jobs["a"].problem == ""
         go.touch()
         run(deletion)
+
+
+def test_jobs_of_one_host_are_followed_cancelled_and_lost_each_alone(hosts: Hosts) -> None:
+    go = hosts.place / "go"
+    follow = f"JOB_ID=$3\n{job_started()}"
+    lost = f"[ -e ../lost ] || {{ touch ../lost; {LOST}; }}\n"
+    ended = f'[ "$3" = j3 ] && {{ {report()} exit; }}\n'
+    rest = waits_for(go) + report("cancelled") + "exit 130"
+    hosts.on("a", "attach", f'{follow}[ "$3" = j2 ] && {{ {lost} }}\n{ended}{rest}')
+    hosts.on("a", "cancel", f"[ $2 != j2 ] || touch {go}")
+    with hosts.fleet("a") as fleet:
+        deletion = FleetDeletion.following(fleet, {"a": ["j1", "j2", "j3"]})
+        deletion._retry_interval_s = 0.05
+        for job_id, phase in (("j1", "running"), ("j2", "running"), ("j3", "over")):
+            step_until(deletion, f"a {job_id}", phase)
+        assert deletion.hosts_over == "0 of 1 host over"
+        deletion.cancel()
+        jobs = run(deletion)
+    assert {job.job_id: job.exit_code for job in jobs.values()} == {"j1": 130, "j2": 130, "j3": 0}
+    assert {call for call in hosts.calls("a") if "cancel" in call} == {"cancel j1", "cancel j2"}
+    assert deletion.hosts_over == "1 of 1 host over"
 
 
 def test_a_connection_that_is_lost_twice_is_found_twice(hosts: Hosts) -> None:

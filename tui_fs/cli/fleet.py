@@ -171,7 +171,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
     for name, run, words in (
         ("jobs", run_jobs, "list the jobs of each host"),
-        ("attach", run_attach, "follow the newest running job of each host to its end"),
+        ("attach", run_attach, "follow the running jobs of each host to their ends"),
         ("pause", run_control, "pause the running jobs"),
         ("resume", run_control, "continue the paused jobs"),
         ("cancel", run_control, "cancel the running jobs"),
@@ -226,6 +226,7 @@ def _fleet_of(parsed: argparse.Namespace) -> Fleet:
         None if parsed.bring is None else read_one_file(parsed.bring),
         becomes_root=parsed.become,
         ask_password=_ask_password,
+        options=_host_options(parsed),
     )
 
 
@@ -394,7 +395,7 @@ def run_estimate(parsed: argparse.Namespace) -> int:
         frees, refused = bytes_iec(estimate.freed_bytes_max), estimate.refused or ""
         rows.append((host, count(estimate.entries), frees, estimate.recommended or "", refused))
     _print_table(rows, {1, 2})
-    rows = [("strategy", "hosts", "time in all", "slowest host", "system calls", "processes")]
+    rows = [("strategy", "hosts", "time in all", "on one host", "system calls", "processes")]
     for each in sums:
         if each.hosts:
             rows.append(
@@ -402,7 +403,7 @@ def run_estimate(parsed: argparse.Namespace) -> int:
                     each.strategy,
                     count(each.hosts),
                     duration_span(each.seconds_low, each.seconds_high),
-                    duration(each.slowest_seconds_high),
+                    duration_span(each.quickest_seconds_low, each.slowest_seconds_high),
                     count(sum(each.syscalls.values())),
                     count(each.processes),
                 )
@@ -516,7 +517,7 @@ def _live_jobs(
     if parsed.job and not (any(live.values()) or unlisted or fleet.problems):
         raise BadInput(
             f"No job {', '.join(parsed.job)} runs on these hosts.",
-            f"tui-fs fleet jobs {parsed.hosts} lists all jobs.",
+            f"{fleet.command('jobs', folded(fleet.hosts))} lists all jobs.",
         )
     return live, unlisted
 
@@ -526,24 +527,15 @@ def run_attach(parsed: argparse.Namespace) -> int:
     interrupts = Interrupts()
     with reached(parsed) as fleet:
         jobs, unlisted = _live_jobs(fleet, parsed)
-        arguments = {
-            host: ("attach", "--json", listed[0].id) for host, listed in jobs.items() if listed
-        }
-        for host, listed in jobs.items():
-            for job in listed[1:]:
-                note(
-                    f"tui-fs: {host}: this follows job {listed[0].id} alone, the newest; to follow "
-                    f"{job.id}: tui-fs fleet attach {host} --job {job.id}"
-                )
-        if not arguments:
+        job_ids = {host: [job.id for job in listed] for host, listed in jobs.items()}
+        deletion = FleetDeletion.following(fleet, job_ids)
+        if not deletion.jobs:
             note("tui-fs: no job runs there.")
             if parsed.json:
                 _print_report(_unreached(fleet))
             return _exit_code([DONE, *(None for _ in (*fleet.problems, *unlisted))])
-        job_ids = {host: argv[-1] for host, argv in arguments.items()}
-        deletion = FleetDeletion(fleet, arguments, job_ids, at_once=len(arguments))
         _watch(deletion, interrupts, as_json=parsed.json, cancels=False, asks=False)
-        code = _end(deletion, _unreached(fleet), interrupts, as_json=parsed.json)
+        code = _end(fleet, deletion, _unreached(fleet), interrupts, as_json=parsed.json)
         return SOME_FAILED if fleet.problems or unlisted else code
 
 
@@ -596,7 +588,7 @@ def run_delete(parsed: argparse.Namespace) -> int:
             canary=parsed.canary,
         )
         _watch(deletion, interrupts, as_json=parsed.json, cancels=True, asks=asks)
-        code = _end(deletion, left_out, interrupts, as_json=parsed.json)
+        code = _end(fleet, deletion, left_out, interrupts, as_json=parsed.json)
         if parsed.shard and code == DONE and _is_left(deletion, parsed):
             note("tui-fs: All shares are deleted, but the directory still exists.")
             code = SOME_FAILED
@@ -676,10 +668,11 @@ def _watch(
     while not deletion.is_over:
         received = deletion.step()
         if received is not None and received[1] is not None and as_json:
-            print_json_line({"host": received[0].host, **received[1]})
+            job, event = received[0], received[1]
+            print_json_line({"host": job.host, "job": job.given_id, **event})
         for job in deletion.jobs.values():
-            if job.is_over and job.host not in shown:
-                shown.add(job.host)
+            if job.is_over and job.key not in shown:
+                shown.add(job.key)
                 line.clear()
                 note(_end_of(job))
         line.show(*_status(deletion))
@@ -715,11 +708,10 @@ def _goes_on(
 def _status(deletion: FleetDeletion) -> tuple[str, float | None]:
     """Return the state of all jobs in one line, and the done part."""
     jobs = list(deletion.jobs.values())
-    over = sum(job.is_over for job in jobs)
     removed = sum(job.deleted_entries for job in jobs)
     expected = sum(job.snapshot.expected_entries for job in jobs)
     rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
-    words = [f"{over} of {len(jobs)} hosts over", f"{count(removed)} entries deleted"]
+    words = [deletion.hosts_over, f"{count(removed)} entries deleted"]
     if rate:
         words.append(f"{count(round(rate))} /s")
     if deletion.failures:
@@ -758,6 +750,7 @@ def _unreached(fleet: Fleet) -> list[HostJob]:
 
 
 def _end(
+    fleet: Fleet,
     deletion: FleetDeletion,
     left_out: Sequence[HostJob],
     interrupts: Interrupts,
@@ -772,8 +765,8 @@ def _end(
     jobs = list(deletion.jobs.values())
     for job in jobs:
         if not job.is_over:
-            where = f"attach {job.host}" if job.job_id else f"jobs {job.host}"
-            note(f"tui-fs: {job.host}: not over; to follow it: tui-fs fleet {where}")
+            where = fleet.command("attach" if job.job_id else "jobs", job.host)
+            note(f"tui-fs: {job.host}: not over; to follow it: {where}")
     if as_json:
         _print_report([*jobs, *left_out])
     else:
@@ -803,22 +796,26 @@ def _print_report(jobs: Sequence[HostJob]) -> None:
 
 
 def _print_ends(jobs: Sequence[HostJob]) -> None:
-    rows: list[tuple[str, ...]] = [("host", "outcome", "deleted", "failed", "freed", "time", "")]
+    rows: list[tuple[str, ...]] = [
+        ("host", "job", "outcome", "deleted", "failed", "freed", "time", "")
+    ]
     for job in jobs:
         if (summary := job.summary) is None:
             outcome = "no report" if job.phase is Phase.OVER else str(job.phase)
-            rows.append((job.host, outcome, "", "", "", "", job.problem))
+            rows.append((job.host, job.job_id, outcome, "", "", "", "", job.problem))
             continue
         freed = "?" if summary.freed_bytes is None else bytes_iec(summary.freed_bytes)
         failed, elapsed = count(summary.failed), duration(summary.elapsed_s or 0)
         row = (count(summary.deleted_entries), failed, freed, elapsed)
-        rows.append((job.host, str(summary.outcome), *row, ""))
+        rows.append((job.host, job.job_id, str(summary.outcome), *row, ""))
     summaries = [job.summary for job in jobs if job.summary is not None]
     deleted = sum(summary.deleted_entries for summary in summaries)
     failures = sum(summary.failed for summary in summaries)
-    of_hosts = f"{len(summaries)} of {counted(len(jobs), 'host', 'hosts')}"
-    rows.append((of_hosts, "", count(deleted), count(failures), "", "", ""))
-    _print_table(rows, {2, 3, 4})
+    hosts = {job.host for job in jobs}
+    silent = {job.host for job in jobs if job.summary is None}
+    of_hosts = f"{len(hosts) - len(silent)} of {counted(len(hosts), 'host', 'hosts')}"
+    rows.append((of_hosts, "", "", count(deleted), count(failures), "", "", ""))
+    _print_table(rows, {3, 4, 5})
 
 
 def _name_of(doctor: Mapping[str, Any], part: str) -> str:
@@ -843,17 +840,17 @@ def run_open(parsed: argparse.Namespace) -> int:
     fleet, settings = _fleet_of(parsed), screen_settings(parsed)
     if parsed.become:
         fleet.reach()  # asks for the password of sudo before the screen opens
-    client = FleetClient(fleet, parsed.at_once, _host_options(parsed))
+    client = FleetClient(fleet, parsed.at_once)
     try:
         return open_app(parsed.paths or "/", fleet=client, **settings)
     finally:
         client.close()
         if left := client.jobs_in(Phase.RUNNING, Phase.LOST):
             hosts = folded(left)
-            note(f"tui-fs: jobs continue on {hosts}; to follow them: tui-fs fleet attach {hosts}")
+            command = fleet.command("attach", hosts)
+            note(f"tui-fs: jobs continue on {hosts}; to follow them: {command}")
         if left := client.jobs_in(Phase.STARTING):
-            note(
-                f"tui-fs: a job may have begun on {folded(left)}: tui-fs fleet jobs {folded(left)}"
-            )
+            hosts = folded(left)
+            note(f"tui-fs: a job may have begun on {hosts}: {fleet.command('jobs', hosts)}")
         if left := client.jobs_in(Phase.WAITING):
             note(f"tui-fs: nothing was started on {folded(left)}.")

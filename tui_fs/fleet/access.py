@@ -52,6 +52,10 @@ exit 1
 """Receives the program, and removes it when the connection ends, however it ends."""
 
 
+BRING = "bring"
+"""What such a command is for."""
+
+
 class Password:
     """A password that no log, traceback or message shows."""
 
@@ -107,7 +111,7 @@ class OneFile(Struct, frozen=True):
         """Return the command that receives the content, and keeps it until its input ends."""
         sha256 = hashlib.sha256(self.content).hexdigest()
         script = _BRING.format(size=len(self.content), sha256=sha256)
-        return HostCommand(host, script, stdin=self.content, holds=True)
+        return HostCommand(host, script, BRING, self.content, holds=True)
 
 
 class Probed(Struct, frozen=True):

@@ -174,6 +174,7 @@ class StrategySum(Struct, frozen=True):
 
     Attributes:
         seconds_low: for all hosts, some at the same time.
+        quickest_seconds_low: the shortest time on one host.
         slowest_seconds_high: the longest time on one host.
     """
 
@@ -181,6 +182,7 @@ class StrategySum(Struct, frozen=True):
     hosts: int
     seconds_low: float
     seconds_high: float
+    quickest_seconds_low: float
     slowest_seconds_high: float
     syscalls: dict[str, int]
     processes: int
@@ -198,13 +200,15 @@ def strategy_sums(estimates: Mapping[str, HostEstimate], at_once: int) -> list[S
         calls: Counter[str] = Counter()
         for each in several:
             calls.update(each.syscalls)
+        lows = [each.seconds_low for each in several]
         highs = [each.seconds_high for each in several]
         sums.append(
             StrategySum(
                 name,
                 len(several),
-                total_seconds([each.seconds_low for each in several], at_once),
+                total_seconds(lows, at_once),
                 total_seconds(highs, at_once),
+                min(lows, default=0.0),
                 max(highs, default=0.0),
                 dict(sorted(calls.items())),
                 sum(each.processes for each in several),

@@ -273,14 +273,10 @@ class Connections:
             self._waiting.append(command)
             self._begin_waiting()
 
-    def abandon(self, host: str, *, holds: bool = False) -> None:
-        """End the local side of the commands on a host; what they started there continues.
-
-        Args:
-            holds: of those that hold their connections, instead of the others.
-        """
+    def abandon(self, host: str, purpose: str = "") -> None:
+        """End the local side of a host's commands for a purpose; what runs there continues."""
         for worker, running in self._running.items():
-            if running.command.host == host and running.command.holds == holds:
+            if (running.command.host, running.command.purpose) == (host, purpose):
                 self._call(worker.abort)
 
     def release(self, host: str) -> None:

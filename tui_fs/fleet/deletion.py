@@ -4,7 +4,8 @@ import json
 import secrets
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Struct, field
 
 from tui_fs.fleet.answers import HostPlan
 from tui_fs.fleet.connections import CONNECTION_FAILED, Ended, Line
-from tui_fs.fleet.fleet import Fleet
+from tui_fs.fleet.fleet import Fleet, ignore
 from tui_fs.model.codec import Json
 from tui_fs.model.compat import StrEnum
 from tui_fs.model.errors import BadInput
@@ -21,6 +22,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import harmless
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.strategy import Argv
+from tui_fs.model.units import counted
 
 _ATTEMPTS = 3
 """To find a job again after its connection was lost."""
@@ -82,6 +84,8 @@ class HostJob(Struct):
         summary: what the fleet needs of the report.
         exit_code: of the deletion; None while it runs, or if it was skipped.
         problem: one sentence; empty if all went well.
+        key: its name among the jobs of a deletion: the host, if that has no other job.
+        given_id: the id that the fleet has chosen for the job or was asked to follow.
     """
 
     host: str
@@ -92,6 +96,8 @@ class HostJob(Struct):
     summary: ReportSummary | None = None
     exit_code: int | None = None
     problem: str = ""
+    key: str = ""
+    given_id: str = ""
     attempts: int = 0
     retry_at_s: float = 0.0
     cancel_at_s: float | None = None
@@ -140,12 +146,15 @@ class FleetDeletion:
     A lost connection changes nothing on its host: the job is found and followed again.
 
     Args:
-        arguments: of ``tui-fs delete`` for each host, in the order in which they start.
-        job_ids: of the job that they start or follow, for each host.
+        arguments: of ``tui-fs delete`` or ``attach``, for each host or other key, in the order
+            in which they start.
+        job_ids: of the job that they start or follow, for each key.
         at_once: jobs that run at the same time.
         max_failures: no further job starts after this many have failed; 0 for no limit.
         canary: the others wait until the first job is over and `go_on` is called.
         retry_interval_s: between two attempts to find a lost job or to cancel a job.
+        host_of: the host of each key that is none.
+        other: gets the events of other commands on the hosts.
     """
 
     def __init__(
@@ -158,14 +167,31 @@ class FleetDeletion:
         max_failures: int = 0,
         canary: bool = False,
         retry_interval_s: float = 5.0,
+        host_of: Mapping[str, str] = MappingProxyType({}),
+        other: Callable[[Line | Ended], None] = ignore,
     ) -> None:
-        self.jobs = {host: HostJob(host) for host in arguments}
+        self.jobs = {
+            key: HostJob(host_of.get(key, key), key=key, given_id=job_ids[key]) for key in arguments
+        }
         self.is_cancelled = False
-        self._fleet, self._arguments, self._job_ids = fleet, arguments, job_ids
+        self._fleet, self._arguments, self._other = fleet, arguments, other
         self._at_once, self._max_failures = at_once, max_failures
         self._retry_interval_s = retry_interval_s
         self._waiting = deque(arguments)
         self._is_canary_out = canary and len(arguments) > 1
+
+    @classmethod
+    def following(
+        cls,
+        fleet: Fleet,
+        job_ids: Mapping[str, Sequence[str]],
+        other: Callable[[Line | Ended], None] = ignore,
+    ) -> "FleetDeletion":
+        """Return the jobs with these ids on hosts, which run already and are only followed."""
+        host_of = {f"{host} {each}": host for host, ids in job_ids.items() for each in ids}
+        ids = {key: key.partition(" ")[2] for key in host_of}
+        arguments = {key: ("attach", "--json", job_id) for key, job_id in ids.items()}
+        return cls(fleet, arguments, ids, at_once=len(ids), host_of=host_of, other=other)
 
     @property
     def is_over(self) -> bool:
@@ -174,7 +200,7 @@ class FleetDeletion:
 
     @property
     def failures(self) -> int:
-        """The number of hosts on which the deletion was not completely done."""
+        """The number of jobs that were not completely done."""
         return sum(job.has_failed for job in self.jobs.values())
 
     @property
@@ -182,6 +208,13 @@ class FleetDeletion:
         """The first job, if it is over and the others wait for `go_on`."""
         first = next(iter(self.jobs.values()))
         return first if self._is_canary_out and self._waiting and first.is_over else None
+
+    @property
+    def hosts_over(self) -> str:
+        """On how many hosts all jobs are over, in words."""
+        hosts = {job.host for job in self.jobs.values()}
+        busy = {job.host for job in self.jobs.values() if not job.is_over}
+        return f"{len(hosts) - len(busy)} of {counted(len(hosts), 'host', 'hosts')} over"
 
     def go_on(self) -> None:
         """Start the jobs that wait for the first one."""
@@ -208,13 +241,17 @@ class FleetDeletion:
             if job.cancel_at_s is not None and time.monotonic() >= job.cancel_at_s:
                 self._send_cancel(job)
         event = self._fleet.next_event()
-        if event is None or event.command.purpose not in (_FOLLOW, _CANCEL):
+        if event is None:
             return None
-        job = self.jobs[event.command.host]
+        purpose, _, key = event.command.purpose.partition(" ")
+        if purpose not in (_FOLLOW, _CANCEL):
+            self._other(event)
+            return None
+        job = self.jobs[key]
         match event:
-            case Line() if event.command.purpose == _FOLLOW:
+            case Line() if purpose == _FOLLOW:
                 return job, self._hear(job, event.text)
-            case Ended() if event.command.purpose == _CANCEL:
+            case Ended() if purpose == _CANCEL:
                 if not event.is_success and not job.is_over:
                     job.problem = f"It is not cancelled yet: {event.sentence}"
                     job.cancel_at_s = time.monotonic() + self._retry_interval_s
@@ -236,14 +273,16 @@ class FleetDeletion:
             if self._max_failures and self.failures >= self._max_failures:
                 self.skip_waiting(f"Not started: {self.failures} other hosts have failed.")
                 return
-            host = self._waiting.popleft()
-            job = self.jobs[host]
-            if host not in self._fleet.programs:
+            job = self.jobs[self._waiting.popleft()]
+            if job.host not in self._fleet.programs:
                 self._give_up(job, "The connection that brought tui-fs was lost; nothing began.")
                 continue
             job.phase = Phase.STARTING
-            self._fleet.start(host, self._arguments[host], _FOLLOW, is_long=True)
+            self._start(job, self._arguments[job.key], _FOLLOW)
             live += 1
+
+    def _start(self, job: HostJob, arguments: Argv, purpose: str) -> None:
+        self._fleet.start(job.host, arguments, f"{purpose} {job.key}", is_long=True)
 
     def skip_waiting(self, problem: str) -> None:
         """Do not start the jobs that have not begun.
@@ -251,12 +290,12 @@ class FleetDeletion:
         Args:
             problem: why, in one sentence.
         """
-        for host in self._waiting:
-            self.jobs[host].phase, self.jobs[host].problem = Phase.SKIPPED, problem
+        for key in self._waiting:
+            self.jobs[key].phase, self.jobs[key].problem = Phase.SKIPPED, problem
         self._waiting.clear()
 
     def _hear(self, job: HostJob, text: bytes) -> dict[str, Json] | None:
-        job_id = self._job_ids[job.host]
+        job_id = job.given_id
         try:
             value = json.loads(text)
             if value["type"] == "report":
@@ -266,8 +305,10 @@ class FleetDeletion:
                 job.summary, job.report, job.job_id = summary, value, summary.id or job.job_id
                 return dict(value)
             event = event_from_json(value)
-            if isinstance(event, JobStarted) and event.job_id != job_id:
-                return None
+            if isinstance(event, JobStarted):
+                if event.job_id != job_id:
+                    return None
+                job.snapshot = Snapshot()  # an attachment sends all events again
             job.snapshot = fold(job.snapshot, event)
         except (ValueError, KeyError, TypeError, RecursionError, BadInput):
             return None  # no line of a job; without a report, the end is an error
@@ -280,7 +321,7 @@ class FleetDeletion:
     def _send_cancel(self, job: HostJob) -> None:
         job.cancel_at_s = None
         if not job.is_over and job.host in self._fleet.programs:
-            self._fleet.start(job.host, ("cancel", job.job_id), _CANCEL, is_long=True)
+            self._start(job, ("cancel", job.job_id), _CANCEL)
 
     def _end(self, job: HostJob, ended: Ended) -> None:
         code = ended.exit_code
@@ -309,10 +350,9 @@ class FleetDeletion:
     def _look_again(self, job: HostJob) -> None:
         job.attempts += 1
         if job.attempts > _ATTEMPTS or job.host not in self._fleet.programs:
-            became = f"What became of job {self._job_ids[job.host]}: tui-fs fleet jobs {job.host}"
-            self._give_up(job, f"The connection was lost. {became}")
+            command = self._fleet.command("jobs", job.host)
+            problem = f"The connection was lost. What became of job {job.given_id}: {command}"
+            self._give_up(job, problem)
             return
         job.phase = Phase.STARTING
-        job.snapshot = Snapshot()  # all events are sent again
-        follow = ("attach", "--json", self._job_ids[job.host])
-        self._fleet.start(job.host, follow, _FOLLOW, is_long=True)
+        self._start(job, ("attach", "--json", job.given_id), _FOLLOW)

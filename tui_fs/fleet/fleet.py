@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tui_fs.fleet.access import (
+    BRING,
     Account,
     OneFile,
     Password,
@@ -21,7 +22,7 @@ from tui_fs.fleet.access import (
     why_not_run,
 )
 from tui_fs.fleet.connections import Connections, Ended, HostCommand, Line, Ssh
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, shell_quoted
 from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec
 
@@ -61,6 +62,7 @@ class Fleet:
         programs: the path of tui-fs on each reached host.
         brought_to: the hosts that have it in memory until `close`.
         problems: why the other hosts are not reached, in one sentence each.
+        options: of the command line, which say how the hosts are reached.
     """
 
     def __init__(
@@ -71,8 +73,9 @@ class Fleet:
         *,
         becomes_root: bool = False,
         ask_password: Callable[[str], str | None] = lambda _: None,
+        options: Argv = (),
     ) -> None:
-        self.hosts = tuple(hosts)
+        self.hosts, self.options = tuple(hosts), options
         self.programs: dict[str, str] = {}
         self.brought_to: list[str] = []
         self.problems: dict[str, str] = {}
@@ -84,6 +87,10 @@ class Fleet:
     def close(self) -> None:
         """Close the connections, and with them remove what was brought."""
         self._connections.close()
+
+    def command(self, *words: str) -> str:
+        """Return a command line of ``tui-fs fleet`` that reaches the hosts in the same way."""
+        return shell_quoted(("tui-fs", "fleet", *words, *self.options))
 
     def reach(self, heard: Callable[[Answer], None] = ignore) -> None:
         """Find tui-fs on all hosts, or bring it.
@@ -191,7 +198,7 @@ class Fleet:
                         give_up(host, "The connection that brought tui-fs was lost.")
             for host in [h for h, s in began_s.items() if time.monotonic() > s + _BRING_TIMEOUT_S]:
                 del began_s[host]
-                self._connections.abandon(host, holds=True)
+                self._connections.abandon(host, BRING)
                 give_up(host, f"The program was not received within {_BRING_TIMEOUT_S:.0f} s.")
 
     def start(
@@ -216,9 +223,9 @@ class Fleet:
             return None
         return event
 
-    def abandon(self, host: str) -> None:
-        """Stop listening to a host; what runs there continues."""
-        self._connections.abandon(host)
+    def abandon(self, host: str, purpose: str = "") -> None:
+        """Stop listening to a host's commands for a purpose; what runs there continues."""
+        self._connections.abandon(host, purpose)
 
     def ask(
         self,

@@ -36,7 +36,7 @@ from tui_fs.job.permission import read_only_reason, word_to_type
 from tui_fs.model.calls import CallCount, CallLine, Failures, call_lines
 from tui_fs.model.paths import displayable, harmless, is_within
 from tui_fs.model.strategy import Argv
-from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, short_count
+from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
 from tui_fs.screens.base import COPY_BINDING, NARROW_COLUMNS, BaseScreen, Settings, deleting_is_off
 from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
@@ -224,10 +224,11 @@ class FleetScreen(BaseScreen):
         return self._is_deleting
 
     def action_watch(self) -> None:
-        """Follow the newest job on each host."""
+        """Follow the jobs that run in the directory."""
         if self._is_kept_waiting():
             return
-        job_ids = {row.host: row.live[0].id for row in self._rows.values() if row.live}
+        live = [row for row in self._rows.values() if row.live]
+        job_ids = {row.host: [job.id for job in row.live] for row in live}
         if job_ids:
             self._client.follow(job_ids)
         else:
@@ -282,8 +283,11 @@ class FleetScreen(BaseScreen):
 
     def _take_progress(self, deletion: FleetDeletion) -> None:
         self._deletion = deletion
-        for host, job in deletion.jobs.items():
-            self._rows[host].job, self._rows[host].live = job, ()
+        # Of several jobs on a host, one that is not over, or has failed
+        for job in sorted(
+            deletion.jobs.values(), key=lambda job: (not job.is_over, job.has_failed)
+        ):
+            self._rows[job.host].job, self._rows[job.host].live = job, ()
         self._show_deletion()
         if (canary := deletion.canary) is not None and not self._asks_canary:
             self._asks_canary = True
@@ -347,8 +351,6 @@ class FleetScreen(BaseScreen):
         row = self._rows[message.row.key]
         if row.survey is None:
             self.notify(row.problem or f"{row.host} has not answered yet.", markup=False)
-            return
-        if self._is_kept_waiting():
             return
         if self._files is None:
             try:
@@ -431,6 +433,8 @@ class FleetScreen(BaseScreen):
 
         table.set_rows(LazyRows([row.host for row in rows], row_at))
         totals = _totals(self._rows.values(), self._marked)
+        if brought := len(self._client.brought_to):
+            totals.append(f" · tui-fs is in memory of {counted(brought, 'host', 'hosts')}")
         if not self._is_deleting and (busy := sum(bool(row.live) for row in self._rows.values())):
             totals.append(f" · jobs run on {counted(busy, 'host', 'hosts')}: w follows them")
         self._update("#totals", totals)
@@ -472,8 +476,7 @@ class FleetScreen(BaseScreen):
         expected = sum(map(self._expected_entries, jobs))
         progress.fraction = min(1.0, removed / expected) if expected else None
         rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
-        over = sum(job.is_over for job in jobs)
-        caption = f"{over} of {counted(len(jobs), 'host', 'hosts')} over"
+        caption = self._deletion.hosts_over
         if self._deletion.failures:
             caption += f", {count(self._deletion.failures)} failed !"
         caption += f", {count(removed)} deleted"
@@ -484,8 +487,8 @@ class FleetScreen(BaseScreen):
         for job in jobs:
             if not job.is_over:
                 rates.update(job.snapshot.call_rates)
-        started = sum(job.snapshot.started is not None for job in jobs)
-        calls.title = f"system calls of {counted(started, 'host', 'hosts')}"
+        started = {job.host for job in jobs if job.snapshot.started is not None}
+        calls.title = f"system calls of {counted(len(started), 'host', 'hosts')}"
         calls.rows = rows_of_calls(sum_of_calls(jobs), rates, {})
 
     def _expected_entries(self, job: HostJob) -> int:
@@ -638,7 +641,7 @@ _PREVIEW_COLUMNS = (
     Column("strategy", 9, meaning="how it deletes"),
     Column("hosts", 6, right=True, meaning="on which it can run"),
     Column("time in all", 17, right=True, meaning="for all hosts, some of them at the same time"),
-    Column("slowest", 9, right=True, is_optional=True, meaning="the longest on one host"),
+    Column("on one host", 17, right=True, is_optional=True, meaning="shortest to longest"),
     Column("calls", 8, right=True, is_optional=True, meaning="system calls on all hosts"),
     Column("processes", 9, right=True, is_optional=True, meaning="on all hosts"),
     Column("", 0),
@@ -831,14 +834,16 @@ class FleetPreviewScreen(BaseScreen):
 
 
 def _strategy_row(each: StrategySum, *, is_best: bool) -> BarRow:
-    span = duration_span(each.seconds_low, each.seconds_high, "–").replace(" ", "\u00a0")
+    def span(low_s: float, high_s: float) -> str:
+        return duration_span(low_s, high_s, "–").replace(" ", "\u00a0")
+
     return BarRow(
         key=each.strategy,
         cells=(
             each.strategy,
             count(each.hosts),
-            span,
-            duration(each.slowest_seconds_high),
+            span(each.seconds_low, each.seconds_high),
+            span(each.quickest_seconds_low, each.slowest_seconds_high),
             short_count(sum(each.syscalls.values())),
             short_count(each.processes),
             "recommended" if is_best else "",

@@ -18,6 +18,9 @@ from tui_fs.fleet.fleet import Answer, Fleet
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Argv
 
+_FETCH = "fetch"
+"""What a command is for."""
+
 _PATIENCE_S = 8.0
 _INTERVAL_S = 1.0
 """Between two messages on a deletion: each redraws the lines of many hosts, and the terminal may be
@@ -78,8 +81,20 @@ class _Fetch(Struct, frozen=True):
 class _Delete(Struct, frozen=True):
     arguments: Mapping[str, Argv]
     job_ids: Mapping[str, str]
-    at_once: int
     canary: bool
+
+
+class _Follow(Struct, frozen=True):
+    job_ids: Mapping[str, Sequence[str]]
+
+
+_Request = _Ask | _Fetch | _Delete | _Follow
+
+
+class _RunningFetch(Struct):
+    name: str
+    file: io.FileIO
+    problem: str = ""
 
 
 class FleetClient:
@@ -88,13 +103,18 @@ class FleetClient:
     Args:
         fleet: not yet reached, or reached already.
         at_once: deletions that run at the same time.
+
+    Attributes:
         options: of the command line, which say how the hosts are reached.
+        brought_to: the hosts that have got tui-fs into their memory.
     """
 
-    def __init__(self, fleet: Fleet, at_once: int, options: Argv = ()) -> None:
-        self.hosts, self.at_once, self.options = fleet.hosts, at_once, options
+    def __init__(self, fleet: Fleet, at_once: int) -> None:
+        self.hosts, self.at_once, self.options = fleet.hosts, at_once, fleet.options
+        self.brought_to: Sequence[str] = fleet.brought_to
         self._fleet = fleet
-        self._requests: queue.SimpleQueue[_Ask | _Fetch | _Delete | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._fetches: dict[str, _RunningFetch] = {}
         self._post: Callable[[Message], Any] = lambda _: None
         self._deletion: FleetDeletion | None = None
         self._orders: queue.SimpleQueue[Callable[[FleetDeletion], None]] = queue.SimpleQueue()
@@ -123,12 +143,11 @@ class FleetClient:
         canary: bool,
     ) -> None:
         """Delete on hosts; `Progressed` until it is over."""
-        self._requests.put(_Delete(arguments, job_ids, self.at_once, canary))
+        self._requests.put(_Delete(arguments, job_ids, canary))
 
-    def follow(self, job_ids: Mapping[str, str]) -> None:
-        """Follow a job on each of some hosts; `Progressed` until all are over."""
-        arguments = {host: ("attach", "--json", job_id) for host, job_id in job_ids.items()}
-        self._requests.put(_Delete(arguments, job_ids, len(job_ids), canary=False))
+    def follow(self, job_ids: Mapping[str, Sequence[str]]) -> None:
+        """Follow jobs on some hosts; `Progressed` until all are over."""
+        self._requests.put(_Follow(job_ids))
 
     def order(self, order: Callable[[FleetDeletion], None]) -> None:
         """Call a method of the present deletion in its thread."""
@@ -159,9 +178,24 @@ class FleetClient:
                     case _Ask():
                         self._ask(fleet, request)
                     case _Fetch():
-                        self._fetch(fleet, request)
+                        self._begin_fetch(request)
                     case _Delete():
-                        self._delete(fleet, request)
+                        self._watch(
+                            FleetDeletion(
+                                fleet,
+                                request.arguments,
+                                request.job_ids,
+                                at_once=self.at_once,
+                                canary=request.canary,
+                                other=self._hear_fetched,
+                            )
+                        )
+                    case _Follow():
+                        follow = FleetDeletion.following
+                        self._watch(follow(fleet, request.job_ids, self._hear_fetched))
+                while self._fetches and not self._is_closing:
+                    if (event := fleet.next_event()) is not None:
+                        self._hear_fetched(event)
         finally:
             fleet.close()
 
@@ -174,28 +208,53 @@ class FleetClient:
         )
         self._post(Asked(purpose, answers))
 
-    def _fetch(self, fleet: Fleet, request: _Fetch) -> None:
-        words = ("survey", "--export", "-", "--format", "ncdu", "--", request.path)
-        try:
-            with open(request.file, "wb", buffering=0) as file:
-                fleet.start(request.host, words)
-                problem = _write_lines(fleet, request.host, file)
-        except OSError as error:
-            reason = os.strerror(error.errno or 0)
-            problem = f"{displayable(request.file)} cannot be written: {reason}."
-        self._post(Fetched(request.host, request.file, problem))
+    def _begin_fetches(self) -> None:
+        """Begin those that are asked for while jobs are watched; other requests wait."""
+        for _ in range(self._requests.qsize()):
+            request = self._requests.get()
+            if isinstance(request, _Fetch):
+                self._begin_fetch(request)
+            else:
+                self._requests.put(request)
 
-    def _delete(self, fleet: Fleet, request: _Delete) -> None:
-        self._deletion = deletion = FleetDeletion(
-            fleet,
-            request.arguments,
-            request.job_ids,
-            at_once=request.at_once,
-            canary=request.canary,
-        )
+    def _begin_fetch(self, request: _Fetch) -> None:
+        if request.host in self._fetches:
+            return
+        try:
+            file = open(request.file, "wb", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            self._post(Fetched(request.host, request.file, _why_not_written(request.file, error)))
+            return
+        self._fetches[request.host] = _RunningFetch(request.file, file)
+        words = ("survey", "--export", "-", "--format", "ncdu", "--", request.path)
+        self._fleet.start(request.host, words, _FETCH)
+
+    def _hear_fetched(self, event: Line | Ended) -> None:
+        """Write the next line of a survey, or close its file."""
+        if event.command.purpose != _FETCH:
+            return
+        host = event.command.host
+        fetch = self._fetches[host]
+        match event:
+            case Line(text=text) if not fetch.problem:
+                left = memoryview(text + b"\n")
+                try:
+                    while left:
+                        left = left[fetch.file.write(left) :]
+                except OSError as error:
+                    fetch.problem = _why_not_written(fetch.name, error)
+                    self._fleet.abandon(host, _FETCH)
+            case Ended():
+                del self._fetches[host]
+                fetch.file.close()
+                self._post(Fetched(host, fetch.name, fetch.problem or event.sentence))
+
+    def _watch(self, deletion: FleetDeletion) -> None:
+        self._deletion = deletion
         posted_at_s, had_canary = 0.0, False
         while not (deletion.is_over or self._is_closing):
             deletion.step()
+            self._begin_fetches()
             while not self._orders.empty():
                 self._orders.get()(deletion)
             has_canary = deletion.canary is not None
@@ -206,24 +265,5 @@ class FleetClient:
         self._post(Progressed(deletion))
 
 
-def _write_lines(fleet: Fleet, host: str, file: io.FileIO) -> str:
-    """Write what the only running command prints; return the problem with which it ended.
-
-    Raises:
-        OSError: of the file, after the end of the command.
-    """
-    failed: OSError | None = None
-    while True:
-        match fleet.next_event():
-            case Line(text=text) if failed is None:
-                left = memoryview(text + b"\n")
-                try:
-                    while left:
-                        left = left[file.write(left) :]
-                except OSError as error:
-                    failed = error
-                    fleet.abandon(host)
-            case Ended() as ended:
-                if failed is not None:
-                    raise failed
-                return ended.sentence
+def _why_not_written(file: str, error: OSError) -> str:
+    return f"{displayable(file)} cannot be written: {os.strerror(error.errno or 0)}."
