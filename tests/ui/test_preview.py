@@ -179,6 +179,31 @@ async def test_what_the_confirmation_needs_is_not_waited_for(
 
 
 @pytest.mark.slow
+async def test_pressing_again_examines_the_targets_once(
+    monkeypatch: pytest.MonkeyPatch, silence: Silence
+) -> None:
+    calls: list[int] = []
+
+    def examine(_: object, entries: int) -> None:
+        calls.append(entries)
+        silence()
+
+    monkeypatch.setattr("tui_fs.screens.preview.why_type_name", examine)
+    monkeypatch.setattr("tui_fs.screens.preview._PATIENCE_S", 0.01)
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL, notifications=True) as pilot:
+        await settle(pilot)
+        post_forecast(preview, SURVEY, found())
+        await settle(pilot)
+        await pilot.press("enter")
+        await wait_for(pilot, "The file system has not answered")
+        await pilot.press("enter", "enter")
+        silence.released.set()
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmDialog))
+        assert len(calls) == 1
+
+
+@pytest.mark.slow
 async def test_the_prediction_for_other_options_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, silence: Silence
 ) -> None:

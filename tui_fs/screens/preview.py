@@ -554,6 +554,7 @@ class PreviewScreen(BaseScreen):
             self._choices = Choices(died.options, died.trace)
         self._recommended: StrategyName | None = None  # the one that the user has seen
         self._question: _Question | None = None
+        self._is_asking = False  # the targets are examined for the confirmation
         self._open_targets = ExitStack()
 
     def compose_body(self) -> ComposeResult:
@@ -837,9 +838,16 @@ class PreviewScreen(BaseScreen):
         if survey.finished and survey.matched is not None and not survey.matched.entries:
             self.notify("Nothing matches: there is nothing to delete.", markup=False)
             return
-        self._ask_for_confirmation(survey, estimate, self._targets, self._choices)
+        if not self._is_asking:
+            self._is_asking = True
+            self._ask_for_confirmation(survey, estimate, self._targets, self._choices)
 
-    @work(exclusive=True, group="ask")
+    def _say_what_is_awaited(self) -> None:
+        self.notify(
+            "The file system has not answered yet; the confirmation waits for it.", markup=False
+        )
+
+    @work(group="ask")
     async def _ask_for_confirmation(
         self,
         survey: Survey,
@@ -851,11 +859,15 @@ class PreviewScreen(BaseScreen):
         options = choices.options
         totals = survey.totals if survey.matched is None else survey.matched
         needed = partial(why_type_name, self._paths, totals.entries)
+        overdue = self.set_timer(_PATIENCE_S, self._say_what_is_awaited)
         try:
             reason = await in_daemon_thread(needed)  # examines the targets
         except TuiFsError as error:
             self._refuse(error)
             return
+        finally:
+            overdue.stop()
+            self._is_asking = False
         is_shown = self.is_attached and self.app.screen is self
         if not is_shown or targets is not self._targets or choices is not self._choices:
             return  # the user has moved on
