@@ -11,7 +11,6 @@ from tui_fs.lab.experiment import (
     CallsView,
     Claim,
     Counting,
-    CurveView,
     Experiment,
     FlameView,
     Judgement,
@@ -76,7 +75,6 @@ def _views(results: Results) -> tuple[View, ...]:
             ),
         ),
         BarsView("Time for 1,000 files", largest, Measure.SECONDS),
-        CurveView("Time by number", keys, Measure.SECONDS, "files"),
         CallsView("System calls for 1,000 files", largest),
         FlameView("Where the time goes", "stacks.txt"),
     )  # fmt: skip

@@ -8,7 +8,6 @@ from tui_fs.lab.experiment import (
     BarsView,
     CallsView,
     Claim,
-    CurveView,
     Experiment,
     FlameView,
     Judgement,
@@ -186,7 +185,6 @@ def full_experiment() -> Experiment:
     return showing(
         TableView("Times", (*_KEYS, "missing"), (Measure.SECONDS, Measure.PEAK_MEMORY_BYTES)),
         BarsView("Time for 100,000 files", _KEYS, Measure.SECONDS),
-        CurveView("Time as the directory grows", _KEYS, Measure.SECONDS, "files"),
         CallsView("System calls", ("rm-1000", "rsync-1000")),
         FlameView("Where the time goes", FLAME_FILE),
         source="somebody's page, 2018",

@@ -23,7 +23,6 @@ from tui_fs.lab.exhibits import (
     Bars,
     Calls,
     Claims,
-    Curves,
     Flames,
     Row,
     Table,
@@ -34,7 +33,6 @@ from tui_fs.lab.experiment import (
     BarsView,
     CallsView,
     Claim,
-    CurveView,
     FlameView,
     Published,
     PublishedCalls,
@@ -62,7 +60,7 @@ def test_claims_come_first_then_the_views_in_their_order() -> None:
         with open(os.path.join(folder, FLAME_FILE), "w", encoding="utf-8") as file:
             file.write(STACKS)
         exhibits = exhibits_of(full_experiment(), full_results(), folder)
-    assert [type(exhibit) for exhibit in exhibits] == [Claims, Table, Bars, Curves, Calls, Flames]
+    assert [type(exhibit) for exhibit in exhibits] == [Claims, Table, Bars, Calls, Flames]
     claims = exhibits[0]
     assert isinstance(claims, Claims)
     verdicts = [claim.verdict for claim in claims.claims]
@@ -155,30 +153,8 @@ def test_bars_are_grouped_and_logarithmic_over_a_ratio_of_fifty() -> None:
     assert wide.is_log and not narrow.is_log
 
 
-def test_a_curve_has_a_line_for_each_series_by_x_and_nothing_that_has_no_place() -> None:
-    plans = [
-        plan("late", series="rm", x=100.0),
-        plan("early", series="rm", x=10.0),
-        plan("zero", series="rm", x=0.0),
-        plan("other", series="rsync", x=10.0),
-        plan("empty", series="find", x=10.0),
-    ]
-    keys = tuple(planned.key for planned in plans)
-    seconds = {key: [1.0, 2.0, 4.0] for key in keys if key != "empty"}
-    results = results_of(plans, seconds)
-    view = CurveView("c", keys, Measure.SECONDS, "files")
-    (curves,) = exhibits_of(showing(view), results, _NO_FOLDER)
-    assert isinstance(curves, Curves)
-    assert [line.name for line in curves.lines] == ["rm", "rsync"]
-    assert [point.x for point in curves.lines[0].points] == [10.0, 100.0]
-    point = curves.lines[0].points[0]
-    assert (point.median, point.least, point.most) == (2.0, 1.0, 4.0)
-
-
 def test_plots_without_a_value_are_left_out() -> None:
-    experiment = showing(
-        BarsView("b", ("rm",), Measure.SECONDS), CurveView("c", ("rm",), Measure.SECONDS, "files")
-    )
+    experiment = showing(BarsView("b", ("rm",), Measure.SECONDS))
     assert exhibits_of(experiment, results_of([plan("rm")]), _NO_FOLDER) == ()
 
 

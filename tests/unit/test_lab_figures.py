@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.lab.figures import bars_axis, points_axis, shown, shown_span, shown_tick
+from tui_fs.lab.figures import bars_axis, shown, shown_span
 from tui_fs.lab.results import Measure
 
 
@@ -40,34 +40,17 @@ def test_a_span_repeats_no_unit(least: float, most: float, beside: str, words: s
     assert shown_span(Measure.SECONDS, least, most, beside) == words
 
 
-def test_ticks_are_plain_numbers() -> None:
-    assert shown_tick("files", 1_000.0) == "1,000"
-    assert shown_tick("files", 1e6) == "1 M"
-    assert shown_tick("seconds", 0.005) == "5 ms"
-    assert shown_tick("peak memory", 1e7) == "10 MB"
-
-
 @given(values=st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=8), is_log=st.booleans())
 def test_positions_rise_with_the_values(values: list[float], is_log: bool) -> None:
-    for axis in (points_axis(values), bars_axis(values, is_log=is_log)):
-        places = [axis.position(value) for value in sorted(values)]
-        assert places == sorted(places)
-        assert all(0 <= place <= 1 for place in places)
-    ticks = points_axis(values).ticks()
-    assert 2 <= len(ticks) <= 7
-    assert list(ticks) == sorted({*ticks})
-    axis = points_axis(values)
-    assert all(axis.low <= tick <= axis.high for tick in ticks)
+    axis = bars_axis(values, is_log=is_log)
+    places = [axis.position(value) for value in sorted(values)]
+    assert places == sorted(places)
+    assert all(0 <= place <= 1 for place in places)
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.1, 100.0))
 def test_equal_ratios_are_equal_lengths_on_a_logarithmic_axis(low: float, ratio: float) -> None:
-    axis = points_axis([low, low * ratio**2])
+    axis = bars_axis([low, low * ratio**2], is_log=True)
     first, middle, last = (axis.position(low * ratio**power) for power in range(3))
     assert middle - first == pytest.approx(last - middle)
     assert first < middle
-
-
-def test_a_logarithmic_axis_shows_decades_or_finer_steps() -> None:
-    assert points_axis([3.0, 30_000.0]).ticks() == (10.0, 100.0, 1_000.0, 10_000.0)
-    assert points_axis([11.0, 45.0]).ticks() == (10.0, 20.0, 50.0)

@@ -1,10 +1,8 @@
 """The page of a run: well-formed, escaped, and drawn as the figures say."""
 
-import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -20,9 +18,9 @@ from tests.unit.lab_results import (
     results_of,
     showing,
 )
-from tui_fs.lab.exhibits import Bar, Bars, Curves, Exhibit, Line, Point, exhibits_of
+from tui_fs.lab.exhibits import Bar, Bars, Exhibit, exhibits_of
 from tui_fs.lab.experiment import TableView
-from tui_fs.lab.page import curves_svg, page
+from tui_fs.lab.page import page
 from tui_fs.lab.results import Ending, Machine, Measure, RunEnded
 
 _VOID = frozenset({"meta", "link", "br"})
@@ -72,16 +70,6 @@ def content(tmp_path: Path) -> str:
     return page(experiment, results, exhibits_of(experiment, results, str(tmp_path)), "run-1")
 
 
-def _svgs(content: str) -> list[ElementTree.Element]:
-    return [
-        ElementTree.fromstring(picture) for picture in re.findall(r"<svg.*?</svg>", content, re.S)
-    ]
-
-
-def _marks(svg: ElementTree.Element, kind: str) -> list[ElementTree.Element]:
-    return [element for element in svg.iter() if kind in element.get("class", "").split()]
-
-
 def test_the_page_has_everything(content: str) -> None:
     text = _read(content).text
     for words in (
@@ -123,23 +111,20 @@ def test_hostile_words_stay_words() -> None:
     experiment = showing(TableView(HOSTILE, ("rm",), (Measure.SECONDS,)), source=HOSTILE)
     benign = results_of([plan("rm", "x", why_not="x")], notes=("x",))
     bars = Bars(HOSTILE, HOSTILE, (Bar(HOSTILE, 1, 1, 1, HOSTILE, 2, HOSTILE),), False)
-    curves = Curves(HOSTILE, HOSTILE, HOSTILE, (Line(HOSTILE, (Point(1, 1, 1, 1),)),))
     plain_bars = Bars("x", "x", (Bar("x", 1, 1, 1, "x", 2, "x"),), False)
-    plain_curves = Curves("x", "x", "x", (Line("x", (Point(1, 1, 1, 1),)),))
     tables = exhibits_of(experiment, results, "/nonexistent")
-    content = page(experiment, results, (*tables, bars, curves), HOSTILE)
+    content = page(experiment, results, (*tables, bars), HOSTILE)
     reader = _read(content)
     plain = page(
         showing(TableView("x", ("rm",), (Measure.SECONDS,)), source="x"),
         benign,
-        (*exhibits_of(showing(*experiment.views(results)), benign, ""), plain_bars, plain_curves),
+        (*exhibits_of(showing(*experiment.views(results)), benign, ""), plain_bars),
         "x",
     )
     assert [tag for tag in reader.tags if tag not in ("title", "div", "dt", "dd")] == [
         row for row in _read(plain).tags if row not in ("title", "div", "dt", "dd")
     ]
     assert content.replace("\n", "").isprintable()
-    assert len(_svgs(content)) == 1
     assert "<b>" in reader.text and "\\x00" in reader.text and "\\u202e" in reader.text
 
 
@@ -154,11 +139,6 @@ def _page_of(*exhibits: Exhibit) -> str:
 
 def test_every_figure_has_its_mark(content: str) -> None:
     assert [len(_elements(content, kind)) for kind in ("length", "whisker", "mark")] == [6, 6, 2]
-    (svg,) = _svgs(content)
-    assert [len(_marks(svg, kind)) for kind in ("point", "spread", "line")] == [6, 6, 2]
-    assert svg.get("role") == "img"
-    assert "Time as the directory grows" in (svg.get("aria-label") or "")
-    assert content.count('<li class="s') == 2
 
 
 def test_bars_are_as_long_as_their_figures() -> None:
@@ -176,16 +156,6 @@ def test_bars_are_as_long_as_their_figures() -> None:
     assert lengths[2] == pytest.approx(4 * lengths[0], abs=0.1)
 
 
-def test_points_lie_where_their_figures_say() -> None:
-    points = tuple(Point(x, x**2, x**2, x**2) for x in (1.0, 10.0, 100.0))
-    (svg,) = _svgs(curves_svg(Curves("c", "x", "y", (Line("squares", points),))))
-    places = re.findall(r"[\d.]+ [\d.]+", _marks(svg, "line")[0].get("d") or "")
-    (x0, y0), (x1, y1), (x2, y2) = (map(float, place.split()) for place in places)
-    assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
-    assert y0 - y1 == pytest.approx(y1 - y2, abs=0.2)
-    assert y2 < y1 < y0
-
-
 _VALUES = st.floats(0, 1e12)
 
 
@@ -194,14 +164,8 @@ def test_any_figures_can_be_drawn(
     values: list[tuple[float, float, float | None]], is_log: bool
 ) -> None:
     bars = tuple(Bar("b", value, value, max(value, two), "1", p, "2") for value, two, p in values)
-    points = tuple(Point(two, value, value, value) for value, two, _ in values)
-    lines = (Line("l", points),) if points else ()
-    content = _page_of(Bars("b", "u", bars, is_log), Curves("c", "x", "y", lines))
+    content = _page_of(Bars("b", "u", bars, is_log))
     for style in _elements(content, "(?:length|whisker|mark)"):
         for share in re.findall(r":([^;%]+)%", style):
             assert 0 <= float(share) <= 100
-    for svg in _svgs(content):
-        for element in svg.iter():
-            for name in ("x", "y", "x1", "x2", "y1", "y2"):
-                assert math.isfinite(float(element.get(name) or 0))
     assert len(_elements(content, "length")) == len(values)

@@ -1,9 +1,6 @@
 """A run on a terminal, line by line."""
 
-import plotext  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.unit.lab_results import (
@@ -18,19 +15,15 @@ from tui_fs.cli.lab import exhibits_as_text, run_as_text
 from tui_fs.lab.exhibits import (
     Bar,
     Bars,
-    Curves,
     Exhibit,
     Flame,
     Flames,
-    Line,
-    Point,
     Row,
     Table,
     exhibits_of,
 )
-from tui_fs.lab.plot import draw_curves
 
-CLAIMS, CALLS = 0, 4
+CLAIMS, CALLS = 0, 3
 
 
 def lines_of(*exhibits: Exhibit, width: int = 80) -> list[str]:
@@ -85,55 +78,6 @@ def test_bars_are_as_long_as_their_figures_say(is_log: bool) -> None:
     assert title == ("Time (logarithmic)" if is_log else "Time")
     short, middle, long = (line.count("█") for line in lines)
     assert middle - short == pytest.approx((long - middle) if is_log else long / 10, abs=1.5)
-
-
-def curves(*, spread: float = 1.0) -> Curves:
-    lines = tuple(
-        Line(
-            name, tuple(Point(x, x * by, x * by / spread, x * by * spread) for x in (10, 1e3, 1e5))
-        )
-        for name, by in (("rm", 1e-5), ("rsync", 5e-5))
-    )
-    return Curves("Growth", "files", "seconds", lines)
-
-
-def test_curves_have_a_sign_for_every_point_a_key_and_no_colour() -> None:
-    lines = lines_of(curves())
-    text = "\n".join(lines)
-    assert "\x1b" not in text
-    assert max(map(cell_len, lines)) <= 80
-    assert text.count("●") > 1 and text.count("▲") > 1  # the key has one of each
-    assert "files, logarithmic" in text
-    assert "● rm   ▲ rsync" in text
-
-
-def test_the_spread_of_a_point_is_a_vertical_line() -> None:
-    lines = plotext.uncolorize(draw_curves(curves(spread=20.0), 60, 20)).split("\n")
-    column = next(line.rindex("●") for line in lines if "●" in line)
-    at_its_x = [line[column] for line in lines if len(line) > column]
-    assert sum("\u2800" < cell <= "\u28ff" for cell in at_its_x) >= 3
-
-
-def test_a_drawing_is_independent_of_the_one_before() -> None:
-    alone = draw_curves(curves(), 80, 20)
-    draw_curves(Curves("o", "x", "y", (Line("o", (Point(1, 1, 1, 1),)),)), 40, 9)
-    assert draw_curves(curves(), 80, 20) == alone
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 1e7), st.floats(0, 1e7)), max_size=6),
-    st.integers(20, 130),
-    st.integers(9, 40),
-)
-@pytest.mark.slow
-def test_a_plot_never_leaves_its_place(
-    points: list[tuple[float, float]], width: int, height: int
-) -> None:
-    line = Line("漢字 [red]rm[/red]", tuple(Point(x, y, y / 2, 2 * y) for x, y in sorted(points)))
-    text = draw_curves(Curves("", "files", "seconds", (line,)), width, height)
-    drawn = plotext.uncolorize(text).split("\n")
-    assert len(drawn) <= height
-    assert max(map(cell_len, drawn)) <= width
 
 
 def test_flames_are_indented_and_cut() -> None:

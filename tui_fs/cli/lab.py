@@ -8,8 +8,6 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-import plotext  # type: ignore[import-untyped]
-
 from tui_fs.cli.arguments import add_output_options, directory_argument
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, DONE, SOME_FAILED
 from tui_fs.cli.follow import Interrupts
@@ -27,7 +25,6 @@ from tui_fs.lab.exhibits import (
     Bars,
     Calls,
     Claims,
-    Curves,
     Exhibit,
     Flames,
     Judged,
@@ -37,7 +34,6 @@ from tui_fs.lab.exhibits import (
 from tui_fs.lab.experiment import Claim, Experiment, Scale, Verdict
 from tui_fs.lab.experiments import experiment, experiments
 from tui_fs.lab.page import page
-from tui_fs.lab.plot import draw_curves
 from tui_fs.lab.process import LabRun
 from tui_fs.lab.results import Ending, Measured, Progressed, Results, fold_one
 from tui_fs.lab.runs import find_run, load, stored_runs
@@ -57,7 +53,6 @@ from tui_fs.survey.export_file import new_file, refuse_taken
 from tui_fs.widgets.figure_layout import Line, layout_table
 
 _WIDTH_WITHOUT_TERMINAL = 100
-_MAX_PLOT, _PLOT_HEIGHT = 110, 23
 _MIN_WIDTH = 40
 _MIN_DONE = 0.02
 """The time left is extrapolated from this part of the work on."""
@@ -394,9 +389,6 @@ def _exhibit(exhibit: Exhibit, width: int) -> str:  # noqa: RET503
         case Bars():
             lines = bar_lines(exhibit, width)
             return _titled(bar_title(exhibit), _plain(lines), exhibit.remark, width)
-        case Curves():
-            drawn = plotext.uncolorize(draw_curves(exhibit, min(width, _MAX_PLOT), _PLOT_HEIGHT))
-            return _titled(exhibit.title, drawn, "", width)
         case Calls():
             pairs = [exhibit.tables[at : at + 2] for at in range(0, len(exhibit.tables), 2)]
             texts = [f"{_plain(pair_lines(pair, width))}\n{pair_remarks(pair)}" for pair in pairs]

@@ -11,7 +11,6 @@ from tui_fs.lab.experiment import (
     BarsView,
     CallsView,
     Claim,
-    CurveView,
     Experiment,
     FlameView,
     Published,
@@ -71,31 +70,6 @@ class Bars(Struct, frozen=True):
     remark: str = ""
 
 
-class Point(Struct, frozen=True):
-    """A median over x, with the least and the most."""
-
-    x: float
-    median: float
-    least: float
-    most: float
-
-
-class Line(Struct, frozen=True):
-    """The points of a series, by x."""
-
-    name: str
-    points: tuple[Point, ...]
-
-
-class Curves(Struct, frozen=True):
-    """Lines over two logarithmic axes."""
-
-    title: str
-    x_title: str
-    y_title: str
-    lines: tuple[Line, ...]
-
-
 class CallsOf(Struct, frozen=True):
     """The system calls of one step, the most frequent first.
 
@@ -151,7 +125,7 @@ class Claims(Struct, frozen=True):
     claims: tuple[Judged, ...]
 
 
-Exhibit = Claims | Table | Bars | Curves | Calls | Flames
+Exhibit = Claims | Table | Bars | Calls | Flames
 
 
 PUBLISHED_LABEL = "  published"
@@ -193,8 +167,6 @@ def exhibits_of(experiment: Experiment, results: Results, folder: str) -> tuple[
                 exhibits.append(run.table(view))
             case BarsView():
                 exhibits.append(run.bars(view))
-            case CurveView():
-                exhibits.append(run.curves(view))
             case RatiosView():
                 exhibits.append(run.ratios(view))
             case CallsView():
@@ -315,19 +287,6 @@ class _Run(Struct, frozen=True):
             None if published is None else published.value,
             "" if published is None else _shown(published),
         )
-
-    def curves(self, view: CurveView) -> Curves | None:
-        points: dict[str, list[Point]] = {}
-        for step in self.steps(view.keys):
-            values, x = step.values(view.measure), step.plan.x
-            if values and x > 0 and statistics.median(values) > 0:  # the axes are logarithmic
-                point = Point(x, statistics.median(values), min(values), max(values))
-                points.setdefault(step.plan.series, []).append(point)
-        lines = tuple(
-            Line(name, tuple(sorted(series, key=lambda point: point.x)))
-            for name, series in points.items()
-        )
-        return Curves(view.title, view.x_title, view.measure.value, lines) if lines else None
 
     def ratios(self, view: RatiosView) -> Table:
         seconds = {

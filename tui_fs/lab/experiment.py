@@ -65,7 +65,7 @@ class Step(Struct, frozen=True):
         is_cold: the caches are dropped before it; root only.
         is_pinned: on one processor.
         counting: whether its system calls are counted, in a run of its own.
-        series, x: which line or group of bars it belongs to, and where on the axis.
+        series, x: which group of bars it belongs to, and the size that distinguishes it there.
         share: of the work that the step does; results scale times and counts by 1/share.
         expects: statuses of the last process that are no failure.
         leaves: a file, named as in the commands' directory, whose sizes are read afterwards.
@@ -218,19 +218,6 @@ class BarsView(Struct, frozen=True):
     measure: Measure
 
 
-class CurveView(Struct, frozen=True):
-    """A line for each series over the steps' x, on logarithmic axes.
-
-    Attributes:
-        keys: of all series; a step's own series and x place it.
-    """
-
-    title: str
-    keys: tuple[str, ...]
-    measure: Measure
-    x_title: str
-
-
 class RatiosView(Struct, frozen=True):
     """Medians of the time, as ratios to those of the first row.
 
@@ -262,7 +249,7 @@ class FlameView(Struct, frozen=True):
     file: str
 
 
-View = TableView | BarsView | CurveView | RatiosView | CallsView | FlameView
+View = TableView | BarsView | RatiosView | CallsView | FlameView
 
 
 class Experiment(Struct, frozen=True):

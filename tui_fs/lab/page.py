@@ -12,17 +12,15 @@ from tui_fs.lab.exhibits import (
     Calls,
     CallsOf,
     Claims,
-    Curves,
     Exhibit,
     Flames,
     Judged,
-    Line,
     Row,
     Table,
     why_empty,
 )
 from tui_fs.lab.experiment import Experiment, Verdict, run_command
-from tui_fs.lab.figures import Axis, bars_axis, points_axis, shown_tick
+from tui_fs.lab.figures import Axis, bars_axis
 from tui_fs.lab.results import Ending, Machine, Measured, Results
 from tui_fs.model.compat import assert_never
 from tui_fs.model.html import document, pairs, section, text
@@ -34,12 +32,6 @@ _VERDICT_CLASSES = {
     Verdict.DOES_NOT: ("fails", "✗"),
     Verdict.UNTESTED: ("untested", "–"),
 }
-_MARKS = "●■▲◆▼"
-_SERIES_COLOURS = 8
-_WIDTH, _HEIGHT = 640.0, 370.0
-_RIGHT, _TOP, _BOTTOM = 624.0, 30.0, 330.0
-_CHARACTER_WIDTH = 8.6
-"""Width in a 13-unit font, with room for the larger font of narrow screens."""
 
 
 def page(
@@ -105,8 +97,6 @@ def _exhibit(exhibit: Exhibit) -> str:
             content = _table(exhibit.columns, exhibit.rows) + _remark(exhibit.remark)
         case Bars():
             content = _bars(exhibit) + _remark(exhibit.remark)
-        case Curves():
-            content = _curves(exhibit)
         case Calls():
             tables = "".join(_calls(table, exhibit.columns) for table in exhibit.tables)
             content = f'<div class="pair">{tables}</div>'
@@ -172,82 +162,6 @@ def _bar(bar: Bar, axis: Axis) -> str:
         f'<div class="bar"><p>{text(bar.label)}<span>{text(figure)}</span></p>'
         f'<div class="track">{marks}</div></div>'
     )
-
-
-def _curves(curves: Curves) -> str:
-    has_spread = any(point.most > point.least for line in curves.lines for point in line.points)
-    spread = "; vertical lines reach from minimum to maximum" if has_spread else ""
-    names = "".join(
-        f'<li class="s{index % _SERIES_COLOURS}">{_MARKS[index % len(_MARKS)]} '
-        f"<span>{text(line.name)}</span></li>"
-        for index, line in enumerate(curves.lines)
-    )
-    figures = [
-        Row((line.name, f"{point.x:,g}", *(shown_tick(curves.y_title, value) for value in values)))
-        for line in curves.lines
-        for point in line.points
-        for values in [[float(f"{y:.3g}") for y in (point.median, point.least, point.most)]]
-    ]
-    columns = ("line", curves.x_title, f"{curves.y_title}: median", "least", "most")
-    return (
-        f'<figure><div class="wide">{curves_svg(curves)}</div><ul class="legend">{names}</ul>'
-        f"<figcaption>Marks are medians{spread}.</figcaption></figure>"
-        f"<details><summary>Figures</summary>{_table(columns, figures)}</details>"
-    )
-
-
-def curves_svg(curves: Curves) -> str:
-    """Return lines over logarithmic axes, with whiskers from least to most."""
-    points = [point for line in curves.lines for point in line.points]
-    x_axis = points_axis(point.x for point in points)
-    y_axis = points_axis(y for point in points for y in (point.median, point.least, point.most))
-    labels = {tick: shown_tick(curves.y_title, tick) for tick in y_axis.ticks()}
-    left = 14 + _CHARACTER_WIDTH * max(len(label) for label in labels.values())
-
-    def x_of(value: float) -> float:
-        return left + x_axis.position(value) * (_RIGHT - left)
-
-    def y_of(value: float) -> float:
-        return _BOTTOM - y_axis.position(value) * (_BOTTOM - _TOP)
-
-    body = [_label(4, 14, f"{curves.y_title}, logarithmic", "axis")]
-    for tick, label in labels.items():
-        body.append(_line(left, y_of(tick), _RIGHT, y_of(tick), "grid"))
-        body.append(_label(left - 8, y_of(tick) + 4, label, "tick end"))
-    for tick in x_axis.ticks():
-        body.append(_line(x_of(tick), _TOP, x_of(tick), _BOTTOM, "grid"))
-        body.append(_label(x_of(tick), _BOTTOM + 18, shown_tick("", tick), "tick middle"))
-    x_title = f"{curves.x_title}, logarithmic"
-    body.append(_label((left + _RIGHT) / 2, _HEIGHT - 2, x_title, "axis middle"))
-    for index, line in enumerate(curves.lines):
-        series = f"s{index % _SERIES_COLOURS}"
-        path = "L".join(f"{x_of(point.x):.1f} {y_of(point.median):.1f}" for point in line.points)
-        body.append(f'<path class="line {series}" d="M{path}"/>')
-        for point in line.points:
-            x = x_of(point.x)
-            if point.most > point.least:
-                body.append(_line(x, y_of(point.least), x, y_of(point.most), f"spread {series}"))
-            mark = _MARKS[index % len(_MARKS)]
-            body.append(_label(x, y_of(point.median) + 4, mark, f"point middle {series}"))
-    summary = f"{curves.title}: {curves.y_title} over {curves.x_title}; {_names(curves.lines)}"
-    return (
-        f'<svg role="img" aria-label="{text(summary)}" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}">\n'
-        + "\n".join(body)
-        + "\n</svg>"
-    )
-
-
-def _names(lines: Iterable[Line]) -> str:
-    return ", ".join(line.name for line in lines)
-
-
-def _line(x: float, y: float, to_x: float, to_y: float, classes: str) -> str:
-    ends = f'x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}"'
-    return f'<line class="{classes}" {ends}/>'
-
-
-def _label(x: float, y: float, value: str, classes: str) -> str:
-    return f'<text class="{classes}" x="{x:.1f}" y="{y:.1f}">{text(value)}</text>'
 
 
 def _calls(table: CallsOf, columns: tuple[str, ...]) -> str:

@@ -9,7 +9,6 @@ from tui_fs.lab.experiment import (
     CallsView,
     Claim,
     Counting,
-    CurveView,
     Experiment,
     Judge,
     Judgement,
@@ -353,13 +352,11 @@ _SPACED = (
 
 def _views(results: Results) -> tuple[View, ...]:
     times = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S, Measure.CPU_PERCENT)
-    curve = ("xargs", *(f"xargs-{batch}" for batch in BATCHES))
+    batches = (*(f"xargs-{batch}" for batch in BATCHES), "xargs")
     of_file = ("exec-name", "exec-name-again", "exec-path", "xargs", "exec-plus")
     return (
         TableView("file(1) on every file", (*of_file, "batches"), (*times, Measure.CALLS)),
-        CurveView(
-            "Names in a batch", curve, Measure.SECONDS, ("names that xargs passes to one file(1)")
-        ),
+        BarsView("Time by names in a batch", batches, Measure.SECONDS),
         CallsView("One by one and in batches", ("exec-name", "batches", "exec-path")),
         BarsView("With rm", _keys(results, "rm-"), Measure.SECONDS),
         TableView("A few large logs among small ones", _keys(results, "logs-"), times),

@@ -10,7 +10,6 @@ from tui_fs.lab.experiment import (
     CallsView,
     Claim,
     Counting,
-    CurveView,
     Experiment,
     Judgement,
     Pipeline,
@@ -328,7 +327,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
         shapes.append((shape, f"{files:,} files", Flat(files, prefix=""), tools, PLACES))
     return tuple(
         Trial(
-            (_step(shape, words, tool, place, tree, setting),),
+            (_step(shape, words, tool, place, setting),),
             tree,
             place,
             _ROUNDS[scale],
@@ -339,7 +338,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     )
 
 
-def _step(shape: str, words: str, tool: str, place: Place, tree: Tree, setting: Setting) -> Step:
+def _step(shape: str, words: str, tool: str, place: Place, setting: Setting) -> Step:
     is_counted = tool == RM and shape in SHAPES and place is Place.TMPFS
     return Step(
         key_of(shape, tool, place),
@@ -347,7 +346,6 @@ def _step(shape: str, words: str, tool: str, place: Place, tree: Tree, setting: 
         (_command(tool, setting),),
         counting=Counting.CALLS if is_counted else Counting.NOTHING,
         series=f"{place}" if shape in (WIDE, CHAIN) else f"{TITLES[tool]}, {place}",
-        x=float(tree.entries - 1),
     )
 
 
@@ -386,8 +384,8 @@ def _views(results: Results) -> tuple[View, ...]:
     )
     return (
         *views,
-        CurveView("Cost of a file", keys, Measure.MICROSECONDS_PER_ENTRY, "files in one directory"),
-        CurveView("Memory", keys, Measure.PEAK_MEMORY_BYTES, "files in one directory"),
+        BarsView("Time for a file, as the directory grows", keys, Measure.MICROSECONDS_PER_ENTRY),
+        BarsView("Memory, as the directory grows", keys, Measure.PEAK_MEMORY_BYTES),
     )
 
 

@@ -23,7 +23,6 @@ from tui_fs.lab.exhibits import (
     Calls,
     CallsOf,
     Claims,
-    Curves,
     Exhibit,
     Flames,
     Judged,
@@ -32,7 +31,6 @@ from tui_fs.lab.exhibits import (
 )
 from tui_fs.lab.experiment import Experiment, Verdict, run_command
 from tui_fs.lab.page import page
-from tui_fs.lab.plot import draw_curves
 from tui_fs.lab.results import Ending, Results
 from tui_fs.lab.runs import load
 from tui_fs.model.compat import assert_never
@@ -70,7 +68,6 @@ _NAMES = {
     Claims: "claims",
     Table: "tables",
     Bars: "bars",
-    Curves: "curves",
     Calls: "calls",
     Flames: "flames",
 }
@@ -202,19 +199,6 @@ def _steps(results: Results) -> Text:
 
 _REPORT = "report.html"
 _PAGES = 9
-
-
-class CurvePlot(Widget):
-    """A plot of curves in the size of the widget."""
-
-    def __init__(self, curves: Curves) -> None:
-        super().__init__()
-        self._curves = curves
-
-    def render(self) -> Text:
-        """Draw the curves."""
-        width, height = self.content_size
-        return Text.from_ansi(draw_curves(self._curves, width, height), no_wrap=True)
 
 
 class ResultRead(Message):
@@ -370,8 +354,6 @@ class LabResultScreen(BaseScreen):
                 case Bars():
                     lay_out = partial(bar_lines, exhibit)
                     yield from _titled(bar_title(exhibit), FittedLines(lay_out), exhibit.remark)
-                case Curves():
-                    yield from _titled(exhibit.title, CurvePlot(exhibit))
                 case Flames():
                     lay_out = partial(flame_lines, exhibit)
                     yield from _titled(exhibit.title, FittedLines(lay_out), exhibit.remark)
