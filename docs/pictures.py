@@ -380,7 +380,7 @@ def lab(session: Session) -> None:
     session.press("Enter")
     session.draw("lab-running")
     session.wait_for("claims", 180)
-    for page in range(1, 7):
+    for page in range(1, 5):
         session.press(str(page))
         session.draw(f"lab-result-{page}")
     help_of(session, "lab-result")

@@ -7,7 +7,6 @@ from types import TracebackType
 
 from tests.conftest import DEADLINE_S
 from tui_fs.lab.experiment import (
-    BarsView,
     CallsView,
     Claim,
     Counting,
@@ -74,7 +73,7 @@ def _views(results: Results) -> tuple[View, ...]:
                 Measure.PEAK_MEMORY_BYTES, Measure.CALLS,
             ),
         ),
-        BarsView("Time for 1,000 files", largest, Measure.SECONDS),
+        TableView("Time for 1,000 files", largest, (Measure.SECONDS,), has_bars=True),
         CallsView("System calls for 1,000 files", largest),
         FlameView("Where the time goes", "stacks.txt"),
     )  # fmt: skip

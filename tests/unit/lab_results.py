@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from tui_fs.lab.experiment import (
-    BarsView,
     CallsView,
     Claim,
     Experiment,
@@ -183,8 +182,12 @@ def full_experiment() -> Experiment:
         return judged(results.median("missing") > 0, "")
 
     return showing(
-        TableView("Times", (*_KEYS, "missing"), (Measure.SECONDS, Measure.PEAK_MEMORY_BYTES)),
-        BarsView("Time for 100,000 files", _KEYS, Measure.SECONDS),
+        TableView(
+            "Times",
+            (*_KEYS, "missing"),
+            (Measure.SECONDS, Measure.PEAK_MEMORY_BYTES),
+            has_bars=True,
+        ),
         CallsView("System calls", ("rm-1000", "rsync-1000")),
         FlameView("Where the time goes", FLAME_FILE),
         source="somebody's page, 2018",

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -30,7 +31,6 @@ from tui_fs.lab.exhibits import (
     flames,
 )
 from tui_fs.lab.experiment import (
-    BarsView,
     CallsView,
     Claim,
     FlameView,
@@ -60,7 +60,7 @@ def test_claims_come_first_then_the_views_in_their_order() -> None:
         with open(os.path.join(folder, FLAME_FILE), "w", encoding="utf-8") as file:
             file.write(STACKS)
         exhibits = exhibits_of(full_experiment(), full_results(), folder)
-    assert [type(exhibit) for exhibit in exhibits] == [Claims, Table, Bars, Calls, Flames]
+    assert [type(exhibit) for exhibit in exhibits] == [Claims, Table, Calls, Flames]
     claims = exhibits[0]
     assert isinstance(claims, Claims)
     verdicts = [claim.verdict for claim in claims.claims]
@@ -105,12 +105,11 @@ def test_ratios_are_of_the_medians_and_the_first_row_is_one() -> None:
 
 def test_a_small_run_says_that_published_figures_may_be_of_larger_trees() -> None:
     published = (Published("rm", Measure.SECONDS, 0.201),)
-    views = (TableView("t", ("rm",), (Measure.SECONDS,)), BarsView("b", ("rm",), Measure.SECONDS))
+    view = TableView("t", ("rm",), (Measure.SECONDS,))
     results = results_of([plan("rm")], {"rm": [0.010]}, scale="small")
-    table, bars = exhibits_of(showing(*views, published=published), results, _NO_FOLDER)
-    (plain, _) = exhibits_of(showing(*views), results, _NO_FOLDER)
+    (table,) = exhibits_of(showing(view, published=published), results, _NO_FOLDER)
+    (plain,) = exhibits_of(showing(view), results, _NO_FOLDER)
     assert isinstance(table, Table) and "small run" in table.remark
-    assert isinstance(bars, Bars) and "larger trees" in bars.remark
     assert isinstance(plain, Table) and plain.remark == ""
 
 
@@ -139,23 +138,28 @@ def test_what_was_done_in_part_is_said_to_be_extrapolated() -> None:
     assert "find -exec: extrapolated from 2 % of the work." in table.remark
 
 
+def _bars(plans: Sequence[StepPlan], seconds: Mapping[str, Sequence[float]]) -> Bars | None:
+    """Return the bars of all steps; the second measure has none."""
+    keys = tuple(planned.key for planned in plans)
+    view = TableView("b", keys, (Measure.SECONDS, Measure.CALLS), has_bars=True)
+    (table,) = exhibits_of(showing(view), results_of(plans, seconds), _NO_FOLDER)
+    assert isinstance(table, Table)
+    return table.bars
+
+
 def test_bars_are_grouped_and_logarithmic_over_a_ratio_of_fifty() -> None:
     plans = [plan("a", series="one"), plan("b", series="two"), plan("c", series="one"), plan("d")]
-    view = BarsView("b", ("a", "b", "c", "d"), Measure.SECONDS)
-    (wide,) = exhibits_of(
-        showing(view), results_of(plans, {"a": [1.0], "b": [51.0], "c": [2.0, 3.0]}), _NO_FOLDER
-    )
-    (narrow,) = exhibits_of(showing(view), results_of(plans, {"a": [1.0], "b": [50.0]}), _NO_FOLDER)
-    assert isinstance(wide, Bars) and isinstance(narrow, Bars)
+    wide = _bars(plans, {"a": [1.0], "b": [51.0], "c": [2.0, 3.0]})
+    narrow = _bars(plans, {"a": [1.0], "b": [50.0]})
+    assert wide is not None and narrow is not None
     assert [bar.label for bar in wide.bars] == ["a", "c", "b"]
     assert (wide.bars[1].median, wide.bars[1].least, wide.bars[1].most) == (2.5, 2.0, 3.0)
     assert wide.bars[1].shown == "2.50 s"
     assert wide.is_log and not narrow.is_log
 
 
-def test_plots_without_a_value_are_left_out() -> None:
-    experiment = showing(BarsView("b", ("rm",), Measure.SECONDS))
-    assert exhibits_of(experiment, results_of([plan("rm")]), _NO_FOLDER) == ()
+def test_a_table_without_a_value_has_no_bars() -> None:
+    assert _bars([plan("rm")], {}) is None
 
 
 def test_calls_are_next_to_the_published_ones_with_a_total() -> None:

@@ -18,7 +18,7 @@ from tests.unit.lab_results import (
     results_of,
     showing,
 )
-from tui_fs.lab.exhibits import Bar, Bars, Exhibit, exhibits_of
+from tui_fs.lab.exhibits import Bar, Bars, Row, Table, exhibits_of
 from tui_fs.lab.experiment import TableView
 from tui_fs.lab.page import page
 from tui_fs.lab.results import Ending, Machine, Measure, RunEnded
@@ -110,8 +110,7 @@ def test_hostile_words_stay_words() -> None:
     results = results_of(plans, notes=(HOSTILE,), machine=machine)
     experiment = showing(TableView(HOSTILE, ("rm",), (Measure.SECONDS,)), source=HOSTILE)
     benign = results_of([plan("rm", "x", why_not="x")], notes=("x",))
-    bars = Bars(HOSTILE, HOSTILE, (Bar(HOSTILE, 1, 1, 1, HOSTILE, 2, HOSTILE),), False)
-    plain_bars = Bars("x", "x", (Bar("x", 1, 1, 1, "x", 2, "x"),), False)
+    bars, plain_bars = (_drawn(word, Bar(word, 1, 1, 1, word, 2, word)) for word in (HOSTILE, "x"))
     tables = exhibits_of(experiment, results, "/nonexistent")
     content = page(experiment, results, (*tables, bars), HOSTILE)
     reader = _read(content)
@@ -133,8 +132,13 @@ def _elements(content: str, kind: str) -> list[str]:
     return re.findall(rf'<div class="{kind}" style="([^"]*)"', content)
 
 
-def _page_of(*exhibits: Exhibit) -> str:
-    return page(showing(), results_of([]), exhibits)
+def _drawn(words: str, *bars: Bar, is_log: bool = False) -> Table:
+    """Return a table with bars."""
+    return Table(words, ("", words), (Row((words, words)),), "", Bars(words, bars, is_log))
+
+
+def _page_of(*tables: Table) -> str:
+    return page(showing(), results_of([]), tables)
 
 
 def test_every_figure_has_its_mark(content: str) -> None:
@@ -142,15 +146,10 @@ def test_every_figure_has_its_mark(content: str) -> None:
 
 
 def test_bars_are_as_long_as_their_figures() -> None:
-    bars = Bars(
-        "b",
-        "seconds",
-        tuple(Bar("", seconds, seconds, seconds, "") for seconds in (1.0, 2.0, 4.0)),
-        False,
-    )
+    bars = (Bar("", seconds, seconds, seconds, "") for seconds in (1.0, 2.0, 4.0))
     lengths = [
         float(style.removeprefix("width:").removesuffix("%"))
-        for style in _elements(_page_of(bars), "length")
+        for style in _elements(_page_of(_drawn("b", *bars)), "length")
     ]
     assert lengths[1] == pytest.approx(2 * lengths[0], abs=0.1)
     assert lengths[2] == pytest.approx(4 * lengths[0], abs=0.1)
@@ -164,7 +163,7 @@ def test_any_figures_can_be_drawn(
     values: list[tuple[float, float, float | None]], is_log: bool
 ) -> None:
     bars = tuple(Bar("b", value, value, max(value, two), "1", p, "2") for value, two, p in values)
-    content = _page_of(Bars("b", "u", bars, is_log))
+    content = _page_of(_drawn("b", *bars, is_log=is_log))
     for style in _elements(content, "(?:length|whisker|mark)"):
         for share in re.findall(r":([^;%]+)%", style):
             assert 0 <= float(share) <= 100

@@ -23,7 +23,7 @@ from tui_fs.lab.exhibits import (
     exhibits_of,
 )
 
-CLAIMS, CALLS = 0, 3
+CLAIMS, CALLS = 0, 2
 
 
 def lines_of(*exhibits: Exhibit, width: int = 80) -> list[str]:
@@ -74,8 +74,9 @@ def test_calls_are_side_by_side() -> None:
 @pytest.mark.parametrize("is_log", [True, False])
 def test_bars_are_as_long_as_their_figures_say(is_log: bool) -> None:
     bars = tuple(Bar("b", n, n, n, "x") for n in (1.0, 10.0, 100.0))
-    title, *lines, _ = lines_of(Bars("Time", "seconds", bars, is_log))
-    assert title == ("Time (logarithmic)" if is_log else "Time")
+    table = Table("Time", ("", "seconds"), (), bars=Bars("seconds", bars, is_log))
+    _, _, _, caption, *lines, _ = lines_of(table)
+    assert caption == ("seconds (logarithmic)" if is_log else "seconds")
     short, middle, long = (line.count("█") for line in lines)
     assert middle - short == pytest.approx((long - middle) if is_log else long / 10, abs=1.5)
 
@@ -90,10 +91,10 @@ def test_flames_are_indented_and_cut() -> None:
 
 def test_nothing_moves_the_cursor() -> None:
     results = results_of([plan("rm", HOSTILE)], notes=(HOSTILE,), experiment=HOSTILE)
+    bars = Bars(HOSTILE, (Bar(HOSTILE, 1, 1, 1, "1"),), False)
     exhibits: tuple[Exhibit, ...] = (
-        Table(HOSTILE, ("", "x"), (Row((HOSTILE, "1"), HOSTILE),), HOSTILE),
+        Table(HOSTILE, ("", "x"), (Row((HOSTILE, "1"), HOSTILE),), HOSTILE, bars),
         Flames("f", (Flame(HOSTILE, 1, 1, 0),), HOSTILE),
-        Bars("b", "u", (Bar(HOSTILE, 1, 1, 1, "1"),), False),
     )
     text = run_as_text(showing(source=HOSTILE), results, exhibits, HOSTILE, 80)
     assert text.replace("\n", "").isprintable()

@@ -22,7 +22,6 @@ from tui_fs.cli.output import (
 )
 from tui_fs.lab.diff import StepPair, compared, comparison_exhibits
 from tui_fs.lab.exhibits import (
-    Bars,
     Calls,
     Claims,
     Exhibit,
@@ -43,14 +42,13 @@ from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, harmless, shell_quoted
 from tui_fs.model.units import bytes_iec, clock, counted, duration
 from tui_fs.screens.lab.drawing import (
-    bar_lines,
-    bar_title,
     flame_lines,
     pair_lines,
     pair_remarks,
+    table_lines,
 )
 from tui_fs.survey.export_file import new_file, refuse_taken
-from tui_fs.widgets.figure_layout import Line, layout_table
+from tui_fs.widgets.figure_layout import Line
 
 _WIDTH_WITHOUT_TERMINAL = 100
 _MIN_WIDTH = 40
@@ -384,11 +382,8 @@ def _exhibit(exhibit: Exhibit, width: int) -> str:  # noqa: RET503
         case Claims():
             return _claims(exhibit, width)
         case Table():
-            lines = layout_table(exhibit.columns, exhibit.rows, width)
+            lines = table_lines(exhibit, width)
             return _titled(exhibit.title, _plain(lines), exhibit.remark, width)
-        case Bars():
-            lines = bar_lines(exhibit, width)
-            return _titled(bar_title(exhibit), _plain(lines), exhibit.remark, width)
         case Calls():
             pairs = [exhibit.tables[at : at + 2] for at in range(0, len(exhibit.tables), 2)]
             texts = [f"{_plain(pair_lines(pair, width))}\n{pair_remarks(pair)}" for pair in pairs]

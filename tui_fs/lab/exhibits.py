@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 
 from tui_fs.lab.experiment import (
-    BarsView,
     CallsView,
     Claim,
     Experiment,
@@ -20,7 +19,7 @@ from tui_fs.lab.experiment import (
     TableView,
     Verdict,
 )
-from tui_fs.lab.figures import shown, shown_span
+from tui_fs.lab.figures import Axis, bars_axis, shown, shown_span
 from tui_fs.lab.results import Measure, Measured, Results
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.paths import harmless
@@ -33,15 +32,6 @@ class Row(Struct, frozen=True):
 
     cells: tuple[str, ...]
     note: str = ""
-
-
-class Table(Struct, frozen=True):
-    """Rows below titles; the first column is text, the others are figures."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
-    remark: str = ""
 
 
 class Bar(Struct, frozen=True):
@@ -63,11 +53,35 @@ class Bar(Struct, frozen=True):
 class Bars(Struct, frozen=True):
     """Bars of one measure; `is_log` where the longest is over 50 times the shortest."""
 
-    title: str
     unit: str
     bars: tuple[Bar, ...]
     is_log: bool
+
+    @property
+    def axis(self) -> Axis:
+        """The axis of all bars, their spans and the published figures."""
+        values = [value for bar in self.bars for value in (bar.least, bar.median, bar.most)]
+        values += [bar.published for bar in self.bars if bar.published is not None]
+        return bars_axis(values, is_log=self.is_log)
+
+    @property
+    def caption(self) -> str:
+        """What is drawn."""
+        return f"{self.unit} (logarithmic)" if self.axis.is_log else self.unit
+
+
+class Table(Struct, frozen=True):
+    """Rows below titles; the first column is text, the others are figures.
+
+    Attributes:
+        bars: of the first figures; None if they are not drawn.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
     remark: str = ""
+    bars: Bars | None = None
 
 
 class CallsOf(Struct, frozen=True):
@@ -125,7 +139,7 @@ class Claims(Struct, frozen=True):
     claims: tuple[Judged, ...]
 
 
-Exhibit = Claims | Table | Bars | Calls | Flames
+Exhibit = Claims | Table | Calls | Flames
 
 
 PUBLISHED_LABEL = "  published"
@@ -149,13 +163,11 @@ _COUNTED_BY = {
 def exhibits_of(experiment: Experiment, results: Results, folder: str) -> tuple[Exhibit, ...]:
     """Return the exhibits of a run: the claims first, then the views in their order.
 
-    A plot without a value is left out.
-
     Args:
         folder: where the run's files are kept.
     """
     claims = tuple(_judged(claim, results) for claim in experiment.claims)
-    exhibits: list[Exhibit | None] = [Claims(claims) if claims else None]
+    exhibits: list[Exhibit] = [Claims(claims)] if claims else []
     run = _Run(
         results,
         {(figure.key, figure.measure): figure for figure in experiment.published},
@@ -165,8 +177,6 @@ def exhibits_of(experiment: Experiment, results: Results, folder: str) -> tuple[
         match view:
             case TableView():
                 exhibits.append(run.table(view))
-            case BarsView():
-                exhibits.append(run.bars(view))
             case RatiosView():
                 exhibits.append(run.ratios(view))
             case CallsView():
@@ -174,7 +184,7 @@ def exhibits_of(experiment: Experiment, results: Results, folder: str) -> tuple[
                 exhibits.append(Calls(view.title, _CALL_COLUMNS, tables))
             case FlameView():
                 exhibits.append(_flames(view, folder))
-    return tuple(exhibit for exhibit in exhibits if exhibit is not None)
+    return tuple(exhibits)
 
 
 def why_empty(results: Results, measured: Measured) -> str:
@@ -257,22 +267,21 @@ class _Run(Struct, frozen=True):
             *self._published_remark(published),
         ]
         columns = ("", *(measure.value for measure in view.measures))
-        return Table(view.title, columns, tuple(rows), " ".join(remarks))
+        bars = self._bars(view) if view.has_bars else None
+        return Table(view.title, columns, tuple(rows), " ".join(remarks), bars)
 
-    def bars(self, view: BarsView) -> Bars | None:
-        steps = [step for step in self.steps(view.keys) if step.values(view.measure)]
-        if not steps:
-            return None
+    def _bars(self, view: TableView) -> Bars | None:
+        """Return bars of the first measure; None without a value."""
+        measure = view.measures[0]
+        steps = [step for step in self.steps(view.keys) if step.values(measure)]
         order = list(dict.fromkeys(step.plan.series for step in steps))
         steps.sort(key=lambda step: order.index(step.plan.series))
-        bars = tuple(self._bar(step, view.measure) for step in steps)
+        bars = tuple(self._bar(step, measure) for step in steps)
         lengths = [bar.median for bar in bars]
         lengths += [bar.published for bar in bars if bar.published is not None]
         lengths = [length for length in lengths if length > 0]
         is_log = bool(lengths) and max(lengths) > _LOG_FROM_RATIO * min(lengths)
-        figures = [self.published.get((step.plan.key, view.measure)) for step in steps]
-        remark = self._published_remark([figure for figure in figures if figure is not None])
-        return Bars(view.title, view.measure.value, bars, is_log, " ".join(remark))
+        return Bars(measure.value, bars, is_log) if bars else None
 
     def _bar(self, measured: Measured, measure: Measure) -> Bar:
         values = measured.values(measure)

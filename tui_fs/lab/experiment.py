@@ -203,19 +203,16 @@ def judged(holds: bool, here: str, reason: str = "") -> Judgement:
 
 
 class TableView(Struct, frozen=True):
-    """Steps as rows, measures as columns; published figures follow in rows of their own."""
+    """Steps as rows, measures as columns; published figures follow in rows of their own.
+
+    Attributes:
+        has_bars: the first measure is drawn, too: a bar for each step, grouped by series.
+    """
 
     title: str
     keys: tuple[str, ...]
     measures: tuple[Measure, ...]
-
-
-class BarsView(Struct, frozen=True):
-    """One bar for each step, grouped by series, with the least and most of its runs."""
-
-    title: str
-    keys: tuple[str, ...]
-    measure: Measure
+    has_bars: bool = False
 
 
 class RatiosView(Struct, frozen=True):
@@ -249,7 +246,7 @@ class FlameView(Struct, frozen=True):
     file: str
 
 
-View = TableView | BarsView | RatiosView | CallsView | FlameView
+View = TableView | RatiosView | CallsView | FlameView
 
 
 class Experiment(Struct, frozen=True):

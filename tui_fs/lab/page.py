@@ -20,7 +20,7 @@ from tui_fs.lab.exhibits import (
     why_empty,
 )
 from tui_fs.lab.experiment import Experiment, Verdict, run_command
-from tui_fs.lab.figures import Axis, bars_axis
+from tui_fs.lab.figures import Axis
 from tui_fs.lab.results import Ending, Machine, Measured, Results
 from tui_fs.model.compat import assert_never
 from tui_fs.model.html import document, pairs, section, text
@@ -94,9 +94,9 @@ def _exhibit(exhibit: Exhibit) -> str:
             claims = "".join(_claim(claim) for claim in exhibit.claims)
             return section("Claims", f'<ol class="claims">{claims}</ol>')
         case Table():
-            content = _table(exhibit.columns, exhibit.rows) + _remark(exhibit.remark)
-        case Bars():
-            content = _bars(exhibit) + _remark(exhibit.remark)
+            content = _table(exhibit.columns, exhibit.rows)
+            content += _bars(exhibit.bars) if exhibit.bars else ""
+            content += _remark(exhibit.remark)
         case Calls():
             tables = "".join(_calls(table, exhibit.columns) for table in exhibit.tables)
             content = f'<div class="pair">{tables}</div>'
@@ -137,15 +137,12 @@ def _row(row: Row) -> str:
 
 def _bars(bars: Bars) -> str:
     """Return horizontal bars: medians, whiskers from least to most, marks for published ones."""
-    values = [value for bar in bars.bars for value in (bar.median, bar.least, bar.most)]
-    published = [bar.published for bar in bars.bars if bar.published is not None]
-    axis = bars_axis(values + published, is_log=bars.is_log)
-    caption = [f"Bars are medians of {bars.unit}{', logarithmic' if axis.is_log else ''}"]
+    caption = [f"Bars are medians of {bars.caption}"]
     if any(bar.most > bar.least for bar in bars.bars):
         caption.append("whiskers reach from minimum to maximum")
-    if published:
+    if any(bar.published is not None for bar in bars.bars):
         caption.append("diamonds are published figures")
-    rows = "".join(_bar(bar, axis) for bar in bars.bars)
+    rows = "".join(_bar(bar, bars.axis) for bar in bars.bars)
     return f"<figure>{rows}<figcaption>{text('; '.join(caption))}.</figcaption></figure>"
 
 

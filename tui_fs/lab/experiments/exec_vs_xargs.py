@@ -5,7 +5,6 @@ import math
 
 from tui_fs.lab.claims import time_ratio
 from tui_fs.lab.experiment import (
-    BarsView,
     CallsView,
     Claim,
     Counting,
@@ -356,9 +355,9 @@ def _views(results: Results) -> tuple[View, ...]:
     of_file = ("exec-name", "exec-name-again", "exec-path", "xargs", "exec-plus")
     return (
         TableView("file(1) on every file", (*of_file, "batches"), (*times, Measure.CALLS)),
-        BarsView("Time by names in a batch", batches, Measure.SECONDS),
+        TableView("Time by names in a batch", batches, (Measure.SECONDS,), has_bars=True),
         CallsView("One by one and in batches", ("exec-name", "batches", "exec-path")),
-        BarsView("With rm", _keys(results, "rm-"), Measure.SECONDS),
+        TableView("With rm", _keys(results, "rm-"), times, has_bars=True),
         TableView("A few large logs among small ones", _keys(results, "logs-"), times),
         TableView("Names with spaces", _keys(results, "spaces"), (Measure.SECONDS,)),
     )

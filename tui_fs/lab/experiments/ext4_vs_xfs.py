@@ -2,7 +2,6 @@
 
 from tui_fs.lab.claims import compare_times, faster
 from tui_fs.lab.experiment import (
-    BarsView,
     Claim,
     Experiment,
     Judge,
@@ -138,22 +137,15 @@ def _grouped(number: str) -> str:
 
 def _views(results: Results) -> tuple[View, ...]:
     places = _PLACES[Scale(results.began.scale)]
-    keys = tuple(_key(place, name) for name in _COMMANDS for place in places)
-    table = TableView(
-        "All steps, caches dropped before each",
-        keys,
-        (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S, Measure.CPU_PERCENT),
-    )
-    return (
-        table,
-        *(
-            BarsView(
-                title.capitalize(),
-                tuple(_key(place, name) for place in places),
-                Measure.SECONDS,
-            )
-            for name, (title, _) in _COMMANDS.items()
-        ),
+    measures = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S, Measure.CPU_PERCENT)
+    return tuple(
+        TableView(
+            f"{title.capitalize()}, caches dropped before",
+            tuple(_key(place, name) for place in places),
+            measures,
+            has_bars=True,
+        )
+        for name, (title, _) in _COMMANDS.items()
     )
 
 

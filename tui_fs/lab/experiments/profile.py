@@ -2,7 +2,6 @@
 
 from tui_fs.lab.claims import time_ratio
 from tui_fs.lab.experiment import (
-    BarsView,
     CallsView,
     Claim,
     Counting,
@@ -92,8 +91,7 @@ def _views(results: Results) -> tuple[View, ...]:
     return (
         FlameView("Where the time goes in shutil.rmtree", RAW_FILE),
         FlameView("The same with the C functions, which name the system calls", NATIVE_FILE),
-        TableView("Alone and while profiled by py-spy", KEYS, measures),
-        BarsView("The cost of profiling", KEYS, Measure.SECONDS),
+        TableView("Alone and while profiled by py-spy", KEYS, measures, has_bars=True),
         CallsView("System calls of shutil.rmtree", (ALONE,)),
     )
 

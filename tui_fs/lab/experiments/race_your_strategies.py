@@ -3,7 +3,6 @@
 from tui_fs.lab.claims import compare_times, faster
 from tui_fs.lab.experiment import (
     PIN,
-    BarsView,
     CallsView,
     Claim,
     Counting,
@@ -125,14 +124,17 @@ def _at_least_two(results: Results, measure: Measure) -> list[str]:
 def _views(results: Results) -> tuple[View, ...]:
     by_time = _ranked(results, Measure.SECONDS)
     ranked = (*by_time, *(key for key in KEYS if key in results.measured and key not in by_time))
-    by_calls, by_memory = (
-        tuple(_ranked(results, measure)) for measure in (Measure.CALLS, Measure.PEAK_MEMORY_BYTES)
+    others = (
+        ("By system calls", Measure.CALLS),
+        ("By the memory of the largest process", Measure.PEAK_MEMORY_BYTES),
     )
     return (
-        TableView("All strategies, the fastest first", ranked, _MEASURES),
-        BarsView("By time", tuple(by_time), Measure.SECONDS),
-        BarsView("By system calls", by_calls, Measure.CALLS),
-        BarsView("By the memory of the largest process", by_memory, Measure.PEAK_MEMORY_BYTES),
+        TableView("All strategies, the fastest first", ranked, _MEASURES, has_bars=True),
+        *(
+            TableView(title, tuple(keys), (measure,), has_bars=True)
+            for title, measure in others
+            if (keys := _ranked(results, measure))
+        ),
         CallsView("System calls", ranked),
     )
 

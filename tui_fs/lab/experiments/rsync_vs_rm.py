@@ -2,7 +2,6 @@
 
 from tui_fs.lab.claims import compare_times, faster
 from tui_fs.lab.experiment import (
-    BarsView,
     CallsView,
     Claim,
     Counting,
@@ -186,18 +185,14 @@ def _three_processes(results: Results) -> Judgement:
 
 
 def _views(results: Results) -> tuple[View, ...]:
-    keys = tuple(results.measured)
+    measures = (
+        Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S, Measure.CPU_PERCENT, Measure.CALLS,
+    )  # fmt: skip
+    few = tuple(key for key in results.measured if results.plan(key).x < MANY)
+    many = tuple(key for key in results.measured if key not in few)
     return (
-        TableView(
-            "Deleting empty files",
-            keys,
-            (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S, Measure.CPU_PERCENT, Measure.CALLS),
-        ),
-        BarsView(
-            f"Time for {MANY:,} files and more",
-            tuple(key for key in keys if results.plan(key).x >= MANY),
-            Measure.SECONDS,
-        ),
+        TableView(f"Deleting {MANY:,} empty files and more", many, measures, has_bars=True),
+        TableView(f"Deleting {FEW:,} empty files", few, measures),
         *(
             CallsView(
                 f"System calls for {files:,} files",

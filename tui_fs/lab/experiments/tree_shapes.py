@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from tui_fs.lab.experiment import (
     PIN,
-    BarsView,
     CallsView,
     Claim,
     Counting,
@@ -371,8 +370,7 @@ def _views(results: Results) -> tuple[View, ...]:
         keys = tuple(key_of(shape, tool, place) for place in PLACES for tool in TITLES)
         words = _trees_of(results, keys)
         views += [
-            TableView(f"Time: {words}", keys, times),
-            BarsView(f"Time: {words}", keys, Measure.SECONDS),
+            TableView(f"Time: {words}", keys, times, has_bars=True),
             TableView(f"Memory: {words}", keys, memory),
             CallsView(f"System calls: {words}", (key_of(shape, RM, Place.TMPFS),)),
         ]
@@ -382,10 +380,13 @@ def _views(results: Results) -> tuple[View, ...]:
         for place in PLACES
         for number in range(SIZES)
     )
-    return (
-        *views,
-        BarsView("Time for a file, as the directory grows", keys, Measure.MICROSECONDS_PER_ENTRY),
-        BarsView("Memory, as the directory grows", keys, Measure.PEAK_MEMORY_BYTES),
+    growth = (
+        ("Time for a file", (Measure.MICROSECONDS_PER_ENTRY,)),
+        ("Memory", (Measure.PEAK_MEMORY_BYTES, Measure.MINOR_FAULTS)),
+    )
+    return *views, *(
+        TableView(f"{title}, as the directory grows", keys, measures, has_bars=True)
+        for title, measures in growth
     )
 
 

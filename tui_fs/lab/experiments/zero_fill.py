@@ -4,7 +4,6 @@ import functools
 from collections.abc import Iterable
 
 from tui_fs.lab.experiment import (
-    BarsView,
     CallsView,
     Claim,
     Counting,
@@ -193,15 +192,14 @@ def _times(results: Results, keys: tuple[str, ...]) -> str:
 def _views(results: Results) -> tuple[View, ...]:
     del results
     synced = tuple(f"{method}-synced" for method in _METHODS)
-    both = tuple(key for method in _METHODS for key in (method, f"{method}-synced"))
     times = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S)
     sizes = (Measure.APPARENT_BYTES, Measure.ALLOCATED_BYTES, Measure.EXTENTS)
     deleted = tuple(
         f"{method}{end}" for method in _METHODS for end in ("-delete", "-delete-unsynced")
     )
     return (
-        TableView("Making the file", both, times),
-        BarsView("Making the file with sync", synced, Measure.SECONDS),
+        TableView("Making the file, with sync", synced, times, has_bars=True),
+        TableView("Making the file, without sync", tuple(_METHODS), times),
         TableView("The resulting files", synced, sizes),
         TableView("Reading the file", tuple(f"{method}-read" for method in _UNWRITTEN), times),
         TableView("Deleting the file", deleted, times),

@@ -1,4 +1,4 @@
-"""Bars, system calls and flames of a run, drawn alike by the screens and the command line.
+"""Tables, system calls and flames of a run, drawn alike by the screens and the command line.
 
 This module does not load textual.
 """
@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tui_fs.lab.exhibits import Bars, CallsOf, Flames
-from tui_fs.lab.figures import bars_axis
+from tui_fs.lab.exhibits import CallsOf, Flames, Table
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
-from tui_fs.widgets.figure_layout import Line, layout_bars, layout_pair
+from tui_fs.widgets.figure_layout import Line, layout_bars, layout_pair, layout_table
 
 _SHORT_CALL_COLUMNS = ("call", "calls", "err.", "time", "publ.", "err.")
 """Calls, errors, share of the time, published calls and errors."""
@@ -21,16 +20,13 @@ _WIDE_CELLS = 110
 _FLAME_BAR = 16
 
 
-def bar_title(bars: Bars) -> str:
-    """Return the title, which states if the scale is logarithmic."""
-    return f"{bars.title} (logarithmic)" if bars.is_log else bars.title
-
-
-def bar_lines(bars: Bars, width: int) -> list[Line]:
-    """Draw bars with their spans and the published figures."""
-    values = [value for bar in bars.bars for value in (bar.least, bar.median, bar.most)]
-    values += [bar.published for bar in bars.bars if bar.published is not None]
-    return layout_bars(bars.bars, width, bars_axis(values, is_log=bars.is_log).position)
+def table_lines(table: Table, width: int) -> list[Line]:
+    """Draw a table and its bars."""
+    lines = layout_table(table.columns, table.rows, width)
+    if table.bars is not None:
+        lines += [(("", ""),), (("muted", table.bars.caption),)]
+        lines += layout_bars(table.bars.bars, width, table.bars.axis.position)
+    return lines
 
 
 def pair_lines(pair: Sequence[CallsOf], width: int, *, has_choice: bool = False) -> list[Line]:

@@ -19,7 +19,6 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui_fs.lab.exhibits import (
-    Bars,
     Calls,
     CallsOf,
     Claims,
@@ -48,13 +47,12 @@ from tui_fs.screens.base import (
     muted,
 )
 from tui_fs.screens.lab.drawing import (
-    bar_lines,
-    bar_title,
     flame_lines,
     pair_lines,
     pair_remarks,
+    table_lines,
 )
-from tui_fs.widgets.figure_layout import Line, layout_table
+from tui_fs.widgets.figure_layout import Line
 from tui_fs.widgets.fitted_lines import FittedLines
 
 VERDICT_SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "○"}
@@ -67,7 +65,6 @@ VERDICT_CLASSES = {
 _NAMES = {
     Claims: "claims",
     Table: "tables",
-    Bars: "bars",
     Calls: "calls",
     Flames: "flames",
 }
@@ -349,11 +346,8 @@ class LabResultScreen(BaseScreen):
                 case Claims():
                     yield from self._claims(exhibit, results)
                 case Table():
-                    lay_out = partial(layout_table, exhibit.columns, exhibit.rows)
+                    lay_out = partial(table_lines, exhibit)
                     yield from _titled(exhibit.title, FittedLines(lay_out), exhibit.remark)
-                case Bars():
-                    lay_out = partial(bar_lines, exhibit)
-                    yield from _titled(bar_title(exhibit), FittedLines(lay_out), exhibit.remark)
                 case Flames():
                     lay_out = partial(flame_lines, exhibit)
                     yield from _titled(exhibit.title, FittedLines(lay_out), exhibit.remark)
