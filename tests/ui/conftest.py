@@ -1,12 +1,15 @@
-"""The snapshots of screens, and the end of their threads."""
+"""The snapshots of screens, the styles of all apps, and the end of their threads."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from threading import Event
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 
 class _TextFile(SingleFileSnapshotExtension):
@@ -20,6 +23,24 @@ class _TextFile(SingleFileSnapshotExtension):
 def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
     """Return what a screen's text is compared with."""
     return snapshot.use_extension(_TextFile)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def styles_are_parsed_once() -> Iterator[None]:
+    """Let hundreds of apps share the parsed styles, which no app changes."""
+    parse = Stylesheet._parse_rules
+    parsed: dict[object, list[RuleSet]] = {}
+
+    def parse_once(stylesheet: Stylesheet, *arguments: Any, **options: Any) -> list[RuleSet]:
+        variables = frozenset(stylesheet._variables.items())
+        key = variables, arguments, frozenset(options.items())
+        if key not in parsed:
+            parsed[key] = parse(stylesheet, *arguments, **options)
+        return parsed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -296,10 +296,12 @@ def screen_text(app: App[None]) -> str:
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
     deadline = time.monotonic() + DEADLINE_S
+    pause_s = 0.025
     while time.monotonic() < deadline:
-        await pilot.pause(0.025)
+        await pilot.pause(pause_s)
         if condition():
             return
+        pause_s = min(1.1 * pause_s, 0.2)  # each look draws the screen
     raise AssertionError(f"The condition never held:\n{screen_text(pilot.app)}")
 
 
