@@ -4,6 +4,7 @@ Each session mounts below one directory of its own, named after its process, so 
 session can take down what a killed one left.
 """
 
+import fcntl
 import os
 import re
 import shutil
@@ -155,22 +156,34 @@ def ext4(ext4_root: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def crowded_image(mount_root: Path) -> Path:
+def crowded_image(mount_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build one directory of 120,000 files in an ext4 image, which takes seconds, once."""
-    point, inodes = mount_root / "crowded", ("-N", str(_CROWDED_INODES))
-    mount_image(point, "ext4", _CROWDED_BYTES, *inodes, options=_EXT4_OPTIONS)
-    flat(point / "target", CROWDED_FILES)
-    # A mount namespace of another test may keep it mounted for a while, and copies begin at once.
-    subprocess.run(["sync", "--file-system", point], check=True)
-    unmount_below(point)
-    return image_of(point)
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # of all workers
+    image = shared / "crowded.image"
+    with open(shared / "crowded.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not image.exists():
+            point, inodes = mount_root / "crowded", ("-N", str(_CROWDED_INODES))
+            mount_image(point, "ext4", _CROWDED_BYTES, *inodes, options=_EXT4_OPTIONS)
+            flat(point / "target", CROWDED_FILES)
+            # A mount namespace of another test may keep it mounted for a while.
+            subprocess.run(["sync", "--file-system", point], check=True)
+            unmount_below(point)
+            _copy_image(image_of(point), image.with_suffix(".new")).rename(image)
+    return image
+
+
+def _copy_image(image: Path, copy: Path) -> Path:
+    subprocess.run(["cp", "--sparse=always", image, copy], check=True)
+    return copy
 
 
 @pytest.fixture
 def crowded(crowded_image: Path, mount_root: Path) -> Iterator[Path]:
     """Yield an ext4 of its own that holds the directory `target` of 120,000 files."""
-    image = mount_root / "copy.image"
-    subprocess.run(["cp", "--sparse=always", crowded_image, image], check=True)
+    image = _copy_image(crowded_image, mount_root / "copy.image")
     point = mount(mount_root / "copy", str(image), "ext4", _EXT4_OPTIONS)
     yield point
     unmount_below(point)
