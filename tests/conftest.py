@@ -71,7 +71,7 @@ DEADLINE_S = 60.0
 _SEEN_BY_PYTHON = ("PYTHON", "LD_", "LC_", "LANG")
 """Beginnings of the names of variables that the interpreter or the loader read at its start."""
 
-_POLL_S = 0.01
+_POLL_S, _MAX_POLL_S = 0.01, 0.1
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
@@ -99,11 +99,16 @@ def wait_until(
     deadline_s: float = DEADLINE_S,
     poll_s: float = _POLL_S,
 ) -> None:
-    """Wait for a condition; fail with `what` when the deadline passes."""
-    end = time.monotonic() + deadline_s
+    """Wait for a condition; fail with `what` when the deadline passes.
+
+    Args:
+        poll_s: time between two looks at first; the longer the wait, the rarer they are.
+    """
+    begun_s = time.monotonic()
     while not condition():
-        assert time.monotonic() < end, f"not within {deadline_s:.0f} s: {what}"
-        time.sleep(poll_s)
+        waited_s = time.monotonic() - begun_s
+        assert waited_s < deadline_s, f"not within {deadline_s:.0f} s: {what}"
+        time.sleep(max(poll_s, min(waited_s / 20, _MAX_POLL_S)))
 
 
 @dataclass(frozen=True, slots=True)
