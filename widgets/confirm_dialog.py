@@ -14,6 +14,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
+from tui_fs.widgets.footer import linked_hints
 from tui_fs.widgets.ordered_input import OrderedInput
 from tui_fs.widgets.path_input import TYPABLE
 
@@ -162,7 +163,10 @@ class ConfirmDialog(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """Lay out text above answer."""
         with Vertical(id="confirm-frame") as frame:
-            frame.border_subtitle = "tab chooses · enter accepts · esc goes back"
+            frame.border_subtitle = linked_hints(
+                ("tab chooses · enter accepts", "app.focus_next"),
+                ("esc goes back", "screen.refuse"),
+            )
             with VerticalScroll(id="confirm-text", can_focus=False):
                 yield Static(Text(self._heading), id="confirm-title")
                 yield Static(_joined(self._lines), id="confirm-facts")

@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 GAP = "  "
-_NAMES = {
+KEY_NAMES = {
     "esc": "escape",
     "?": "question_mark",
     "/": "slash",
@@ -28,6 +28,8 @@ _NAMES = {
     "→": "right",
     "↑": "up",
     "↓": "down",
+    "page up": "pageup",
+    "page down": "pagedown",
 }
 """Shown keys whose names for Textual differ."""
 _WORDS = ("esc", "enter", "space", "tab")
@@ -41,9 +43,27 @@ def fitting_keys(keys: Sequence[tuple[str, str]], width: int) -> Sequence[tuple[
     return kept
 
 
-def _pressing(key: str) -> Style:
-    """Return the style of a text on which a click presses a shown key."""
-    return Style.from_meta({"@click": f"app.simulate_key({_NAMES.get(key, key)!r})"})
+def key_text(keys: str, style: Style, action: str = "app.simulate_key") -> Text:
+    """Return a key, or several, on which a click runs an action with the name of the key."""
+    text = Text()
+    for key in (keys,) if _is_one(keys) else keys:
+        text.append(key, style if key in " –" else style + pressing(key, action))
+    return text
+
+
+def _is_one(keys: str) -> bool:
+    return len(keys) == 1 or keys in _WORDS
+
+
+def pressing(key: str, action: str = "app.simulate_key") -> Style:
+    """Return the style of a text on which a click runs an action with the name of a shown key."""
+    return Style.from_meta({"@click": f"{action}({KEY_NAMES.get(key, key)!r})"})
+
+
+def linked_hints(*hints: tuple[str, str]) -> Text:
+    """Return texts for the frame of a dialog, each with the action that a click on it runs."""
+    links = (Text().append(hint, Style.from_meta({"@click": action})) for hint, action in hints)
+    return Text(" · ").join(links)
 
 
 def _length(keys: Sequence[tuple[str, str]]) -> int:
@@ -83,11 +103,8 @@ class Footer(Widget):
                 line.append(GAP)
             style = self.get_component_rich_style("key-line--key")
             label_style = self.get_component_rich_style("key-line--label")
-            if len(key) == 1 or key in _WORDS:
-                style, label_style = style + _pressing(key), label_style + _pressing(key)
-                line.append(key, style)
-            else:  # several keys
-                for each in key:
-                    line.append(each, style + _pressing(each) if each not in " –" else style)
+            if _is_one(key):
+                label_style += pressing(key)
+            line.append_text(key_text(key, style))
             line.append(f" {label}", label_style)
         return line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -57,7 +58,9 @@ class KeyQuestion(ModalScreen[bool]):
             yield Static(Text(self._heading), id="question-title")
             for line in self._lines:
                 yield Static(Text(line))
-            answer = Text.assemble((self._key, "bold"), f" {self._label} · any other key: No")
+            yes = Text.assemble((self._key, "bold"), f" {self._label}")
+            yes.stylize(Style.from_meta({"@click": "screen.dismiss(True)"}))
+            answer = yes.append(" · any other key: No")
             yield Static(answer, id="question-answer")
 
     def on_key(self, event: events.Key) -> None:
@@ -67,5 +70,5 @@ class KeyQuestion(ModalScreen[bool]):
         self.dismiss(event.key == self._key)
 
     def on_click(self) -> None:
-        """Answer No."""
+        """Answer No to a click beside the answer Yes."""
         self.dismiss(False)

@@ -4,15 +4,18 @@ import ast
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
 import tui_fs.screens
-from tests.ui.recorded import Host, screen_text, wait_for
+from tests.ui.recorded import Host, screen_text, until, wait_for
 from tests.ui.test_screens import SMALL
 from tui_fs.app import TuiFsApp
 from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
 from tui_fs.screens.doctor import DoctorScreen
+from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.widgets.call_table import MEANINGS, TITLES
+from tui_fs.widgets.key_question import KeyQuestion
 
 SCREENS = Path(tui_fs.screens.__file__).parent
 
@@ -151,3 +154,47 @@ async def test_a_click_on_a_title_sorts_by_it(tmp_path: Path) -> None:
         (y,) = (n for n, line in enumerate(lines) if "allocated ▼" in line)
         await pilot.click(offset=(lines[y].index("entries") + 1, y))
         await wait_for(pilot, "entries ▼")
+
+
+async def click(pilot: Pilot[None], words: str) -> None:
+    """Click on the first place that shows some words."""
+    await wait_for(pilot, words)
+    lines = screen_text(pilot.app).splitlines()
+    (x, y) = next((line.index(words), y) for y, line in enumerate(lines) if words in line)
+    await pilot.click(offset=(x + 1, y))
+    await pilot.pause()
+
+
+async def test_a_click_in_the_help_presses_the_key(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=SMALL) as pilot:
+        browser = app.screen
+        await pilot.press("question_mark")
+        await click(pilot, "esc closes")
+        assert app.screen is browser
+        await pilot.press("question_mark")
+        await click(pilot, "Filter by name")
+        await wait_for(pilot, "count only files that match")
+        await pilot.press("escape")
+        await pilot.click("#place")
+        await wait_for(pilot, "Count another directory?")
+
+
+async def test_clicks_answer_dialogs() -> None:
+    answers: list[object] = []
+    app = Host(DoctorScreen(Settings()))
+    async with app.run_test(size=SMALL) as pilot:
+        for words, answer in (("y counts it", True), ("Count?", False)):
+            app.push_screen(KeyQuestion("Count?", (), "y", "counts it"), answers.append)
+            await click(pilot, words)
+            assert answers.pop() is answer
+        app.push_screen(OptionsDialog(Choices()), answers.append)
+        await click(pilot, "keep the directory")
+        await click(pilot, "enter accepts")
+        await until(pilot, lambda: bool(answers))
+        (choices,) = answers
+        assert isinstance(choices, Choices)
+        assert choices.options.keep_root
+        app.push_screen(OptionsDialog(Choices()), answers.append)
+        await click(pilot, "esc discards")
+        assert answers.pop() is None

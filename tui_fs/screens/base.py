@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 from rich.cells import cell_len
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 from textual import work
@@ -26,7 +27,7 @@ from tui_fs.widgets.bar_table import BarTable
 from tui_fs.widgets.call_table import MEANINGS as CALL_MEANINGS
 from tui_fs.widgets.call_table import CallTable
 from tui_fs.widgets.daemon_thread import in_daemon_thread
-from tui_fs.widgets.footer import Footer
+from tui_fs.widgets.footer import KEY_NAMES, Footer, key_text, linked_hints, pressing
 from tui_fs.widgets.header import Header
 
 SCROLL_BINDINGS = (
@@ -46,20 +47,7 @@ PATIENCE_S = 2.0
 
 COPY_BINDING = Binding("y", "copy", tooltip="Copy the command line that does the same")
 
-_SHOWN_KEYS = {
-    "question_mark": "?",
-    "slash": "/",
-    "colon": ":",
-    "equals_sign": "=",
-    "full_stop": ".",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "less_than_sign": "<",
-    "greater_than_sign": ">",
-    "escape": "esc",
-    "pageup": "page up",
-    "pagedown": "page down",
-}
+_SHOWN_KEYS = {name: key for key, name in KEY_NAMES.items() if key not in "←→↑↓"}
 _TEXTUAL_ACTIONS = (
     "app.copy_text",
     "screen.copy_text",
@@ -302,18 +290,26 @@ class HelpScreen(ModalScreen[None]):
         """Lay out the keys of each task above the columns and the explanation."""
         with VerticalScroll(classes="box") as box:
             box.border_title = "help"
-            box.border_subtitle = "space j k scroll · esc closes"
+            box.border_subtitle = linked_hints(
+                ("space j k scroll", "screen.scroll(10)"), ("esc closes", "screen.dismiss")
+            )
             cells = max(cell_len(key) for rows in self._tasks.values() for key, _ in rows)
             for task, rows in self._tasks.items():
                 yield Static(Text(task.upper(), "bold"))
-                yield Static(_two_columns(rows, cells))
+                yield Static(_two_columns(map(_clickable, rows), cells))
                 yield Static(Text(""))
             if self._legend:
                 yield Static(Text("COLUMNS", "bold"))
-                yield Static(_two_columns(self._legend.items(), cells), id="legend")
+                legend = [(Text(term, "bold"), Text(text)) for term, text in self._legend.items()]
+                yield Static(_two_columns(legend, cells), id="legend")
                 yield Static(Text(""))
             yield Static(Text("THIS SCREEN", "bold"))
             yield Static(Text(self._explanation))
+
+    def action_press(self, key: str) -> None:
+        """Press a key of the screen below."""
+        self.dismiss()
+        self.app.simulate_key(key)
 
     def action_scroll(self, lines: int) -> None:
         """Scroll the text."""
@@ -361,11 +357,20 @@ def _row(group: list[KeyAction]) -> tuple[str, str]:
     return f"{first.keys[0]}–{group[-1].keys[0]}", begin + others
 
 
-def _two_columns(rows: Iterable[tuple[str, str]], cells: int) -> Table:
+def _clickable(row: tuple[str, str]) -> tuple[Text, Text]:
+    """Return a row of the help; a click on it presses its first key."""
+    keys, meaning = row
+    if "–" in keys:
+        return key_text(keys, Style(bold=True), "screen.press"), Text(meaning)
+    style = pressing(keys.split(", ")[0], "screen.press")
+    return Text(keys, Style(bold=True) + style), Text(meaning, style)
+
+
+def _two_columns(rows: Iterable[tuple[Text, Text]], cells: int) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(min_width=cells)
-    for term, meaning in rows:
-        table.add_row(Text(term, style="bold"), Text(meaning))
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

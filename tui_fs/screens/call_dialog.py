@@ -14,6 +14,7 @@ from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.units import call_time, count
 from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.widgets.footer import linked_hints
 
 
 def explanation(
@@ -43,6 +44,8 @@ def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
     counted, total = line.counted, sum(other.counted.calls for other in lines)
     if not counted.calls:
         times = "once" if line.predicted == 1 else f"{count(line.predicted)} times"
+        if snapshot.started is None:
+            return f"It is predicted {times}."
         return f"It was predicted {times} and has not been made so far."
     words = f"It is {count(counted.calls)} of {count(total)} calls here"
     total_s = sum(other.counted.seconds or 0.0 for other in lines)
@@ -106,7 +109,9 @@ class CallDialog(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Lay out the explanation."""
         with VerticalScroll(classes="box", can_focus=False) as box:
-            box.border_subtitle = "↑↓ other calls · esc closes"
+            box.border_subtitle = linked_hints(
+                ("↑↓ other calls", "screen.move(1)"), ("esc closes", "screen.dismiss")
+            )
             yield Static(Text(""), id="call")
 
     def on_mount(self) -> None:

@@ -19,6 +19,7 @@ from tui_fs.model.errors import Missing
 from tui_fs.model.filter_text import SYNTAX, parse_filters
 from tui_fs.model.strategy import Confine, Options
 from tui_fs.tracing.select_source import open_source
+from tui_fs.widgets.footer import linked_hints
 from tui_fs.widgets.ordered_input import OrderedInput
 
 _MAX_BATCH = 1_000_000
@@ -89,7 +90,11 @@ class OptionsDialog(ModalScreen[Choices | None]):
         """Lay out the form."""
         with VerticalScroll(classes="box form", can_focus=False) as box:
             box.border_title = "filter" if self._at_filter else "options"
-            box.border_subtitle = "enter accepts · tab next · esc discards"
+            box.border_subtitle = linked_hints(
+                ("enter accepts", "screen.accept"),
+                ("tab next", "app.focus_next"),
+                ("esc discards", "screen.dismiss(None)"),
+            )
             if self._can_filter:
                 yield from self._filter_field()
             with Vertical(id="options") as options:

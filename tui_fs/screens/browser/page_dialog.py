@@ -17,6 +17,7 @@ from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.survey.export_file import new_file, refuse_taken
 from tui_fs.widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.footer import linked_hints
 from tui_fs.widgets.key_question import KeyQuestion
 from tui_fs.widgets.path_input import PathInput
 
@@ -53,7 +54,11 @@ class PageDialog(ModalScreen[PageFile | None]):
         """Lay out the field between what it is for and what is wrong."""
         with Vertical(classes="box") as box:
             box.border_title = "write this survey as a page"
-            box.border_subtitle = "enter writes · tab completes · esc back"
+            box.border_subtitle = linked_hints(
+                ("enter writes", "focused.submit"),
+                ("tab completes", "focused.complete"),
+                ("esc back", "focused.cancel"),
+            )
             text = f"A web page (HTML) of {displayable(self._root)}. It opens without a network."
             if not self._is_whole:
                 text += (

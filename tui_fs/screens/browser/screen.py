@@ -7,10 +7,11 @@ from functools import partial
 
 from msgspec.structs import replace
 from rich.text import Text
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -123,7 +124,9 @@ class BrowserScreen(BaseScreen):
         "and d and D preview deleting only these. From 110 columns on, a pane shows the ages and "
         "sizes of the files in the highlighted directory; from 160 on, another one shows a "
         "treemap. T shows the treemap in any terminal; enter zooms into the highlighted directory, "
-        "← out again. e writes the survey as a page (HTML) that opens in any web browser."
+        "← out again. e writes the survey as a page (HTML) that opens in any web browser. A click "
+        "on the path at the top opens the parent directory; one on a line of this help presses its "
+        "key."
     )
 
     HORIZONTAL_BREAKPOINTS = [
@@ -605,6 +608,11 @@ class BrowserScreen(BaseScreen):
             self.open_directory(parent, came_from=name)
         elif name:
             self._ask_to_survey(parent, f"It is above {displayable(self.root)}.", came_from=name)
+
+    @on(Click, "#place")
+    def on_place_clicked(self) -> None:
+        """Open the parent directory."""
+        self.action_up()
 
     def action_sort(self) -> None:
         """Sort by the next criterion."""
