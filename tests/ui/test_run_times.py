@@ -68,10 +68,10 @@ def test_a_tool_that_only_reads_has_no_time_left() -> None:
     def figures(snapshot: Snapshot) -> str:
         return " ".join(figure.label for figure in figures_of(snapshot, JobState.RUNNING))
 
-    assert figures(all_removed) == "elapsed left"
+    assert figures(all_removed) == "left elapsed"
     filtered = replace(all_removed, started=replace(STARTED, filters="*.log"))
-    assert figures(filtered) == "elapsed the rest of the tree"
-    assert figures(replace(filtered, removed=Removed(1))) == "elapsed left"
+    assert figures(filtered) == "the rest of the tree elapsed"
+    assert figures(replace(filtered, removed=Removed(1))) == "left elapsed"
 
 
 @pytest.mark.parametrize(

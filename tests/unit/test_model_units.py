@@ -10,6 +10,7 @@ from tui_fs.model.units import (
     clock,
     count,
     duration,
+    duration_range,
     duration_span,
     more_or_less,
     parse_age,
@@ -147,10 +148,18 @@ def test_durations_round_to_what_an_estimate_is_worth(seconds: float, text: str)
 
 def test_a_span_of_times_that_read_alike_is_one_time() -> None:
     assert duration_span(8.0, 12.4) == "8.0 s to 12 s"
-    assert duration_span(8.0, 12.4, "–") == "8.0 s–12 s"
     # Not "<0.1 s to <0.1 s", which says no more
     assert duration_span(0.01, 0.09) == "<0.1 s"
     assert duration_span(12.1, 12.4) == "12 s"
+
+
+def test_a_range_of_hours_fits_into_its_column() -> None:
+    assert duration_range(8.0, 12.4) == "8.0 s–12 s"
+    assert duration_range(41_940, 43_500) == "11.7 h–12.1 h"
+    assert duration_range(2_400, 4_200) == "40 min–1.2 h"
+    assert duration_range(43_500, 43_510) == "12.1 h"
+    ends_s = [1.3**power for power in range(-12, 71)]  # to three years
+    assert max(len(duration_range(low, high)) for low in ends_s for high in ends_s) <= 15
 
 
 @pytest.mark.parametrize(

@@ -103,10 +103,19 @@ def call_time(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def duration_span(low_s: float, high_s: float, to: str = " to ") -> str:
+def duration_span(low_s: float, high_s: float) -> str:
     """Return a span of time: ``8 s to 12 s``, or ``8 s`` if both ends have the same text."""
     low, high = duration(low_s), duration(high_s)
-    return low if low == high else f"{low}{to}{high}"
+    return low if low == high else f"{low} to {high}"
+
+
+def duration_range(low_s: float, high_s: float) -> str:
+    """Return a span of time for columns of 15 cells: ``8 s–12 s``, ``40 min–1.2 h``."""
+    low, high = (
+        f"{end_s / 3600:.1f} h" if "h" in duration(end_s) else duration(end_s)
+        for end_s in (low_s, high_s)
+    )
+    return low if low == high else f"{low}–{high}"
 
 
 def parse_size(text: str) -> int:

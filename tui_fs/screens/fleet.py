@@ -36,7 +36,14 @@ from tui_fs.job.permission import read_only_reason, word_to_type
 from tui_fs.model.calls import CallCount, CallLine, Failures, call_lines
 from tui_fs.model.paths import displayable, harmless, is_within
 from tui_fs.model.strategy import Argv
-from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
+from tui_fs.model.units import (
+    bytes_iec,
+    count,
+    counted,
+    duration_range,
+    duration_span,
+    short_count,
+)
 from tui_fs.screens.base import COPY_BINDING, NARROW_COLUMNS, BaseScreen, Settings, deleting_is_off
 from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
@@ -835,7 +842,7 @@ class FleetPreviewScreen(BaseScreen):
 
 def _strategy_row(each: StrategySum, *, is_best: bool) -> BarRow:
     def span(low_s: float, high_s: float) -> str:
-        return duration_span(low_s, high_s, "–").replace(" ", "\u00a0")
+        return duration_range(low_s, high_s).replace(" ", "\u00a0")
 
     return BarRow(
         key=each.strategy,

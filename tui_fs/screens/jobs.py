@@ -15,27 +15,13 @@ from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Argv
-from tui_fs.model.units import count, duration, duration_span
-from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings
+from tui_fs.model.units import count, duration_range
+from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings, age
 from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 
-_COLUMNS = (
-    Column("job", 6, meaning="its identifier, for example for tui-fs attach"),
-    Column(
-        "state",
-        9,
-        meaning="running, paused, or how it ended",
-    ),
-    Column("strategy", 8, is_optional=True, meaning="how it deletes"),
-    Column("deleted", 13, right=True, is_optional=True, meaning="the entries that it has deleted"),
-    Column("ago", 10, right=True, is_optional=True, meaning="the time since it was started"),
-    Column("done", 5, right=True, is_optional=True, meaning="the deleted part of its entries"),
-    Column("left", 15, right=True, is_optional=True, meaning="the time that it still needs"),
-    Column("directory", 0, keep_end=True, meaning="its targets"),
-)
 _POLL_INTERVAL_S = 1.0
 _BAD = (JobState.DIED, JobState.PARTIAL)
 
@@ -72,7 +58,7 @@ class JobsScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list."""
-        yield BarTable(_COLUMNS, empty_text="reading…", toggle_mark=self._toggle_mark, id="jobs")
+        yield BarTable(_columns(), empty_text="reading…", toggle_mark=self._toggle_mark, id="jobs")
 
     def on_mount(self) -> None:
         """Start polling the jobs."""
@@ -119,8 +105,15 @@ class JobsScreen(BaseScreen):
         self.show_place("", "jobs", note)
 
     def _show_rows(self) -> None:
-        rows = [_row(job, is_marked=job.job_id in self._marked) for job in self._jobs.values()]
-        self.query_one(BarTable).set_rows(rows)
+        is_live = any(job.left_s is not None for job in self._jobs.values())
+        marked = self._marked
+        rows = [
+            _row(job, is_live=is_live, is_marked=job.job_id in marked)
+            for job in self._jobs.values()
+        ]
+        table = self.query_one(BarTable)
+        table.set_columns(_columns(is_live=is_live))
+        table.set_rows(rows)
 
     def _toggle_mark(self, row: BarRow) -> None:
         """Mark at most two jobs; a third replaces the first."""
@@ -173,18 +166,32 @@ class JobsScreen(BaseScreen):
         self.app.push_screen(screen(folder, self.settings))
 
 
-def _row(job: JobSummary, *, is_marked: bool) -> BarRow:
-    deleted = "?" if job.deleted_entries is None else count(job.deleted_entries)
+def _columns(*, is_live: bool = False) -> tuple[Column, ...]:
+    """Return the columns, with those of live jobs if there are any."""
+    meaning = "running or paused, with the deleted part, or how it ended"
+    left = Column("left", 15, right=True, is_optional=True, meaning="the time that it still needs")
+    return (
+        Column("job", 6, meaning="its identifier, for example for tui-fs attach"),
+        Column("state", 12 if is_live else 9, meaning=meaning),
+        Column("ago", 7, right=True, is_optional=True, meaning="the time since it was started"),
+        *((left,) * is_live),
+        Column("deleted", 13, right=True, is_optional=True, meaning="the entries it has deleted"),
+        Column("strategy", 8, is_optional=True, meaning="how it deletes"),
+        Column("directory", 0, keep_end=True, meaning="its targets"),
+    )
+
+
+def _row(job: JobSummary, *, is_live: bool, is_marked: bool) -> BarRow:
+    left = "" if job.left_s is None else duration_range(*job.left_s)
     return BarRow(
         key=job.job_id,
         cells=(
             job.job_id,
-            str(job.state),
+            str(job.state) + ("" if job.fraction is None else f" {int(100 * job.fraction)} %"),
+            age(int(job.created_at), time.time()),
+            *((left,) * is_live),
+            "?" if job.deleted_entries is None else count(job.deleted_entries),
             str(job.strategy),
-            deleted,
-            duration(max(0.0, time.time() - job.created_at)),
-            "" if job.fraction is None else f"{int(100 * job.fraction)} %",
-            "" if job.left_s is None else duration_span(*job.left_s, "–"),
             job.place,
         ),
         marked=is_marked,

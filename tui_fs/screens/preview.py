@@ -73,7 +73,7 @@ from tui_fs.model.strategy import (
 )
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, is_file
-from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
+from tui_fs.model.units import bytes_iec, count, counted, duration_range, duration_span, short_count
 from tui_fs.safety.confinement import MOST_LEVELS
 from tui_fs.screens.base import (
     COPY_BINDING,
@@ -257,7 +257,7 @@ def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None) -> Bar
         key=estimate.strategy,
         cells=(
             str(estimate.strategy),
-            duration_span(estimate.seconds_low, estimate.seconds_high, "–").replace(" ", "\u00a0"),
+            duration_range(estimate.seconds_low, estimate.seconds_high).replace(" ", "\u00a0"),
             *bars,
             estimate.at_least + short_count(estimate.total_calls),
             estimate.memory_words,

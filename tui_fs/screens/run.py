@@ -28,7 +28,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv, IoPriority
 from tui_fs.model.target import in_words
-from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
+from tui_fs.model.units import bytes_iec, clock, count, counted, duration_range, duration_span
 from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, muted
 from tui_fs.screens.call_dialog import CallDialog, explanation
 from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
@@ -81,15 +81,15 @@ def progress_caption(snapshot: Snapshot) -> str:
 
 
 def figures_of(snapshot: Snapshot, state: JobState) -> tuple[Figure, ...]:
-    """Return the rate, the elapsed time and the time left."""
+    """Return the rate, the time left and the elapsed time."""
     figures: list[Figure] = []
     if state is not JobState.PAUSED and snapshot.rate_per_s is not None:
         figures.append(Figure("/s", count(round(snapshot.rate_per_s))))
-    figures.append(Figure("elapsed", clock(snapshot.elapsed_s), label_first=True))
     if _only_reads(snapshot):
         figures.append(Figure("the rest of the tree", "reading"))
     elif snapshot.eta_s is not None:
-        figures.append(Figure("left", duration_span(*snapshot.eta_s, "–"), label_first=True))
+        figures.append(Figure("left", duration_range(*snapshot.eta_s), label_first=True))
+    figures.append(Figure("elapsed", clock(snapshot.elapsed_s), label_first=True))
     return tuple(figures)
 
 

@@ -12,7 +12,7 @@ from textual.worker import get_current_worker
 from tui_fs.job.view import JobList, JobSummary
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
-from tui_fs.model.units import count, duration_span
+from tui_fs.model.units import count, duration_range
 from tui_fs.screens.base import NARROW_COLUMNS
 from tui_fs.widgets.cell_drawing import fit_end
 
@@ -35,7 +35,7 @@ def strip_of(jobs: Sequence[JobSummary], columns: int) -> Text:
     if job.fraction is not None:
         line.append(f" {min(99, int(100 * job.fraction))} %", "bold")
     if job.left_s is not None and job.state is not JobState.PAUSED:
-        line.append(f" · {duration_span(*job.left_s, '–')} left")
+        line.append(f" · {duration_range(*job.left_s)} left")
     if job.failed:
         line.append(f" · {count(job.failed)} failed !", "bold")
     if columns >= NARROW_COLUMNS - 2:
@@ -91,6 +91,10 @@ class JobStrip(Static):
                 except TuiFsError:
                     self.post_message(self.Polled(()))  # the list of jobs shows the reason
             time.sleep(_POLL_INTERVAL_S)
+
+    async def on_click(self) -> None:
+        """Watch the job."""
+        await self.screen.run_action("watch")
 
     def on_job_strip_polled(self, message: Polled) -> None:
         """Show the running jobs."""
