@@ -137,16 +137,18 @@ def test_the_fullest_file_system_by_bytes_or_inodes_is_first(
         "40 22 8:1 / {0} rw - ext4 /dev/a rw",
         "41 22 8:2 / {1} rw - xfs /dev/b rw",
         "42 22 8:3 / {2} rw - ext4 /dev/c rw",
+        "43 22 8:4 / {3} rw - ext4 /dev/d rw",
     )
     answers = {
         str(places[0]): statvfs(100, 50, 50, 100, 90),
         str(places[1]): statvfs(100, 90, 90, 100, 1),
         str(places[2]): statvfs(100, 20, 10, 100, 90),
+        str(places[3]): statvfs(100, 80, 80, 100, 1),  # of equal inodes, more bytes
     }
     monkeypatch.setattr(os, "statvfs", lambda path: answers.get(path, statvfs(9, 9, 9, 9, 9)))
     found = mounted_file_systems(mountinfo)
-    assert [each.source for each in found[:3]] == ["/dev/b", "/dev/c", "/dev/a"]
-    assert found[1].used_share == pytest.approx(80 / 90)  # 10 of 100 are for root only
+    assert [each.source for each in found[:4]] == ["/dev/d", "/dev/b", "/dev/c", "/dev/a"]
+    assert found[2].used_share == pytest.approx(80 / 90)  # 10 of 100 are for root only
     assert found[0].used_inodes_share == pytest.approx(0.99)
 
 

@@ -24,3 +24,6 @@ def test_a_range_of_freed_space_has_a_reason() -> None:
     assert freed_in_words(30 * MIB, 31 * MIB, 5 * MIB) == (
         "30.0 MiB to 36.0 MiB (links outside, or open files; metadata is freed in chunks)"
     )
+    assert freed_in_words(30 * MIB - 4_096, 30 * MIB) == (
+        "almost 30.0 MiB (links outside, or open files)"
+    )

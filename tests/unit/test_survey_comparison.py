@@ -2,7 +2,8 @@
 
 import pytest
 
-from tui_fs.survey.comparison import compare, forecasts
+from tui_fs.cli.survey import full_in_words
+from tui_fs.survey.comparison import Forecast, compare, forecasts
 from tui_fs.survey.ncdu_export import ExportHeader
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
@@ -102,3 +103,20 @@ def test_a_file_system_that_empties_is_never_full() -> None:
 def test_what_exports_do_not_say_is_missing() -> None:
     assert forecasts([ExportHeader(None), header(1, 100)]) == {}
     assert forecasts([header(1, 100), header(1, 200)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("forecast", "words"),
+    [
+        (Forecast(0.0, None), "not filling"),
+        (Forecast(9.0, 0.4), "full in less than a day"),
+        (Forecast(9.0, 0.4, 0.2, 0.9), "full in less than a day (4 of 5 times)"),
+        (
+            Forecast(9.0, 20.2, 12.0, 33.1),
+            "full in about 20 days (12 days to 33 days, 4 of 5 times)",
+        ),
+        (Forecast(9.0, 20.2, 12.0), "full in about 20 days (12 days to never, 4 of 5 times)"),
+    ],
+)
+def test_a_forecast_is_in_words(forecast: Forecast, words: str) -> None:
+    assert full_in_words(forecast) == words

@@ -329,7 +329,7 @@ def _forecasts_as_text(when_full: Mapping[str, Forecast], surveys: int) -> str:
     for name, forecast in when_full.items():
         rate = round(forecast.per_day)
         each = _signed_bytes(rate) if name == "bytes" else f"{rate:+,} inodes"
-        lines.append(f"file system: {each} a day, {_days(forecast)}")
+        lines.append(f"file system: {each} a day, {full_in_words(forecast)}")
     if not when_full:
         lines.append("file system: unknown when it is full, the exports lack its use or their time")
     elif surveys < 3:
@@ -337,14 +337,17 @@ def _forecasts_as_text(when_full: Mapping[str, Forecast], surveys: int) -> str:
     return "\n".join(lines)
 
 
-def _days(forecast: Forecast) -> str:
+def full_in_words(forecast: Forecast) -> str:
+    """Return when a file system is full, with the uncertainty."""
     if forecast.days is None:
         return "not filling"
-    words = f"full in about {_day_count(forecast.days)}"
+    words = f"full in {'about ' * (forecast.days >= 1)}{_day_count(forecast.days)}"
     if forecast.days_low is None:
         return words
+    least = _day_count(forecast.days_low)
     most = "never" if forecast.days_high is None else _day_count(forecast.days_high)
-    return f"{words} ({_day_count(forecast.days_low)} to {most}, 4 of 5 times)"
+    span = "" if least == most else f"{least} to {most}, "
+    return f"{words} ({span}4 of 5 times)"
 
 
 def _day_count(days: float) -> str:

@@ -80,11 +80,13 @@ def mounted_file_systems(mountinfo: str = MOUNTINFO) -> list[FileSystem]:
         seen.add(mount.device)
         found.append(file_system_of(mount.mount_point, mountinfo))
     stored = (each for each in found if each.total_bytes != 0)
-    return sorted(stored, key=lambda each: (-_fullness(each), each.mount_point))
+    return sorted(stored, key=_free_shares)
 
 
-def _fullness(filesystem: FileSystem) -> float:
-    return max(filesystem.used_share or 0.0, filesystem.used_inodes_share or 0.0)
+def _free_shares(filesystem: FileSystem) -> tuple[float, float, str]:
+    """Return the smaller free share, of bytes or of inodes, before the other."""
+    used = filesystem.used_share or 0.0, filesystem.used_inodes_share or 0.0
+    return 1 - max(used), 1 - min(used), filesystem.mount_point
 
 
 def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:

@@ -109,5 +109,6 @@ def freed_in_words(
         words = bytes_iec(most_bytes + metadata_bytes_max)
         reasons.append("metadata is freed in chunks")
     if is_range:
-        words = f"{bytes_iec(least_bytes)} to {words}"
+        least = bytes_iec(least_bytes)
+        words = f"almost {words}" if least == words else f"{least} to {words}"
     return f"{words} ({'; '.join(reasons)})" if reasons else words

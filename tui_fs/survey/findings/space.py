@@ -46,13 +46,14 @@ def _detect_inodes_low(evidence: Evidence) -> list[Finding]:
         return []
     largest = evidence.counted.table.ranked(Ranking.INODES, 3)
     where = ", ".join(f"{displayable(group.path)} ({count(group.inodes)})" for group in largest)
+    left = f"Only {count(free)}" if free else "None"
     return [
         Finding(
             FindingKind("inodes-low"),
             _severity(free, total, _INODES_CRITICAL_PERCENT),
             PathStr(evidence.paths[0]),
             {"free_inodes": free, "total_inodes": total},
-            f"Only {count(free)} of {count(total)} inodes of the file system are free. Without a "
+            f"{left} of {count(total)} inodes of the file system are free. Without a "
             "free inode no file can be created, even if there is free space. Directories with "
             f"the most inodes: {where}.",
             (

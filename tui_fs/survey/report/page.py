@@ -118,7 +118,7 @@ def _incomplete(survey: Survey) -> str:
 def _findings(findings: Iterable[Finding]) -> str:
     items = "".join(
         f'<li class="{finding.severity}"><p class="severity">{text(finding.severity)}</p>'
-        f"<div><p><b>{text(FINDING_TYPES[finding.kind].label)}</b> "
+        f"<div><p><b>{text(FINDING_TYPES[finding.kind].label_of(finding))}</b> "
         f"<code>{text(displayable(finding.path))}</code></p>"
         f"<p>{text(finding.meaning)}</p><p>{text(finding.advice)}</p></div></li>"
         for finding in findings
