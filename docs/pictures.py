@@ -429,7 +429,9 @@ def deletion(session: Session, rate: int = RATE) -> None:
     confirm(session, "sessions")
     if rate == TOUR_RATE:
         for second in (1, 2, 4):
-            session.wait_for(f"elapsed 0:0{second}")
+            times = [f"elapsed 0:{later:02}" for later in range(second, 60)]
+            while not any(map(session.text().__contains__, times)):
+                time.sleep(0.1)
             session.draw(f"run-{second}")
     else:
         session.wait_for("elapsed")

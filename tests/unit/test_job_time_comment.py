@@ -172,6 +172,10 @@ def test_the_time_in_which_gentle_mode_stopped_the_tools_is_named() -> None:
         "range."
     )
     assert comment(19.0, *held, cpu_s=12.5).startswith("Without the throttled time, the deletion")
+    # It may catch up with its limit, on which the prediction rests
+    limited = replace(MEASURED, pace=Pace(rate_per_s=400))
+    short = comment(2.0, Throttled(1.2, "disk", 50.0), Unthrottled(2.9), start=limited)
+    assert short == ""
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ def time_comment(snapshot: Snapshot) -> str:
     took_s = working_s - snapshot.held_s
     is_above = took_s > high_s and duration(took_s) != duration(high_s)
     is_below = took_s < low_s and duration(took_s) != duration(low_s)
+    if started.pace.rate_per_s and working_s >= low_s:
+        is_below = False  # after a stop, a limited tool may catch up
     if not (is_above or is_below):
         if snapshot.held_s and working_s > high_s:
             return (
