@@ -1,6 +1,7 @@
 """Helpers for the tests of the lab's screens: a quiet lab, hand-made runs, and views."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -98,12 +99,23 @@ async def look(
     screen: BaseScreen, *keys: str, size: tuple[int, int] = SMALL, first: str = ""
 ) -> str:
     """Return what is to be seen after some keys."""
+    (shown,) = await looks(screen, keys, size=size, first=first)
+    return shown
+
+
+async def looks(
+    screen: BaseScreen, *steps: Sequence[str], size: tuple[int, int] = SMALL, first: str = ""
+) -> list[str]:
+    """Return what is to be seen after each sequence of keys, one after the other."""
     app = Host(screen)
+    shown: list[str] = []
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         if first:
             await wait_for(pilot, first)
-        for key in keys:
-            await pilot.press(key)
-            await settle(pilot)
-        return screen_text(app)
+        for keys in steps:
+            for key in keys:
+                await pilot.press(key)
+                await settle(pilot)
+            shown.append(screen_text(app))
+    return shown

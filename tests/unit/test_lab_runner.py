@@ -194,7 +194,7 @@ def sentinel(place: Path) -> Iterator[Sentinel]:
     sentinel.assert_whole()
 
 
-@pytest.mark.parametrize("asked", range(1, 12))
+@pytest.mark.parametrize("asked", (1, 2, 3, 5, 7, 9, 11))
 @pytest.mark.slow
 def test_a_run_that_is_ended_at_any_moment_leaves_nothing(
     place: Path, sentinel: Sentinel, asked: int

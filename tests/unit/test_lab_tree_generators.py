@@ -91,6 +91,10 @@ def test_the_names_of_a_shell_loop_with_suffixes_and_with_spaces(tmp_path: Path)
     assert set(os.listdir(tmp_path / "spaced")) == {f"two words {n} of 3" for n in (1, 2, 3)}
 
 
+LEVELS = 2_100
+"""Each of two bytes, a slash included: a path of all of them is longer than PATH_MAX (4,096)."""
+
+
 @pytest.mark.slow
 def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
@@ -101,7 +105,7 @@ def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path)
             pass
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(0) + 8, hard))
-        ticks = _built(Chain(5_000), tree)
+        ticks = _built(Chain(LEVELS), tree)
         return sum(ticks.each)
 
     try:
@@ -109,8 +113,8 @@ def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path)
         levels = [level_facts.level for level_facts in copy_shape(str(tree)).copied]
     finally:
         subprocess.run(["rm", "-rf", tree], check=True)  # too deep for what clears up after tests
-    assert entries == 5_001
-    assert levels == list(range(5_001))
+    assert entries == LEVELS + 1
+    assert levels == list(range(LEVELS + 1))
 
 
 @settings(max_examples=10)
