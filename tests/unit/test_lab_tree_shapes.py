@@ -127,7 +127,7 @@ def test_the_claim_on_the_chain_says_who_deleted_it() -> None:
     runs = {"chain-rm-tmpfs": _run(0.05)}
     judged = _judged(claim, runs, failed={"chain-busybox-tmpfs": ended})
     assert judged.verdict is Verdict.HOLDS
-    assert "Deleted by rm 50.0 ms; not by busybox rm" in judged.here
+    assert "Deleted by rm -rf 50.0 ms; not by busybox rm" in judged.here
     assert _judged(claim, failed={"chain-rm-tmpfs": ended}).verdict is Verdict.DOES_NOT
 
 

@@ -135,6 +135,15 @@ class Published(Struct, frozen=True):
     note: str = ""
 
 
+def published_times(key: str, seconds: tuple[float, float, float], note: str) -> list[Published]:
+    """Return the elapsed, user and system seconds of a step."""
+    measures = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S)
+    return [
+        Published(key, measure, value, note)
+        for measure, value in zip(measures, seconds, strict=True)
+    ]
+
+
 class PublishedCalls(Struct, frozen=True):
     """A table of system calls of the text.
 

@@ -21,6 +21,7 @@ from tui_fs.lab.experiment import (
     Trial,
     View,
     judged,
+    published_times,
 )
 from tui_fs.lab.figures import shown
 from tui_fs.lab.results import Measure, Results
@@ -372,14 +373,6 @@ def _keys(results: Results, prefix: str) -> tuple[str, ...]:
 _BY = "200,000 files, file from the second directory of PATH"
 
 
-def _published(key: str, *seconds: float) -> tuple[Published, ...]:
-    measures = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S)
-    return tuple(
-        Published(key, measure, value, _BY)
-        for measure, value in zip(measures, seconds, strict=True)
-    )
-
-
 EXPERIMENT = Experiment(
     name="exec-vs-xargs",
     title="find -exec against xargs",
@@ -390,10 +383,10 @@ EXPERIMENT = Experiment(
     trials=_trials,
     tools=("file", "find", "head", "rm", "truncate", "wc", "xargs"),
     published=(
-        *_published("exec-name", 84.764, 4.624, 12.581),
-        *_published("exec-name-again", 85.722, 3.900, 11.893),
-        *_published("xargs", 0.860, 0.456, 0.432),
-        *_published("exec-plus", 0.801, 0.436, 0.404),
+        *published_times("exec-name", (84.764, 4.624, 12.581), _BY),
+        *published_times("exec-name-again", (85.722, 3.900, 11.893), _BY),
+        *published_times("xargs", (0.860, 0.456, 0.432), _BY),
+        *published_times("exec-plus", (0.801, 0.436, 0.404), _BY),
         Published("exec-name", Measure.CALLS, 15_811_808, _BY),
         Published("batches", Measure.CALLS, 24_910, "10,000 names, in a bash script"),
     ),

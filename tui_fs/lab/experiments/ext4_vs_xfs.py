@@ -17,6 +17,7 @@ from tui_fs.lab.experiment import (
     Verdict,
     View,
     judged,
+    published_times,
 )
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import BLOCK_BYTES, Realistic
@@ -149,7 +150,8 @@ def _views(results: Results) -> tuple[View, ...]:
     )
 
 
-_TIMES: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+_Times = tuple[float, float, float]
+_TIMES: dict[str, tuple[_Times, _Times]] = {
     "copy": ((1926.78, 161.20, 255.46), (1306.11, 137.56, 176.48)),
     "resync": ((340.08, 7.41, 25.23), (251.81, 6.78, 21.76)),
     "find": ((122.55, 1.94 + 0.10, 7.76 + 0.13), (46.362, 1.51 + 0.11, 3.55 + 0.10)),
@@ -164,29 +166,26 @@ _NOTES = {
 _NOTE = "1,185,847 entries, 35 GB, a spinning disk"
 
 
-def _published() -> tuple[Published, ...]:
-    measures = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S)
-    timed = tuple(
-        Published(_key(place, name), measure, value, _NOTES.get(name, _NOTE))
+_PUBLISHED = (
+    *(
+        figure
         for name, pair in _TIMES.items()
-        for place, times in zip((Place.EXT4, Place.XFS), pair, strict=True)
-        for measure, value in zip(measures, times, strict=True)
-    )
-    return (
-        *timed,
-        Published(
-            _key(Place.EXT4, "backups"),
-            Measure.SECONDS,
-            80 * 60.0,
-            f"{_NOTES['backups']}, stopped when 70 directories were found",
-        ),
-        Published(
-            _key(Place.XFS, "backups"),
-            Measure.SECONDS,
-            19 * 60.0,
-            f"{_NOTES['backups']}, 240 directories were found",
-        ),
-    )
+        for place, seconds in zip(_TEXT_PLACES, pair, strict=True)
+        for figure in published_times(_key(place, name), seconds, _NOTES.get(name, _NOTE))
+    ),
+    Published(
+        _key(Place.EXT4, "backups"),
+        Measure.SECONDS,
+        80 * 60.0,
+        f"{_NOTES['backups']}, stopped when 70 directories were found",
+    ),
+    Published(
+        _key(Place.XFS, "backups"),
+        Measure.SECONDS,
+        19 * 60.0,
+        f"{_NOTES['backups']}, 240 directories were found",
+    ),
+)
 
 
 EXPERIMENT = Experiment(
@@ -199,7 +198,7 @@ EXPERIMENT = Experiment(
     needs=("root", "mkfs.ext4 and mkfs.xfs; mkfs.btrfs for btrfs", "rsync"),
     trials=_trials,
     tools=("find", "rm", "rsync", "sync", "wc"),
-    published=_published(),
+    published=_PUBLISHED,
     claims=(
         Claim(
             "XFS is faster when files are copied in.",

@@ -21,7 +21,6 @@ from tui_fs.lab.experiment import (
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import Chain, Flat, Realistic, Tree, Wide
 from tui_fs.linux.tools import ENGINE
-from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec
 
 PLACES = (Place.EXT4, Place.XFS, Place.BTRFS, Place.TMPFS)
@@ -35,18 +34,12 @@ UUTILS_TOOLS = ("uu-rm", "uu_rm", "coreutils")
 _REMOVE_TREE = "use File::Path 'remove_tree'; remove_tree(shift)"
 
 
-def uutils_rm(tools: Mapping[str, str]) -> Argv:
-    """Return the command of uutils' rm, by the first of its names that is installed."""
-    name = next((name for name in UUTILS_TOOLS if name in tools), UUTILS_TOOLS[0])
-    return (name, "rm") if name == "coreutils" else (name,)
-
-
-_DELETING: Mapping[str, tuple[str, Pipeline]] = {
+DELETING: Mapping[str, tuple[str, Pipeline]] = {
     RM: ("rm -rf", (("rm", "-rf", "{tree}"),)),
     OURS: ("the engine", ((ENGINE, "delete", "--pin", PIN, "--", "{tree}"),)),
     "find": ("find -delete", (("find", "{tree}", "-delete"),)),
     "busybox": ("busybox rm", (("busybox", "rm", "-rf", "{tree}"),)),
-    UUTILS: ("uutils rm", ((*uutils_rm({}), "-rf", "{tree}"),)),
+    UUTILS: ("uutils rm", ((UUTILS_TOOLS[0], "-rf", "{tree}"),)),
     "perl": ("perl remove_tree", (("perl", "-e", _REMOVE_TREE, "{tree}"),)),
     "rsync": ("rsync --delete", (("rsync", "-a", "--delete", "{empty}/", "{tree}/"),)),
     RMZ: ("rmz", (("rmz", "-f", "{tree}"),)),
@@ -97,6 +90,14 @@ _OF_MANY, _OF_FLAT, _AT_MOST, _OF_RMZ, _OF_COUNTERS = 0.55, 0.65, 1.02, 1.03, 0.
 _COUNTING_BYTES = 40 << 20
 
 
+def installed(tool: str, commands: Pipeline, tools: Mapping[str, str]) -> Pipeline:
+    """Return the commands of a tool; uutils' rm by the first of its names that is installed."""
+    name = next((name for name in UUTILS_TOOLS if name in tools), UUTILS_TOOLS[0])
+    if tool != UUTILS:
+        return commands
+    return ((*((name, "rm") if name == "coreutils" else (name,)), *commands[0][1:]),)
+
+
 def key_of(place: Place, shape: str, tool: str) -> str:
     """Return the key of a deletion."""
     return f"{place}-{shape}-{tool}"
@@ -117,7 +118,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
         )
         for place in _PLACES_OF[scale]
         for shape, tree in _TREES[scale].items()
-        for tool in _DELETING
+        for tool in DELETING
     )
     counting = tuple(
         Step(_counting_key(tool), f"count with {title}", (commands,), series="counting")
@@ -140,13 +141,11 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
 
 
 def _deletion(place: Place, shape: str, tool: str, setting: Setting) -> Step:
-    title, commands = _DELETING[tool]
-    if tool == UUTILS:
-        commands = ((*uutils_rm(setting.tools), "-rf", "{tree}"),)
+    title, commands = DELETING[tool]
     return Step(
         key_of(place, shape, tool),
         f"{title}, {_TITLES[shape]}, {place}",
-        (commands,),
+        (installed(tool, commands, setting.tools),),
         series=f"{place}",
     )
 
@@ -169,7 +168,7 @@ def _at_most(
                 holds = holds and ratio <= limit
                 parts.append(f"{place} {_TITLES[shape]} {ratio:.2f}")
         if not parts:
-            raise NotMeasured(f"the engine and {_DELETING[rival][0]} were not both measured")
+            raise NotMeasured(f"the engine and {DELETING[rival][0]} were not both measured")
         return judged(holds, "; ".join(parts))
 
     return judge
@@ -187,10 +186,10 @@ def _finishes_the_chain(results: Results) -> Judgement:
         raise NotMeasured("the engine did not delete a chain")
     others = [
         tool
-        for tool in _DELETING
+        for tool in DELETING
         if any(results.has(key_of(place, _CHAIN, tool)) for place in PLACES)
     ]
-    here = "done by " + ", ".join(_DELETING[tool][0] for tool in others)
+    here = "done by " + ", ".join(DELETING[tool][0] for tool in others)
     return judged(len(done) == len(chains), here)
 
 
@@ -258,7 +257,7 @@ _CLAIMS = (
 def _deleting_on(place: Place) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple(
         (title, tuple(key_of(place, shape, tool) for shape in _TITLES))
-        for tool, (title, _) in _DELETING.items()
+        for tool, (title, _) in DELETING.items()
     )
 
 
@@ -281,7 +280,7 @@ def _views(results: Results) -> tuple[View, ...]:
         *(
             TableView(
                 f"Times: {_TITLES[shape]}",
-                tuple(key_of(place, shape, tool) for place in places for tool in _DELETING),
+                tuple(key_of(place, shape, tool) for place in places for tool in DELETING),
                 times,
             )
             for shape in _TITLES
@@ -296,7 +295,7 @@ EXPERIMENT = Experiment(
     trials=_trials,
     tools=tuple(
         sorted(
-            {commands[0][0] for _, commands in (*_DELETING.values(), *_COUNTING.values())}
+            {commands[0][0] for _, commands in (*DELETING.values(), *_COUNTING.values())}
             | set(UUTILS_TOOLS)
         )
     ),

@@ -2,10 +2,9 @@
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tui_fs.lab.experiment import (
-    PIN,
     CallsView,
     Claim,
     Counting,
@@ -23,7 +22,7 @@ from tui_fs.lab.experiment import (
     View,
     judged,
 )
-from tui_fs.lab.experiments.rivals import UUTILS_TOOLS, uutils_rm
+from tui_fs.lab.experiments.rivals import DELETING, OURS, RM, UUTILS, UUTILS_TOOLS, installed
 from tui_fs.lab.figures import shown
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import Chain, Flat, Tree, Wide, directory_reads
@@ -38,15 +37,11 @@ from tui_fs.strategies.registry import REFERENCE, STRATEGIES
 WIDE, CHAIN, FLAT = "wide", "chain", "flat"
 SHAPES = (WIDE, CHAIN, FLAT)
 PLACES = (Place.TMPFS, Place.HERE)
-RM, FIND, BUSYBOX, TOYBOX, UUTILS = "rm", "find", "busybox", "toybox", "uutils"
-OURS = "engine"
-TITLES = {
-    RM: "rm",
-    FIND: "find -delete",
-    BUSYBOX: "busybox rm",
-    TOYBOX: "toybox rm",
-    UUTILS: "uutils rm",
-    OURS: "the engine",
+FIND, BUSYBOX = "find", "busybox"
+_TOOLS: Mapping[str, tuple[str, Pipeline]] = {
+    **{tool: DELETING[tool] for tool in (RM, FIND, BUSYBOX)},
+    "toybox": ("toybox rm", (("toybox", "rm", "-rf", "{tree}"),)),
+    **{tool: DELETING[tool] for tool in (UUTILS, OURS)},
 }
 SIZES = 4
 """Number of directories of growing size; the largest is the flat tree."""
@@ -180,19 +175,19 @@ def _one_by_one(results: Results) -> Judgement:
 
 def _chain_goes(results: Results) -> Judgement:
     did, did_not = [], []
-    for tool, title in TITLES.items():
+    for tool, (title, _) in _TOOLS.items():
         key = key_of(CHAIN, tool, Place.TMPFS)
         if results.has(key):
             did.append(f"{title} {shown(Measure.SECONDS, results.median(key))}")
         elif key in results.measured and results.measured[key].failed:
             did_not.append(title)
-    is_known = results.has(key_of(CHAIN, RM, Place.TMPFS)) or TITLES[RM] in did_not
+    is_known = results.has(key_of(CHAIN, RM, Place.TMPFS)) or _TOOLS[RM][0] in did_not
     if not is_known:
         results.median(key_of(CHAIN, RM, Place.TMPFS))  # NotMeasured with the reason
     words = [f"Deleted by {', '.join(did)}" if did else "", f"not by {', '.join(did_not)}"]
     here = "; ".join(words if did_not else words[:1])
     reason = "Tools that use the whole path of each entry fail at 4,096 bytes." if did_not else ""
-    return judged(TITLES[RM] not in did_not, here, reason)
+    return judged(_TOOLS[RM][0] not in did_not, here, reason)
 
 
 def _in_the_kernel(results: Results) -> Judgement:
@@ -316,13 +311,13 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     breadth, sizes = _BREADTH[scale], _FILES[scale]
     in_memory, on_disk = _LEVELS[scale], _LEVELS_ON_DISK[scale]
     shapes: list[tuple[str, str, Tree, tuple[str, ...], tuple[Place, ...]]] = [
-        (WIDE, f"{breadth:,} × {breadth:,}", Wide(breadth, breadth), tuple(TITLES), PLACES),
-        (CHAIN, f"chain of {in_memory:,}", Chain(in_memory), tuple(TITLES), (Place.TMPFS,)),
-        (CHAIN, f"chain of {on_disk:,}", Chain(on_disk), tuple(TITLES), (Place.HERE,)),
+        (WIDE, f"{breadth:,} × {breadth:,}", Wide(breadth, breadth), tuple(_TOOLS), PLACES),
+        (CHAIN, f"chain of {in_memory:,}", Chain(in_memory), tuple(_TOOLS), (Place.TMPFS,)),
+        (CHAIN, f"chain of {on_disk:,}", Chain(on_disk), tuple(_TOOLS), (Place.HERE,)),
     ]
     for number, files in enumerate(sizes):
         shape = growing(number)
-        tools = tuple(TITLES) if shape == FLAT else _GROWING
+        tools = tuple(_TOOLS) if shape == FLAT else _GROWING
         shapes.append((shape, f"{files:,} files", Flat(files, prefix=""), tools, PLACES))
     return tuple(
         Trial(
@@ -338,28 +333,15 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
 
 
 def _step(shape: str, words: str, tool: str, place: Place, setting: Setting) -> Step:
+    title, commands = _TOOLS[tool]
     is_counted = tool == RM and shape in SHAPES and place is Place.TMPFS
     return Step(
         key_of(shape, tool, place),
-        f"{TITLES[tool]}, {words}, {place}",
-        (_command(tool, setting),),
+        f"{title}, {words}, {place}",
+        (installed(tool, commands, setting.tools),),
         counting=Counting.CALLS if is_counted else Counting.NOTHING,
-        series=f"{place}" if shape in (WIDE, CHAIN) else f"{TITLES[tool]}, {place}",
+        series=f"{place}" if shape in (WIDE, CHAIN) else f"{title}, {place}",
     )
-
-
-def _command(tool: str, setting: Setting) -> Pipeline:
-    match tool:
-        case "find":
-            return (("find", "{tree}", "-delete"),)
-        case "busybox" | "toybox":
-            return ((tool, "rm", "-rf", "{tree}"),)
-        case "uutils":
-            return ((*uutils_rm(setting.tools), "-rf", "{tree}"),)
-        case "engine":
-            return ((ENGINE, "delete", "--pin", PIN, "--", "{tree}"),)
-        case _:
-            return (("rm", "-rf", "{tree}"),)
 
 
 def _views(results: Results) -> tuple[View, ...]:
@@ -367,7 +349,7 @@ def _views(results: Results) -> tuple[View, ...]:
     memory = (Measure.MICROSECONDS_PER_ENTRY, Measure.PEAK_MEMORY_BYTES, Measure.MINOR_FAULTS)
     views: list[View] = []
     for shape in SHAPES:
-        keys = tuple(key_of(shape, tool, place) for place in PLACES for tool in TITLES)
+        keys = tuple(key_of(shape, tool, place) for place in PLACES for tool in _TOOLS)
         words = _trees_of(results, keys)
         views += [
             TableView(f"Time: {words}", keys, times, has_bars=True),

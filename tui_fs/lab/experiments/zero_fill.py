@@ -19,6 +19,7 @@ from tui_fs.lab.experiment import (
     Trial,
     View,
     judged,
+    published_times,
 )
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.model.units import bytes_iec, count
@@ -220,11 +221,9 @@ _NOTE = "1 GiB, sync of the whole machine, ext4 on a virtual disk, CentOS 7.2"
 
 _PUBLISHED = (
     *(
-        Published(f"{method}-synced", measure, value, _NOTE)
-        for method, times in _TIMES.items()
-        for measure, value in zip(
-            (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S), times, strict=True
-        )
+        figure
+        for method, seconds in _TIMES.items()
+        for figure in published_times(f"{method}-synced", seconds, _NOTE)
     ),
     *(
         Published(method, Measure.SECONDS, seconds, f"reported by dd; {_NOTE}")
