@@ -58,7 +58,7 @@ def plan(key: str, title: str = "", entries: int = 10_001, **others: object) -> 
 def all_tools(experiment: Experiment) -> Setting:
     """Return a machine with all tools of an experiment."""
     tools = {name: f"/usr/bin/{name}" for name in experiment.tools}
-    return Setting(tools, is_root=True, processors=2)
+    return Setting(tools)
 
 
 def steps_of(experiment: Experiment, scale: Scale) -> dict[str, tuple[Step, int]]:

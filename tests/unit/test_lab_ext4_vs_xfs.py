@@ -3,12 +3,11 @@
 import pytest
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Judgement, Scale, Setting, Verdict
+from tui_fs.lab.experiment import Judgement, Scale, Verdict
 from tui_fs.lab.experiments.ext4_vs_xfs import EXPERIMENT
 from tui_fs.lab.results import Measure
 
-USER = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.tools}, False, 2)
-ROOT = Setting(USER.tools, True, 2)
+SETTING = lab_results.all_tools(EXPERIMENT)
 STEPS = ("copy", "resync", "find", "find-again", "backups", "rm")
 FASTER = {
     "copy": "XFS is faster when files are copied in.",
@@ -32,7 +31,7 @@ def judgement(
 
 
 def test_the_copy_has_room_for_files_inodes_and_directories() -> None:
-    small, published = (EXPERIMENT.trials(scale, ROOT)[0] for scale in Scale)
+    small, published = (EXPERIMENT.trials(scale, SETTING)[0] for scale in Scale)
     assert small.tree is not None
     assert published.tree is not None
     for trial in (small, published):

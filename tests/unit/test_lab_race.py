@@ -46,7 +46,7 @@ def unlinked(entries: int, others: int = 0, errors: int = 0) -> Calls:
 
 def setting(target: str = "") -> Setting:
     """Return a machine without detected tools."""
-    return Setting({}, False, 2, target)
+    return Setting({}, target)
 
 
 @pytest.mark.parametrize("scale", list(Scale))

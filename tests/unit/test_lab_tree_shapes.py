@@ -25,7 +25,7 @@ _RM_CALLS = {"unlinkat": 10_001, "getdents64": 10, "brk": 24, "openat": 5, "clos
 
 
 def _setting(*tools: str) -> Setting:
-    return Setting({name: f"/bin/{name}" for name in tools}, is_root=False, processors=2)
+    return Setting({name: f"/bin/{name}" for name in tools})
 
 
 def _run(

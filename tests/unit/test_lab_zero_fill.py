@@ -29,7 +29,7 @@ AT_ONCE = "truncate and fallocate finish long before a file of that size could b
 def trials(scale: Scale, *, without: str = "") -> tuple[Trial, ...]:
     """Return what is done; one tool can be missing."""
     tools = {name: path for name, path in TOOLS.items() if name != without}
-    return EXPERIMENT.trials(scale, Setting(tools, False, 2))
+    return EXPERIMENT.trials(scale, Setting(tools))
 
 
 def synced(*seconds: tuple[float, ...]) -> dict[str, tuple[float, ...]]:

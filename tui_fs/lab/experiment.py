@@ -117,8 +117,6 @@ class Setting(Struct, frozen=True):
     """
 
     tools: Mapping[str, str]
-    is_root: bool
-    processors: int
     target: str = ""
 
 

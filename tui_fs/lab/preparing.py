@@ -79,7 +79,7 @@ def prepare(
     place = _working_directory(directory)
     installed = _installed(experiment.tools)
     paths = {name: path for name, (path, _) in installed.items()}
-    setting = Setting(paths, os.geteuid() == 0, processors(), target)
+    setting = Setting(paths, target)
     trials = experiment.trials(scale, setting)
     if max_rounds is not None:
         trials = tuple(replace(each, rounds=min(each.rounds, max_rounds)) for each in trials)
