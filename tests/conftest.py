@@ -199,13 +199,14 @@ class Cli:
         *arguments: Argument,
         cwd: Path | None = None,
         environment: dict[str, str] | None = None,
+        deadline_s: float = DEADLINE_S,
     ) -> Finished:
         """Run it to its end, with no terminal."""
         command = [*self.command, *map(os.fsdecode, arguments)]
         given = environment or {}
         starts_alike = not any(name.startswith(_SEEN_BY_PYTHON) for name in given)
         if self._preloaded and self._preloaded.is_ours and starts_alike:
-            finished = self._preloaded.run(command, cwd, DEADLINE_S, given)
+            finished = self._preloaded.run(command, cwd, deadline_s, given)
         else:
             finished = subprocess.run(
                 command,
@@ -213,7 +214,7 @@ class Cli:
                 env={**os.environ, **given},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=DEADLINE_S,
+                timeout=deadline_s,
                 check=False,
             )
         stderr = finished.stderr.decode(errors="backslashreplace")
