@@ -31,6 +31,7 @@ pub mod flag {
 
 /// A part of one directory. The records of one directory add up.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct DirRecord {
     pub number: u64,
     pub parent: i64,
@@ -83,10 +84,11 @@ pub struct Matched {
 }
 
 /// The number of a directory, and the fields of `Matched`.
-type MatchRecord = (u64, u64, u64, u64, u64, u64, i64, i64);
+pub type MatchRecord = (u64, u64, u64, u64, u64, u64, i64, i64);
 
 /// A name of an inode with several names.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct Link {
     pub directory: u64,
     pub device: u64,
@@ -104,10 +106,12 @@ pub struct Link {
 
 /// The meaning of a class beyond those of times and sizes: a suffix, else an owner.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct LabelRecord(pub u16, pub Option<String>, pub u32);
 
 /// A large file. `device` and `inode` are 0 if it has no other name.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct BigFile {
     pub directory: u64,
     #[serde(with = "serde_bytes")]
@@ -121,15 +125,16 @@ pub struct BigFile {
 
 /// The histograms of directories, in columns: the reader takes them without a step for each cell.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct Cells {
     #[serde(with = "serde_bytes")]
-    directories: Vec<u8>,
+    pub directories: Vec<u8>,
     #[serde(with = "serde_bytes")]
-    classes: Vec<u8>,
+    pub classes: Vec<u8>,
     #[serde(with = "serde_bytes")]
-    entries: Vec<u8>,
+    pub entries: Vec<u8>,
     #[serde(with = "serde_bytes")]
-    allocated_bytes: Vec<u8>,
+    pub allocated_bytes: Vec<u8>,
 }
 
 impl Cells {
@@ -143,11 +148,12 @@ impl Cells {
 
 /// The records of a walker since its last message.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct Batch {
     pub dir_records: Vec<DirRecord>,
     pub links: Vec<Link>,
     pub big_files: Vec<BigFile>,
-    matched: Vec<MatchRecord>,
+    pub matched: Vec<MatchRecord>,
     pub cells: Cells,
     /// Names that vanished before their stat.
     pub vanished: u64,

@@ -9,34 +9,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use rmpv::Value;
-
 use super::args::Args;
 use super::emitter::Output;
 use super::name_flags::name_flags;
-use super::records::{flag, FORMAT};
+use super::records::{flag, Batch, Cells, DirRecord, FORMAT};
 use super::walker::Walker;
 use super::Limits;
-
-fn int(value: &Value) -> i128 {
-    let signed = value.as_i64().map(i128::from);
-    signed
-        .or(value.as_u64().map(i128::from))
-        .unwrap_or_else(|| panic!("no number: {value}"))
-}
-
-fn bytes(value: &Value) -> &[u8] {
-    match value {
-        Value::Binary(bytes) => bytes,
-        value => panic!("no bytes: {value}"),
-    }
-}
-
-fn list(value: &Value) -> &[Value] {
-    value
-        .as_array()
-        .unwrap_or_else(|| panic!("no list: {value}"))
-}
 
 /// Sums of one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,90 +57,76 @@ pub struct Collected {
     pub vanished: i128,
     pub messages: usize,
     pub has_ended: bool,
-    paths: HashMap<i128, Vec<u8>>,
-    pending: HashMap<i128, i128>,
+    paths: HashMap<u64, Vec<u8>>,
+    pending: HashMap<u64, i64>,
 }
 
 impl Collected {
-    fn add_message(&mut self, message: &Value) {
+    fn add_message(&mut self, mut message: &[u8]) {
         self.messages += 1;
         if self.messages == 1 {
-            assert_eq!(int(message), i128::from(FORMAT));
+            assert_eq!(rmp_serde::from_slice::<u64>(message).ok(), Some(FORMAT));
             return;
         }
         assert!(!self.has_ended, "a message after the last one");
-        if message.is_nil() {
-            self.has_ended = true;
-            return;
+        let batch: Option<Batch> = rmp_serde::from_read(&mut message).expect("a batch or nil");
+        assert!(message.is_empty(), "data after the value");
+        match batch {
+            Some(batch) => self.add_batch(batch),
+            None => self.has_ended = true,
         }
-        let [dir_records, links, big_files, matched, cells, vanished, labels] = list(message)
-        else {
-            panic!("no batch: {message}");
-        };
-        for record in list(dir_records) {
-            self.add_dir_record(list(record));
-        }
-        for link in list(links).iter().map(list) {
-            assert_eq!(link.len(), 11);
-            let numbers = [1, 2, 3, 6].map(|at| int(&link[at]));
-            self.links
-                .push((self.paths[&int(&link[0])].clone(), numbers));
-        }
-        for file in list(big_files).iter().map(list) {
-            assert_eq!(file.len(), 7);
-            let is_linked = int(&file[6]) != 0;
-            self.big_files.push((bytes(&file[1]).to_vec(), is_linked));
-        }
-        for record in list(matched).iter().map(list) {
-            assert_eq!(record.len(), 8);
-            let path = self.paths[&int(&record[0])].clone();
-            let sums = self.matched.entry(path).or_default();
-            for (sum, more) in sums.iter_mut().zip(&record[1..6]) {
-                *sum += int(more);
-            }
-        }
-        for label in list(labels).iter().map(list) {
-            assert_eq!(label.len(), 3);
-            let words = match label[1].as_str() {
-                Some(suffix) => format!(".{suffix}"),
-                None => format!("uid {}", int(&label[2])),
-            };
-            let known = self.labels.insert(int(&label[0]) as u16, words);
-            assert_eq!(known, None, "a class has two labels");
-        }
-        self.vanished += int(vanished);
-        self.add_cells(list(cells));
     }
 
-    fn add_cells(&mut self, columns: &[Value]) {
-        let [directories, classes, entries, allocated] = columns else {
-            panic!("not four columns");
-        };
-        let numbers = bytes(directories).chunks_exact(8);
-        let entries = bytes(entries).chunks_exact(4);
-        let allocated = bytes(allocated).chunks_exact(8);
-        let classes = bytes(classes).chunks_exact(2);
-        assert_eq!(numbers.len(), classes.len());
+    fn add_batch(&mut self, batch: Batch) {
+        for record in batch.dir_records {
+            self.add_dir_record(record);
+        }
+        for link in batch.links {
+            let numbers = [link.device, link.inode, link.names.into(), link.kind.into()];
+            let path = self.paths[&link.directory].clone();
+            self.links.push((path, numbers.map(i128::from)));
+        }
+        for file in batch.big_files {
+            self.big_files.push((file.name, file.inode != 0));
+        }
+        for (directory, files, symlinks, other, apparent, allocated, ..) in batch.matched {
+            let sums = self.matched.entry(self.paths[&directory].clone());
+            let more = [files, symlinks, other, apparent, allocated];
+            add(sums.or_default(), more.map(i128::from));
+        }
+        for label in batch.labels {
+            let words = match label.1 {
+                Some(suffix) => format!(".{suffix}"),
+                None => format!("uid {}", label.2),
+            };
+            let known = self.labels.insert(label.0, words);
+            assert_eq!(known, None, "a class has two labels");
+        }
+        self.vanished += i128::from(batch.vanished);
+        self.add_cells(&batch.cells);
+    }
+
+    fn add_cells(&mut self, cells: &Cells) {
+        let numbers = columns(&cells.directories).map(u64::from_ne_bytes);
+        let classes = columns(&cells.classes).map(u16::from_ne_bytes);
+        let entries = columns(&cells.entries).map(u32::from_ne_bytes);
+        let allocated = columns(&cells.allocated_bytes).map(u64::from_ne_bytes);
         assert_eq!(
-            (entries.len(), allocated.len()),
-            (numbers.len(), numbers.len())
+            (classes.len(), entries.len(), allocated.len()),
+            (numbers.len(), numbers.len(), numbers.len())
         );
         for (((number, class), entries), allocated) in
             numbers.zip(classes).zip(entries).zip(allocated)
         {
-            let number = u64::from_ne_bytes(number.try_into().expect("8 bytes"));
-            let path = self.paths[&number.into()].clone();
-            let class = u16::from_ne_bytes(class.try_into().expect("2 bytes"));
-            let sums = self.histograms.entry((path, class)).or_default();
-            sums[0] += u64::from(u32::from_ne_bytes(entries.try_into().expect("4 bytes")));
-            sums[1] += u64::from_ne_bytes(allocated.try_into().expect("8 bytes"));
+            let cell = (self.paths[&number].clone(), class);
+            let sums = self.histograms.entry(cell).or_default();
+            sums[0] += u64::from(entries);
+            sums[1] += allocated;
         }
     }
 
-    fn add_dir_record(&mut self, record: &[Value]) {
-        assert_eq!(record.len(), 18);
-        let int = |at: usize| int(&record[at]);
-        let (number, parent, name, flags) = (int(0), int(1), bytes(&record[2]), int(17) as u32);
+    fn add_dir_record(&mut self, record: DirRecord) {
+        let (number, parent, flags) = (record.number, record.parent as u64, record.flags);
         if flags & flag::VANISHED != 0 {
             self.vanished += 1;
             *self.pending.get_mut(&parent).expect("a known parent") -= 1;
@@ -170,35 +134,41 @@ impl Collected {
         }
         let path = match self.paths.get(&number) {
             Some(path) => {
-                assert!(name.is_empty(), "a directory is named twice");
+                assert!(record.name.is_empty(), "a directory is named twice");
                 path.clone()
             }
             None => {
                 let mut path = Vec::new();
-                if parent >= 0 {
+                if record.parent >= 0 {
                     path.clone_from(&self.paths[&parent]); // a directory comes before its entries
                     path.push(b'/');
                     let is_pending = flags & flag::ELSEWHERE == 0;
-                    *self.pending.entry(parent).or_default() -= i128::from(is_pending);
+                    *self.pending.entry(parent).or_default() -= i64::from(is_pending);
                 }
-                path.extend_from_slice(name);
+                path.extend_from_slice(&record.name);
                 assert!(!self.directories.contains_key(&path), "emitted twice");
                 self.paths.insert(number, path.clone());
                 path
             }
         };
-        *self.pending.entry(number).or_default() += int(16);
+        *self.pending.entry(number).or_default() += record.pending;
         let totals = self.directories.entry(path).or_default();
-        add(&mut totals.entries, [3, 4, 5, 6].map(int));
-        add(&mut totals.bytes, [7, 8].map(int));
-        add(&mut totals.own, [9, 10].map(int));
-        totals.date(int(11));
-        totals.date(int(12));
-        add(
-            &mut totals.names,
-            [13, 14, 0].map(|at| if at > 0 { int(at) } else { 0 }),
-        );
-        totals.names[2] = totals.names[2].max(int(15));
+        let kinds = [
+            record.subdirectories,
+            record.files,
+            record.symlinks,
+            record.other,
+        ];
+        add(&mut totals.entries, kinds.map(i128::from));
+        let bytes = [record.apparent_bytes, record.allocated_bytes];
+        add(&mut totals.bytes, bytes.map(i128::from));
+        let own = [record.own_bytes, record.own_allocated_bytes];
+        add(&mut totals.own, own.map(i128::from));
+        totals.date(record.oldest_s.into());
+        totals.date(record.newest_s.into());
+        let names = [record.name_bytes, record.record_bytes, 0];
+        add(&mut totals.names, names.map(i128::from));
+        totals.names[2] = totals.names[2].max(record.longest_name.into());
         totals.flags |= flags;
     }
 
@@ -247,14 +217,19 @@ fn add<const N: usize>(sums: &mut [i128; N], more: [i128; N]) {
     }
 }
 
+/// Returns the numbers of a column, of N bytes each.
+fn columns<const N: usize>(bytes: &[u8]) -> impl ExactSizeIterator<Item = [u8; N]> + '_ {
+    let numbers = bytes.chunks_exact(N);
+    numbers.map(|number| number.try_into().expect("N bytes"))
+}
+
 struct TestSink<F>(F);
 
-impl<F: FnMut(&Value)> Write for TestSink<F> {
+impl<F: FnMut(&[u8])> Write for TestSink<F> {
     fn write(&mut self, whole: &[u8]) -> io::Result<usize> {
-        let (length, mut message) = whole.split_at(4);
+        let (length, message) = whole.split_at(4);
         assert_eq!(length, (message.len() as u32).to_le_bytes());
-        (self.0)(&rmpv::decode::read_value(&mut message).expect("a value"));
-        assert!(message.is_empty(), "data after the value");
+        (self.0)(message);
         Ok(whole.len())
     }
 
@@ -271,7 +246,7 @@ pub fn run_survey(
 ) -> Result<Collected, String> {
     let collected = Arc::new(Mutex::new(Collected::default()));
     let shared = Arc::clone(&collected);
-    let output = Output::new(Box::new(TestSink(move |message: &Value| {
+    let output = Output::new(Box::new(TestSink(move |message: &[u8]| {
         let mut collected = shared.lock().expect("no test has failed in it");
         collected.add_message(message);
         meanwhile(&collected);

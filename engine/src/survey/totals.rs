@@ -58,26 +58,30 @@ impl Totals {
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries = self.directories + self.files + self.symlinks + self.other;
-        writeln!(f, "{entries:>20}  entries")?;
-        writeln!(f, "{:>20}  directories", self.directories)?;
-        writeln!(f, "{:>20}  files", self.files)?;
-        writeln!(f, "{:>20}  symbolic links", self.symlinks)?;
-        writeln!(f, "{:>20}  other", self.other)?;
-        writeln!(f, "{:>20}  bytes (sizes of the files)", self.apparent_bytes)?;
-        writeln!(f, "{:>20}  bytes on disk", self.allocated_bytes)?;
-        if !self.elsewhere.is_empty() {
-            let number = self.elsewhere.len();
-            writeln!(
-                f,
-                "{number:>20}  directories are on other file systems: not counted"
-            )?;
-        }
-        if !self.unreadable.is_empty() {
-            let number = self.unreadable.len();
-            writeln!(
-                f,
-                "{number:>20}  directories could not be read: the sums are too small"
-            )?;
+        let rows = [
+            (u128::from(entries), "entries"),
+            (self.directories.into(), "directories"),
+            (self.files.into(), "files"),
+            (self.symlinks.into(), "symbolic links"),
+            (self.other.into(), "other"),
+            (self.apparent_bytes, "bytes (sizes of the files)"),
+            (self.allocated_bytes, "bytes on disk"),
+        ];
+        let (elsewhere, unreadable) = (self.elsewhere.len(), self.unreadable.len());
+        let missing = [
+            (
+                elsewhere,
+                "directories are on other file systems: not counted",
+            ),
+            (
+                unreadable,
+                "directories could not be read: the sums are too small",
+            ),
+        ];
+        let missing = missing.map(|(number, noun)| (number as u128, noun));
+        let missing = missing.iter().filter(|(number, _)| *number > 0);
+        for (number, noun) in rows.iter().chain(missing) {
+            writeln!(f, "{number:>20}  {noun}")?;
         }
         Ok(())
     }
