@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 /// Lock contention reduces the workers to one for this time. Then all of them try again.
 const REDUCTION: Duration = Duration::from_secs(2);
 
-/// Poll interval at the start and after each reduction, because most directories are empty within
-/// a second; and the interval after `INITIAL_POLLS`.
-const INITIAL_INTERVAL: Duration = Duration::from_millis(2);
-const INITIAL_POLLS: u32 = 100;
-const IDLE_INTERVAL: Duration = Duration::from_millis(50);
+/// Poll interval at the start and after each reduction, because most directories are empty within a
+/// second. Each poll without contention doubles it, because it takes a processor from a worker.
+const MIN_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Workers at most where they may wait for a server.
 pub const MAX_WAITING: usize = 128;
@@ -59,8 +58,7 @@ pub struct Concurrency {
     detector: ContentionDetector,
     reduced_until: Option<Instant>,
     latency: LatencyRule,
-    /// Polls since the start or the last reduction.
-    polls: u32,
+    interval: Duration,
 }
 
 /// One observation of all workers.
@@ -98,7 +96,7 @@ impl Concurrency {
             detector: ContentionDetector::default(),
             reduced_until: None,
             latency: LatencyRule::new(computing, scaling == Scaling::Waiting),
-            polls: 0,
+            interval: MIN_INTERVAL,
         }
     }
 
@@ -135,21 +133,17 @@ impl Concurrency {
         }
         match self.scaling {
             Scaling::Slower => Duration::MAX,
-            Scaling::Faster if self.reduced_until.is_none() && self.polls < INITIAL_POLLS => {
-                INITIAL_INTERVAL
-            }
-            Scaling::Faster => IDLE_INTERVAL,
+            Scaling::Faster => self.interval,
             Scaling::Unknown | Scaling::Waiting => LatencyRule::INTERVAL,
         }
     }
 
     /// Changes the number of workers by what they do.
     pub fn poll(&mut self, observation: Observation) {
-        self.polls = self.polls.saturating_add(1);
         let now = observation.now;
         if self.reduced_until.is_some_and(|until| now >= until) {
             self.reduced_until = None;
-            self.polls = 0;
+            self.interval = MIN_INTERVAL;
         }
         let is_fixed = self.requested.is_some() || self.workers == 1 || observation.is_limited;
         match self.scaling {
@@ -157,8 +151,12 @@ impl Concurrency {
             Scaling::Faster => {
                 let is_watched = !is_fixed && self.reduced_until.is_none();
                 let Observation { done, usage, .. } = observation;
-                if self.detector.is_lock_contention(done, usage, !is_watched) {
+                let before = self.detector.consecutive;
+                let consecutive = self.detector.take_sample(done, usage, !is_watched);
+                if consecutive >= MIN_CONSECUTIVE {
                     self.reduced_until = Some(now + REDUCTION);
+                } else if consecutive <= before {
+                    self.interval = (2 * self.interval).min(MAX_INTERVAL);
                 }
             }
             Scaling::Unknown | Scaling::Waiting if is_fixed => self.latency.restart(observation),
@@ -168,19 +166,16 @@ impl Concurrency {
 }
 
 /// Raises the number of workers while they wait for a server that can do more, as TCP Vegas raises its
-/// window. In each sample every worker finishes a few entries:
+/// window. In each sample, every worker finishes a few entries. After each sample with all workers busy:
 ///
-/// 1. Busy workers over entries per second are the time of one entry (Little's law).
-/// 2. The minimum of that time is what an entry takes without a queue. It ages, because other
-///    directories may be slower.
-/// 3. Workers that compute for half of their time get no more workers than processors.
-/// 4. If an entry takes more than twice the minimum, the server has a queue: half of the workers.
-/// 5. If a raise brings less than a fifth more entries, it is undone.
-/// 6. Else, if all workers are busy, their number is doubled; before the first 4 or 5, quadrupled.
-/// 7. After 4 or 5 the number is not raised for `HOLD` samples, unless the entries per second become half
-///    as many again (a server with less to do), or a fifth fewer: then it is raised in any case. From
-///    then on a sample lasts for whole directories: more workers finish more entries at first, and then
-///    wait for each other to open the next directories.
+/// 1. Busy workers over entries per second are the time of one entry (Little's law). Its minimum is the
+///    time without a queue; it ages, because other directories may be slower.
+/// 2. If workers compute for half of their time, there are no more workers than processors.
+/// 3. If the last raise brought less than a fifth more entries, or if an entry takes more than twice the
+///    minimum (the server has a queue), the number is divided by the factor of the raise.
+/// 4. Else it is multiplied by that factor: by four until the first division, then by two. Samples last
+///    for whole directories then, because workers may wait for each other at the next directory.
+/// 5. A division is kept for `HOLD` samples, unless the server becomes faster by half, or slower by a fifth.
 struct LatencyRule {
     workers: usize,
     computing: usize,
@@ -348,14 +343,14 @@ struct ContentionDetector {
 }
 
 impl ContentionDetector {
-    /// Takes a sample; returns whether the workers wait for each other's locks.
+    /// Takes a sample; returns in how many successive ones the workers waited for each other's locks.
     ///
     /// `removed` is the total of all workers. `has_other_cause`: the threads may sleep for another
     /// reason, so this sample counts as none.
-    fn is_lock_contention(&mut self, removed: u64, counts: Usage, has_other_cause: bool) -> bool {
+    fn take_sample(&mut self, removed: u64, counts: Usage, has_other_cause: bool) -> u32 {
         let removals = removed - self.removed;
         if removals < MIN_REMOVALS && !has_other_cause {
-            return false;
+            return self.consecutive;
         }
         let before = self.counts;
         let switches = counts.voluntary_switches;
@@ -371,7 +366,7 @@ impl ContentionDetector {
             counts,
             consecutive,
         };
-        consecutive >= MIN_CONSECUTIVE
+        consecutive
     }
 }
 
@@ -404,13 +399,15 @@ mod tests {
 
         /// Polls as often as contention needs to be detected; returns the number of workers then.
         fn run(&mut self, is_contended: bool) -> usize {
-            for _ in 0..MIN_CONSECUTIVE {
-                self.observation.now += INITIAL_INTERVAL;
-                self.observation.done += 1_000;
-                self.observation.usage.voluntary_switches += if is_contended { 500 } else { 1 };
-                self.concurrency.poll(self.observation);
-            }
+            (0..MIN_CONSECUTIVE).for_each(|_| self.poll(is_contended));
             self.concurrency.max_active()
+        }
+
+        fn poll(&mut self, is_contended: bool) {
+            self.observation.now += MIN_INTERVAL;
+            self.observation.done += 1_000;
+            self.observation.usage.voluntary_switches += if is_contended { 500 } else { 1 };
+            self.concurrency.poll(self.observation);
         }
 
         /// Has a server answer for some seconds; returns the number of workers at the end.
@@ -584,18 +581,23 @@ mod tests {
     }
 
     #[test]
-    fn first_polls_have_short_intervals() {
+    fn intervals_grow_without_contention() {
         let mut simulation = Simulation::new(None, Scaling::Faster);
-        assert_eq!(simulation.concurrency.poll_interval(), INITIAL_INTERVAL);
-        for _ in 0..INITIAL_POLLS {
-            simulation.concurrency.poll(simulation.observation);
+        for (is_contended, factor) in [(true, 1), (false, 2), (true, 2), (false, 4)] {
+            simulation.poll(is_contended);
+            assert_eq!(
+                simulation.concurrency.poll_interval(),
+                factor * MIN_INTERVAL
+            );
         }
-        assert_eq!(simulation.concurrency.poll_interval(), IDLE_INTERVAL);
-        simulation.run(true);
-        assert_eq!(simulation.concurrency.poll_interval(), IDLE_INTERVAL);
+        simulation.concurrency.poll(simulation.observation); // nothing was removed
+        assert_eq!(simulation.concurrency.poll_interval(), 8 * MIN_INTERVAL);
+        assert_eq!(simulation.run(false), PROCESSORS);
+        assert_eq!(simulation.run(true), 1);
+        assert_eq!(simulation.concurrency.poll_interval(), MAX_INTERVAL);
         simulation.observation.now += REDUCTION;
-        simulation.run(false);
-        assert_eq!(simulation.concurrency.poll_interval(), INITIAL_INTERVAL);
+        simulation.poll(true);
+        assert_eq!(simulation.concurrency.poll_interval(), MIN_INTERVAL);
         let alone = Concurrency::new(1, MANY, None, Scaling::Faster);
         assert_eq!(alone.poll_interval(), Duration::MAX);
     }
@@ -630,14 +632,14 @@ mod tests {
     fn detects(samples: &[(u64, u64, u64, bool)]) -> bool {
         let mut detector = ContentionDetector::default();
         let (mut removed, mut counts) = (0, Usage::default());
-        let mut is_contended = false;
+        let mut consecutive = 0;
         for (removals, switches, blocks_read, has_other_cause) in samples {
             removed += removals;
             counts.voluntary_switches += switches;
             counts.blocks_read += blocks_read;
-            is_contended = detector.is_lock_contention(removed, counts, *has_other_cause);
+            consecutive = detector.take_sample(removed, counts, *has_other_cause);
         }
-        is_contended
+        consecutive >= MIN_CONSECUTIVE
     }
 
     #[test]
@@ -674,9 +676,9 @@ mod tests {
             voluntary_switches: 100_000,
             ..Usage::default()
         };
-        assert!(!detector.is_lock_contention(10, counts, true));
+        assert_eq!(detector.take_sample(10, counts, true), 0);
         for removed in [10_000, 20_000, 30_000, 40_000] {
-            assert!(!detector.is_lock_contention(removed, counts, false));
+            assert_eq!(detector.take_sample(removed, counts, false), 0);
         }
     }
 

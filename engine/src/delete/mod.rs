@@ -214,7 +214,8 @@ fn run_workers(context: &Arc<Context>, tallies: &[Tally], report_interval: Durat
         if let Err(error) = std::thread::Builder::new().spawn(move || control::serve(&listener)) {
             warn(&format!("commands cannot be read: {error}"));
         }
-        let (mut reported_at, mut poll_interval) = (Instant::now(), Duration::ZERO);
+        let mut reported_at = Instant::now();
+        let (_, mut poll_interval) = context.update_concurrency(|_| ());
         loop {
             let timeout = poll_interval.min(report_interval.saturating_sub(reported_at.elapsed()));
             let is_over = pool.wait(timeout);
