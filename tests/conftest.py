@@ -93,6 +93,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.fast)
 
 
+def pytest_collection_finish() -> None:
+    """Let garbage collection pass over the thousands of tests that were collected."""
+    gc.collect()
+    gc.freeze()
+
+
 def wait_until(
     condition: Callable[[], bool],
     what: str,
