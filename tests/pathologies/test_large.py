@@ -80,8 +80,8 @@ class TestDepth:
         assert report["max_depth"] == levels + 1
 
 
-def test_counts_200_000_subdirectories(tmpfs_place: Path) -> None:
-    number = 200_000
+def test_counts_100_000_subdirectories(tmpfs_place: Path) -> None:
+    number = 100_000
     make_subdirectories(tmpfs_place, number)
 
     survey = surveyed(tmpfs_place)
