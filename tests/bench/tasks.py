@@ -163,7 +163,7 @@ TO_SESSIONS = {
     "ncdu": ("C", "k", "Enter", "j", "Enter", "j"),
 }
 START_DELETION = {
-    "tui-fs": ("d", "@counted", "Enter", "@to confirm", "'sessions", "Enter"),
+    "tui-fs": ("d", "@counted\n", "Enter", "@to confirm", "'sessions", "Enter"),
     "dua": ("d", "Tab", "C-r"),
     "gdu": ("d", "Enter"),
     "ncdu": ("d", "h", "Enter"),
@@ -173,7 +173,7 @@ RUNNING = {
     **{tool: (*TO_SESSIONS[tool], *START_DELETION[tool]) for tool in ("dua", "gdu", "ncdu")},
 }
 NO_MARKS = cannot("no marks; each on its own")
-YES = ("@counted", "Enter", "@Delete permanently", "l", "Enter", "@DONE")
+YES = ("@counted\n", "Enter", "@Delete permanently", "l", "Enter", "@DONE")
 
 TASKS = (
     Task(

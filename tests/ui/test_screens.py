@@ -49,6 +49,7 @@ from tui_fs.job.doctor import (
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate
 from tui_fs.job.store import JobFolder
+from tui_fs.job.view import JobSummary
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Refused
@@ -482,6 +483,15 @@ async def test_the_progress_of_a_running_job_is_in_the_list(size: tuple[int, int
     assert "running 53 %" in shown
     assert "5.8 s–8.0 s" in shown
     assert ("649,632" in shown) == (size == LARGE)
+
+
+@pytest.mark.usefixtures("alive")
+async def test_the_state_is_whole_while_the_time_left_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record(RUNNING)
+    monkeypatch.setattr(JobSummary, "left_s", None)
+    assert "running 53 %" in await look(JobsScreen(Settings()), shows("running"), SMALL)
 
 
 def _pair() -> tuple[JobFolder, JobFolder]:

@@ -105,7 +105,7 @@ class JobsScreen(BaseScreen):
         self.show_place("", "jobs", note)
 
     def _show_rows(self) -> None:
-        is_live = any(job.left_s is not None for job in self._jobs.values())
+        is_live = any(job.state.is_live for job in self._jobs.values())
         marked = self._marked
         rows = [
             _row(job, is_live=is_live, is_marked=job.job_id in marked)
