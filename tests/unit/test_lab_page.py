@@ -76,7 +76,7 @@ def test_the_page_has_everything(content: str) -> None:
         "Made by hand", "What does it show?", "somebody's page, 2018", "run-1", "2023-11-1",
         "✓ holds here", "✗ does not hold here", "– cannot be tested here",
         "toybox is not installed", "rm-1000 -rf tree", "timed 3 times", "rm (GNU) 9.7",
-        "6.12.1", "a processor, 2 available", "4.0 GiB", "A note.", "Counted by strace.",
+        "6.12.1", "a processor, 2 usable", "4.0 GiB", "A note.", "Counted by strace.",
         "unlink (c.py)", "60.0 %",
     ):  # fmt: skip
         assert words in text, words

@@ -18,7 +18,7 @@ from tui_fs.linux.directories import MAX_OPEN_DIRECTORIES
 from tui_fs.linux.mounts import MOUNTINFO
 from tui_fs.model.errors import BadInput
 from tui_fs.survey import ncdu_export
-from tui_fs.survey.export_file import new_file
+from tui_fs.survey.export_file import new_file, refuse_taken
 from tui_fs.survey.ncdu_export import ExportHeader, NcduExport, Written
 
 Node = Any
@@ -292,3 +292,15 @@ def test_only_a_regular_file_is_replaced(tmp_path: Path, what: str) -> None:
 def test_a_missing_directory_is_said(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be written"), new_file(str(tmp_path / "no" / "out")):
         pass
+
+
+def test_a_file_is_refused_at_once_where_its_directory_takes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root may write everywhere: a directory that is not writable is made up
+    (tmp_path / "out").touch()
+    refuse_taken(str(tmp_path / "out"), overwrites=True)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for name in ("out", "new"):
+        with pytest.raises(BadInput, match="cannot be written: Permission denied"):
+            refuse_taken(str(tmp_path / name), overwrites=True)

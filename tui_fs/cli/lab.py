@@ -317,12 +317,6 @@ def _check_report(parsed: argparse.Namespace) -> None:
             raise BadInput("--force is only allowed with --report FILE.")
         return
     refuse_taken(parsed.report, overwrites=parsed.force)
-    directory = os.path.dirname(parsed.report) or "."
-    shown = displayable(parsed.report)
-    if not os.path.basename(parsed.report) or not os.path.isdir(directory):
-        raise BadInput(f"{shown} cannot be written: there is no such directory.")
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise BadInput(f"{shown} cannot be written: no permission for its directory.")
 
 
 def _write_report(

@@ -25,7 +25,7 @@ from tui_fs.lab.results import Ending, Machine, Measured, Results
 from tui_fs.model.compat import assert_never
 from tui_fs.model.html import document, pairs, section, text
 from tui_fs.model.paths import shell_quoted
-from tui_fs.model.units import bytes_iec, count, duration
+from tui_fs.model.units import count, duration
 
 _VERDICT_CLASSES = {
     Verdict.HOLDS: ("holds", "✓"),
@@ -215,13 +215,7 @@ def _command(results: Results, measured: Measured) -> str:
 
 
 def _machine(machine: Machine) -> str:
-    facts = [
-        ("kernel", machine.kernel),
-        ("distribution", machine.distribution),
-        ("processor", f"{machine.processor}, {machine.processors} available"),
-        ("memory", bytes_iec(machine.memory_bytes)),
-        *sorted(machine.tools.items()),
-    ]
+    facts = [*machine.facts.items(), *sorted(machine.tools.items())]
     return section("Machine and tools", pairs("machine", facts))
 
 

@@ -15,6 +15,7 @@ from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.codec import Json, decode, encode
 from tui_fs.model.compat import StrEnum
 from tui_fs.model.errors import BadInput
+from tui_fs.model.units import bytes_iec, count
 from tui_fs.tracing.syscalls import SYSCALLS
 
 
@@ -94,6 +95,16 @@ class Machine(Struct, frozen=True):
     memory_bytes: int
     distribution: str
     tools: dict[str, str]
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a reader needs to know of it, without the tools."""
+        return {
+            "kernel": self.kernel,
+            "system": self.distribution,
+            "processor": f"{self.processor}, {count(self.processors)} usable",
+            "memory": bytes_iec(self.memory_bytes),
+        }
 
 
 class RunBegan(Struct, frozen=True):

@@ -28,17 +28,17 @@ def refuse_taken(path: str, *, overwrites: bool) -> None:
     except FileNotFoundError:
         if not os.path.basename(path):
             raise BadInput(f"'{shown}' is not a file name.", "Name a file.") from None
-        directory = os.path.dirname(path) or "."
-        if not os.access(directory, os.W_OK | os.X_OK):
-            missing = errno.EACCES if os.path.isdir(directory) else errno.ENOENT
-            raise BadInput(f"{shown} cannot be written: {os.strerror(missing)}.") from None
-        return
     except (OSError, ValueError) as error:
         raise BadInput(f"{shown} cannot be written: {_reason(error)}.") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise BadInput(f"{shown} exists and is not a regular file.", "Name another file.")
-    if not overwrites:
-        raise BadInput(f"{shown} exists already.", "--force replaces it.")
+    else:
+        if not stat.S_ISREG(status.st_mode):
+            raise BadInput(f"{shown} exists and is not a regular file.", "Name another file.")
+        if not overwrites:
+            raise BadInput(f"{shown} exists already.", "--force replaces it.")
+    directory = os.path.dirname(path) or "."
+    if not os.access(directory, os.W_OK | os.X_OK):
+        missing = errno.EACCES if os.path.isdir(directory) else errno.ENOENT
+        raise BadInput(f"{shown} cannot be written: {os.strerror(missing)}.")
 
 
 @contextlib.contextmanager

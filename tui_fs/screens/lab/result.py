@@ -36,7 +36,7 @@ from tui_fs.model.compat import assert_never
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Argv
-from tui_fs.model.units import bytes_iec, count, duration
+from tui_fs.model.units import duration
 from tui_fs.screens.base import (
     COPY_BINDING,
     PAGE_BINDINGS,
@@ -52,6 +52,7 @@ from tui_fs.screens.lab.drawing import (
     pair_remarks,
     table_lines,
 )
+from tui_fs.survey.export_file import new_file
 from tui_fs.widgets.figure_layout import Line
 from tui_fs.widgets.fitted_lines import FittedLines
 
@@ -152,12 +153,6 @@ def claim_text(claim: Judged) -> Group:
 def machine_text(results: Results, folder: str) -> Group:
     """Return the machine of the run, and the exact commands."""
     began, machine, ended = results.began, results.began.machine, results.ended
-    about_machine = {
-        "kernel": machine.kernel,
-        "system": machine.distribution,
-        "processor": f"{machine.processor}, {count(machine.processors)} usable",
-        "memory": bytes_iec(machine.memory_bytes),
-    }
     about_run = {
         "worked in": displayable(began.directory),
         "copied": displayable(began.target),
@@ -167,7 +162,7 @@ def machine_text(results: Results, folder: str) -> Group:
     }
     tools = {name: words or "of unknown version" for name, words in sorted(machine.tools.items())}
     parts: list[Text | Grid] = []
-    for title, pairs in (("machine", about_machine), ("run", about_run), ("tools", tools)):
+    for title, pairs in (("machine", machine.facts), ("run", about_run), ("tools", tools)):
         parts += [Text(title, "bold"), _grid(pairs), Text("")]
     return Group(*parts, _steps(results))
 
@@ -448,9 +443,8 @@ def write_report(
     """Write a run's report into its folder and return its path; BadInput if that fails."""
     path = os.path.join(folder, _REPORT)
     try:
-        with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(page(experiment, results, exhibits, os.path.basename(folder)))
-        os.replace(f"{path}.new", path)
+        with new_file(path, overwrites=True) as file:
+            file.write(page(experiment, results, exhibits, os.path.basename(folder)).encode())
     except OSError as error:
         raise BadInput(f"{displayable(path)} cannot be written: {error.strerror}.") from error
     return path
