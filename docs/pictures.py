@@ -274,7 +274,7 @@ def walk(session: Session) -> None:
     session.press("2")
     session.draw("browser-by-entries")
     session.press("1", "T")
-    session.wait_for("faint: older than")
+    session.wait_for("older than 90 days")
     help_of(session, "treemap")
     session.press("T", "Tab")
     help_of(session, "findings")
@@ -303,7 +303,12 @@ def walk(session: Session) -> None:
     session.draw("path-field")
     session.press("Escape", "e")
     session.draw("page-dialog")
-    session.press("Escape")
+    session.press("C-u")
+    session.type(f"{session.state}.html")
+    session.press("Enter")
+    session.wait_for("is written")
+    session.draw("page-written")
+    Path(f"{session.state}.html").unlink()
     for key, name, words in (
         ("a", "maintenance", "what it does"),
         ("J", "jobs-none", "no jobs yet"),
@@ -313,6 +318,11 @@ def walk(session: Session) -> None:
         session.press(key)
         session.wait_for(words)
         help_of(session, name)
+        if key == "a":
+            session.press("Down", "Enter")
+            session.wait_for("Set aside?")
+            session.draw("maintenance-confirm")
+            session.press("Escape")
         session.press("Escape")
     session.press("F", "Tab")
     session.draw("start-directories")
@@ -375,7 +385,7 @@ def lab(session: Session) -> None:
     help_of(session, "lab")
     session.go_to("zero-fill")
     session.press("Enter")
-    session.wait_for("runs")
+    session.wait_for("enter runs")
     session.draw("lab-question")
     session.press("Enter")
     session.draw("lab-running")
@@ -383,13 +393,21 @@ def lab(session: Session) -> None:
     for page in range(1, 5):
         session.press(str(page))
         session.draw(f"lab-result-{page}")
-    help_of(session, "lab-result")
-    session.press("m")
-    session.draw("lab-result-machine")
+    session.press("?")
+    session.draw("lab-result-help")
+    session.press("Escape", "Escape", "Enter")
+    session.wait_for("enter runs")
+    session.press_until(lambda screen: "running zero-fill" in screen, "Enter")
+    session.press("c")
+    session.draw("lab-cancel")
+    session.press("Escape")
+    session.wait_for("claims", 180)
     session.press("Escape", "v")
-    session.wait_for("zero-fill")
-    session.draw("lab-runs")
-    session.press("Escape", "Escape")
+    session.wait_for("began")
+    help_of(session, "lab-runs")
+    session.press("Space", "Space", "=")
+    session.wait_for("comparison of")
+    session.draw("lab-comparison")
 
 
 def preview(session: Session, name: str, rate: int) -> None:
@@ -418,7 +436,7 @@ def confirm(session: Session, name: str) -> None:
         session.type(name)
         session.draw("confirm")
     else:
-        session.press("Tab")
+        session.press("BTab")  # to Delete, even if no answer has the focus yet
         session.draw("confirm-small")
     session.press_until(lambda screen: "permanently" not in screen, "Enter")
 
@@ -455,6 +473,42 @@ def deletion(session: Session, rate: int = RATE) -> None:
     help_of(session, "report")
 
 
+def engine(session: Session) -> None:
+    """Delete with the engine."""
+    session.go_to("intranet/")
+    session.press("d")
+    session.wait_for("counted\n")
+    session.go_to("parallel")
+    session.draw("preview-parallel")
+    session.press("o", *["Tab"] * 5)
+    session.type("15")
+    session.press("Enter")
+    session.wait_for("at most")
+    confirm(session, "intranet")
+    session.wait_for("elapsed")
+    session.draw("run-engine")
+    session.press("n", "t")
+    session.draw("run-pace")
+    session.wait_for("DONE")
+    session.draw("report-engine")
+
+
+def refusal(session: Session) -> None:
+    """Confirm the deletion of a directory that is replaced meanwhile."""
+    session.go_to("empty/")
+    session.press("d")
+    session.wait_for("counted")
+    empty = session.state.with_name(PLACE) / "empty"
+    session.press("Enter")
+    session.wait_for("permanently")
+    empty.rename(f"{empty}.old")
+    empty.mkdir()
+    session.press("BTab")
+    session.press_until(lambda screen: "permanently" not in screen, "Enter")
+    session.wait_for("nothing was deleted")
+    session.draw("refused")
+
+
 def failures(session: Session) -> None:
     """Delete what cannot be deleted completely."""
     preview(session, "upload", 60)
@@ -477,7 +531,7 @@ def cancellation(session: Session) -> None:
     session.wait_for("failed")
     session.press("z", "t", "n")
     session.draw("run-gentle")
-    session.press("c", "Tab", "Enter")
+    session.press("c", "BTab", "Enter")
     session.draw("run-cancelling")
     session.wait_for("CANCELLED")
     session.draw("report-cancelled")
@@ -494,7 +548,10 @@ def death(session: Session) -> None:
         os.kill(json.loads(journal.readline())["supervisor_pid"], signal.SIGKILL)
     session.wait_for("DIED")
     session.draw("report-died")
-    session.press("Escape", "J")
+    session.press("p")
+    session.wait_for("counted\n")
+    session.draw("preview-resume")
+    session.press("Escape", "Escape", "J")
     session.wait_for("ended")
     session.draw("jobs")
     session.press("g", "Space", "Space", "=")
@@ -514,13 +571,32 @@ def slow(session: Session) -> None:
     session.draw("preview-slow-counting")
     session.wait_for("counted", 120)
     session.draw("preview-slow")
+    session.press("Escape")
+    session.go_to("maildrop/")
+    session.press("d")
+    session.wait_for("counting")
+    session.press_until(lambda screen: "permanently" in screen, "Enter")
+    session.type("maildrop")
+    session.draw("confirm-uncounted")
+    session.press_until(lambda screen: "permanently" not in screen, "Enter")
+    session.wait_for("elapsed")
+    session.draw("run-starting")
+    session.press("c", "BTab", "Enter")
+    session.wait_for("CANCELLED", 120)
 
 
 def many_hosts(session: Session) -> None:
     """Delete on three hosts of six, one of which cannot be reached; the first one alone."""
     session.wait_for("5 counted")
     help_of(session, "fleet")
+    session.press("f")
+    session.draw("fleet-filter")
+    session.press("Escape")
     session.go_to("web2")
+    session.press("Enter")
+    session.wait_for("imported")
+    session.draw("fleet-browse")
+    session.press("Left")
     session.press("Space", "Space", "Space")
     session.draw("fleet-marked")
     session.press("d")
@@ -544,6 +620,7 @@ def many_hosts(session: Session) -> None:
 
 def read_only(session: Session) -> None:
     """Look at what read-only mode says."""
+    session.draw("browser-read-only")
     session.go_to("wiki/")
     session.press("d")
     session.wait_for("counted")
@@ -566,6 +643,12 @@ def slow_link(session: Session) -> None:
     session.press("F")
     session.wait_for("1 job is running")
     session.draw("start-jobs")
+    session.press("J")
+    session.wait_for("1 running")
+    session.press("Enter")
+    session.wait_for("elapsed")
+    session.press("c", "BTab", "Enter")
+    session.wait_for("CANCELLED")
 
 
 JOURNEYS: dict[str, tuple[Callable[[Session], None], tuple[str, ...]]] = {
@@ -573,6 +656,8 @@ JOURNEYS: dict[str, tuple[Callable[[Session], None], tuple[str, ...]]] = {
     "previews": (previews, ()),
     "lab": (lab, ()),
     "deletion": (deletion, ()),
+    "engine": (engine, ()),
+    "refusal": (refusal, ()),
     "failures": (failures, ()),
     "cancellation": (cancellation, ()),
     "death": (death, ()),
