@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.ui.recorded import FAILING, STARTED, Host, record, wait_for
+from tests.ui.recorded import FAILING, RUNNING, STARTED, Host, record, sampled, wait_for
 from tests.ui.test_screens import RUNS, a_quiet_machine, alive
 from tui_fs.model.calls import CALL_GUIDES, CallCount, Removed
 from tui_fs.model.events import (
@@ -29,6 +29,7 @@ from tui_fs.screens.run import (
     aside_lines,
     call_footer,
     figures_of,
+    more_figures_of,
     paragraphs,
     place_of,
     predicted_rate,
@@ -36,6 +37,7 @@ from tui_fs.screens.run import (
     usage_line,
 )
 from tui_fs.screens.run_history import RunHistory
+from tui_fs.widgets.stats_line import line_parts
 
 __all__ = ["a_quiet_machine", "alive"]
 
@@ -204,6 +206,25 @@ def test_preview_and_run_screen_have_the_same_words_for_the_pace() -> None:
     shown = about_options(Choices(Options(pace=pace)), StrategyName("rm")).plain
     assert shown.endswith(f"gentle [x] · {limits}")
     assert Pace().in_words() == ""
+
+
+def test_a_narrow_line_shows_as_much_of_the_pace_as_fits() -> None:
+    pace = Pace(rate_per_s=15, nice=10, io_priority=IoPriority.LOW, threads=1)
+    figures = more_figures_of(replace(FREE, pace=pace))
+    line = "".join(text for _, text in line_parts(figures, 55))
+    assert line == "failed 0 · pace at most 15 /s · nice 10 · disk low · …"
+
+
+def test_the_rate_of_a_call_that_begins_late_is_drawn_late() -> None:
+    history, snapshot = RunHistory(1.0), Snapshot()
+    late = replace(sampled(8, 649_632), calls={**sampled(8, 1).calls, "rmdir": CallCount(1)})
+    for event in (*RUNNING[:-1], late):
+        snapshot = fold(snapshot, event)
+        history.add(snapshot, event)
+    calls = history.trends().calls
+    *before, last = calls["rmdir"]
+    assert len(calls["rmdir"]) == len(calls["unlinkat"])
+    assert last > 0 and set(before) == {0.0}
 
 
 def test_the_prediction_stands_beside_the_start_alone() -> None:

@@ -95,11 +95,16 @@ class Pace(Struct, frozen=True):
 
     def in_words(self) -> str:
         """Return what differs from the normal pace; empty if nothing does."""
+        return " · ".join(self.words)
+
+    @property
+    def words(self) -> list[str]:
+        """What differs from the normal pace."""
         words = ["gentle"] if self.gentle else []
         words += self.limits
         if self.threads:
             words.append(f"up to {counted(self.threads, 'thread', 'threads')}")
-        return " · ".join(words)
+        return words
 
 
 class Mechanism(StrEnum):

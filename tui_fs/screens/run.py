@@ -115,9 +115,8 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
     if snapshot.started is not None and snapshot.started.filters:
         figures.append(Figure("only", snapshot.started.filters, label_first=True))
     # The pace comes early: the user has set it, and a narrow line drops the last figures.
-    pace = snapshot.pace.in_words()
-    if pace:
-        figures.append(Figure("pace", pace, label_first=True))
+    for index, words in enumerate(snapshot.pace.words):
+        figures.append(Figure("" if index else "pace", words, label_first=True))
     freed = _freed(snapshot)
     if freed is not None:
         # Other processes write at the same time.

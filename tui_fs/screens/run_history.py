@@ -64,6 +64,7 @@ class RunHistory:
         self._marks: dict[float, str] = {}
         self._incidents: deque[tuple[float, str]] = deque(maxlen=_INCIDENTS_KEPT)
         self._has_failed = False
+        self._first_s: float | None = None
         self._last_s = 0.0
         self._last_calls: dict[str, int] = {}
 
@@ -99,8 +100,12 @@ class RunHistory:
             return
         for key, number in calls.items():
             if key not in self._calls:
-                self._calls[key] = RateHistory(_CALL_BUCKETS, self._interval_s)
+                rates = self._calls[key] = RateHistory(_CALL_BUCKETS, self._interval_s)
+                if self._first_s is not None:  # a later step is drawn later
+                    rates.add(self._first_s, 0.0)
+                    rates.add(self._last_s, 0.0)
             self._calls[key].add(now_s, (number - self._last_calls.get(key, 0)) / passed_s)
+        self._first_s = now_s if self._first_s is None else self._first_s
         self._last_s, self._last_calls = now_s, calls
 
     def trends(self) -> Trends:
