@@ -29,7 +29,8 @@ MINIMUM_FLEXIBLE = 20
 MINIMUM_BAR = 4
 MINIMUM_NAME = 8
 
-Tone = Literal["normal", "muted", "directory", "warning", "danger"]
+Tone = Literal["normal", "muted", "directory"]
+FlagTone = Literal["muted", "warning", "danger"]
 Component = Literal["", "bar", "mark", "muted", "directory", "warning", "danger"]
 
 _KEYS = (
@@ -58,6 +59,9 @@ class Column:
             bars.
         keep_end: A long text loses its beginning, as suits a path; only for the column that
             takes the remaining width.
+        text_cells: The flag of a row follows the text, or this many cells if the text is shorter;
+            0 puts the flags at the end of the line. Only for the column that takes the remaining
+            width.
         meaning: What the cells hold, for a legend.
         action: The action of the screen that a click on the title runs; empty for none.
     """
@@ -68,6 +72,7 @@ class Column:
     bar: bool = False
     has_range: bool = False
     keep_end: bool = False
+    text_cells: int = 0
     is_optional: bool = False
     meaning: str = ""
     action: str = ""
@@ -85,7 +90,8 @@ class BarRow:
         strong: The range is drawn denser.
         marked: Drawn as `*` in the gutter.
         flag: Short text at the end of the flexible column.
-        tone: Colour of the name, or, for warning and danger, of the flag.
+        tone: Colour of the name, and of all cells if it is muted.
+        flag_tone: Colour of the flag; without a flag, of the first cell.
     """
 
     key: str
@@ -96,6 +102,7 @@ class BarRow:
     marked: bool = False
     flag: str = ""
     tone: Tone = "normal"
+    flag_tone: FlagTone = "muted"
 
 
 class LazyRows(Sequence[BarRow]):
@@ -605,7 +612,8 @@ def row_parts(
             rest = shown_text.lstrip(BLOCKS)
             if rest != shown_text:
                 parts.append((bar, shown_text[: len(shown_text) - len(rest)]))
-            parts.append((plain, rest))
+            is_sign = index == shown[0] and not row.flag and row.flag_tone != "muted"
+            parts.append((row.flag_tone if is_sign else plain, rest))
     return parts
 
 
@@ -621,8 +629,7 @@ def _name_parts(row: BarRow, text: str, width: int, column: Column) -> list[tupl
 
     Where there is not enough room, the flag keeps its first character at least: its sign.
     """
-    name: Component = row.tone if row.tone in ("muted", "directory") else ""
-    flag: Component = row.tone if row.tone in ("warning", "danger") else "muted"
+    name: Component = "" if row.tone == "normal" else row.tone
     flag_text = row.flag
     flag_room = width - GAP - min(cell_len(text), MINIMUM_NAME)
     if cell_len(flag_text) > flag_room:
@@ -630,7 +637,13 @@ def _name_parts(row: BarRow, text: str, width: int, column: Column) -> list[tupl
     flag_width = cell_len(flag_text) + GAP if flag_text else 0
     has_flag = 0 < flag_width < width
     room = width - flag_width if has_flag else width
+    if has_flag and column.text_cells:
+        room = min(room, max(column.text_cells, cell_len(text)))
     if column.keep_end:
         text = fit_end(text, room)
     parts = [(name, fit_cells(text, room, right=column.right))]
-    return [*parts, (flag, " " * GAP + flag_text)] if has_flag else parts
+    return (
+        [*parts, (row.flag_tone, fit_cells(" " * GAP + flag_text, width - room))]
+        if has_flag
+        else parts
+    )

@@ -94,7 +94,8 @@ class ConfirmDialog(ModalScreen[bool]):
             scrollbar-background: $surface;
         }
         #confirm-title { text-style: bold; margin-bottom: 1; }
-        #confirm-consequence { color: $text-error; text-style: bold; margin-bottom: 1; }
+        #confirm-consequence { text-style: bold; margin-bottom: 1; }
+        &.-danger #confirm-consequence { color: $text-error; }
         #confirm-answer { height: auto; margin-top: 1; }
         #confirm-word {
             background: $foreground 10%;
@@ -119,7 +120,7 @@ class ConfirmDialog(ModalScreen[bool]):
             &:ansi:focus { text-style: bold reverse; }
             &:ansi:disabled { text-style: dim; }
         }
-        #confirm-buttons #confirm-yes {
+        &.-danger #confirm-buttons #confirm-yes {
             background: $error 20%;
             color: $text-error;
             &:disabled { background: $foreground 5%; color: $foreground; }
@@ -137,6 +138,7 @@ class ConfirmDialog(ModalScreen[bool]):
         yes_label: str = "Delete",
         no_label: str = "No, go back",
         *,
+        is_danger: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create the question.
@@ -144,13 +146,14 @@ class ConfirmDialog(ModalScreen[bool]):
         Args:
             title: The question.
             lines: Facts to read before answering; long paths are wrapped.
-            consequence: The irreversible effect.
+            consequence: The effect.
             word: The user must type it exactly before Yes is enabled; None asks for no word.
             yes_label: The answer that confirms.
             no_label: The answer that goes back; the default.
+            is_danger: The effect is irreversible, and drawn as a danger.
             clock: Monotonic seconds.
         """
-        super().__init__()
+        super().__init__(classes="-danger" if is_danger else None)
         self._heading = title
         self._lines = lines
         self._consequence = consequence

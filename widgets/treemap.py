@@ -260,7 +260,7 @@ def _placed(
         yield _Block(part, outer, x, y, end_x, end_y, bool(key), is_frame)
         if is_frame:
             rest = part.value - sum(inner.value for inner in part.parts)
-            inner = (*part.parts, Part("", "", rest, "", "rest"))
+            inner = (*part.parts, Part("", "the rest", rest, "", "rest"))
             yield from _placed(inner, x + 1, below_label, end_x - 1, end_y - 1, scale, outer)
 
 

@@ -65,7 +65,7 @@ def test_three_of_eight_hosts_are_chosen_and_one_fails(
     terminal.press("Right")
     terminal.answer("Continue on the 2 other hosts?", "Enter")
 
-    terminal.wait_for("3 of 3 hosts over, 1 failed !")
+    terminal.wait_for("3 of 3 hosts over, 1 not done !")
     terminal.wait_until(
         lambda text: (
             {"h1", "h4"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.recorded import Host, screen_text, settle, wait_for
+from tests.ui.recorded import Host, at_all_sizes, screen_text, settle, wait_for
 from tests.ui.recorded_lab import (
     BEGAN_AT,
     DONE,
@@ -95,21 +95,19 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
     return run
 
 
-async def look(
-    screen: BaseScreen, *keys: str, size: tuple[int, int] = SMALL, first: str = ""
-) -> str:
-    """Return what is to be seen after some keys."""
-    (shown,) = await looks(screen, keys, size=size, first=first)
+async def look(screen: BaseScreen, *keys: str, first: str = "", at_sizes: bool = False) -> str:
+    """Return what is to be seen after some keys, at 80×24 or at all sizes."""
+    (shown,) = await looks(screen, keys, first=first, at_sizes=at_sizes)
     return shown
 
 
 async def looks(
-    screen: BaseScreen, *steps: Sequence[str], size: tuple[int, int] = SMALL, first: str = ""
+    screen: BaseScreen, *steps: Sequence[str], first: str = "", at_sizes: bool = False
 ) -> list[str]:
     """Return what is to be seen after each sequence of keys, one after the other."""
     app = Host(screen)
     shown: list[str] = []
-    async with app.run_test(size=size, notifications=True) as pilot:
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
         await settle(pilot)
         if first:
             await wait_for(pilot, first)
@@ -117,5 +115,5 @@ async def looks(
             for key in keys:
                 await pilot.press(key)
                 await settle(pilot)
-            shown.append(screen_text(app))
+            shown.append(await at_all_sizes(pilot) if at_sizes else screen_text(app))
     return shown

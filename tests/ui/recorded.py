@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 from textual.app import App
@@ -291,6 +292,27 @@ def screen_text(app: App[None]) -> str:
     strips = app.screen._compositor.render_strips()  # the public export is a picture
     lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
     return "\n".join(lines) + "\n"
+
+
+SIZES = ((80, 24), (40, 15), (60, 20), (120, 40), (200, 50))
+
+
+def _has_size(pilot: Pilot[None], size: tuple[int, int]) -> bool:
+    return pilot.app.screen._compositor.size == size
+
+
+async def at_all_sizes(pilot: Pilot[None]) -> str:
+    """Return what the screen shows at each size, one below the other."""
+    pictures = ""
+    for size in SIZES:
+        await pilot.resize_terminal(*size)
+        await until(pilot, partial(_has_size, pilot, size))
+        before: list[str] = []
+        while len(before) < 3 or len(set(before[-3:])) > 1:  # dialogs are laid out twice
+            await settle(pilot)
+            before.append(screen_text(pilot.app))
+        pictures += f"━━ {size[0]}×{size[1]}\n{before[-1]}\n"
+    return pictures
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:

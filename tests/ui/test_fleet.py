@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 
 from tests.conftest import wait_until
-from tests.ui.recorded import RUNNING, Host, screen_text, settle, wait_for
+from tests.ui.recorded import RUNNING, Host, at_all_sizes, screen_text, settle, wait_for
 from tui_fs.fleet.connections import Ended, HostCommand, Line
 from tui_fs.fleet.deletion import FleetDeletion, Phase
 from tui_fs.fleet.fleet import Answer, Fleet
@@ -203,16 +203,13 @@ async def answered(pilot: Pilot[None], client: RecordingClient) -> None:
     await settle(pilot)
 
 
-@pytest.mark.parametrize(
-    "size", [LARGE, MEDIUM, (60, 20), (40, 15)], ids=["large", "medium", "small", "tiny"]
-)
-async def test_hosts(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
+async def test_hosts(picture: SnapshotAssertion) -> None:
     client = RecordingClient()
-    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=size) as pilot:
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
         await answered(pilot, client)
         await pilot.press("s", "s", "j", "space")
         await settle(pilot)
-        assert screen_text(pilot.app) == picture
+        assert await at_all_sizes(pilot) == picture
     count = ("survey", "--json", "--", PATH)
     assert client.asked == [(HOSTS, count), (HOSTS, ("jobs", "--json"))]
 
@@ -449,7 +446,8 @@ async def test_deletion_is_previewed_confirmed_and_started(picture: SnapshotAsse
         client.post(estimate("web3", 12, refused="A policy protects this directory."))
         await wait_for(pilot, "3 of 3 hosts answered")
         await settle(pilot)
-        assert screen_text(pilot.app) == picture(name="preview")
+        assert await at_all_sizes(pilot) == picture(name="preview")
+        await pilot.resize_terminal(*LARGE)
         await pilot.press("enter")
         hosts, arguments = client.asked[-1]
         assert hosts == ("web1", "web2")
@@ -499,10 +497,9 @@ async def test_nothing_is_deleted_when_every_host_refuses() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [LARGE, MEDIUM], ids=["large", "medium"])
-async def test_running_deletion(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
+async def test_running_deletion(picture: SnapshotAssertion) -> None:
     client, fleet = RecordingClient(), QuietFleet()
-    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=size) as pilot:
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
         await answered(pilot, client)
         deletion = running(fleet)
         hear_job(fleet, "web1")
@@ -512,7 +509,7 @@ async def test_running_deletion(picture: SnapshotAssertion, size: tuple[int, int
         client.post(Progressed(deletion))
         await wait_for(pilot, "1 of 3 hosts over")
         await settle(pilot)
-        assert screen_text(pilot.app) == picture
+        assert await at_all_sizes(pilot) == picture
         # Only one deletion at a time
         await pilot.press("d")
         await wait_for(pilot, "A deletion is running.")

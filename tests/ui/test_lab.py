@@ -42,12 +42,12 @@ def lab(target: str = "/srv/spool") -> LabScreen:
 
 
 async def test_list_before_the_first_run(picture: SnapshotAssertion) -> None:
-    assert await look(lab(), first="0 run") == picture
+    assert await look(lab(), first="0 run", at_sizes=True) == picture
 
 
 async def test_list_with_a_run(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(monkeypatch, {"rsync-vs-rm-1": DONE})
-    assert await look(lab(), first="1 run") == picture
+    assert await look(lab(), first="1 run", at_sizes=True) == picture
 
 
 async def test_a_whole_run_goes_before_a_later_one_that_was_cancelled(
@@ -61,13 +61,13 @@ async def test_a_whole_run_goes_before_a_later_one_that_was_cancelled(
 
 
 async def test_list_of_an_experiment_on_a_tree_of_ones_own(picture: SnapshotAssertion) -> None:
-    assert await look(lab(), "j", first="0 run") == picture
+    assert await look(lab(), "j", first="0 run", at_sizes=True) == picture
 
 
 async def test_a_run_is_asked_for_with_what_it_needs(
     picture: SnapshotAssertion, prepared: list[tuple[str, str, str]]
 ) -> None:
-    assert await look(lab(), "enter", first="0 run") == picture
+    assert await look(lab(), "enter", first="0 run", at_sizes=True) == picture
     assert prepared == [("rsync-vs-rm", "small", "")]
 
 
@@ -130,10 +130,9 @@ def run_screen() -> LabRunScreen:
 
 
 @pytest.mark.usefixtures("played")
-@pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.slow
-async def test_running(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
-    assert await look(run_screen(), size=size, first="62.0 %") == picture
+async def test_running(picture: SnapshotAssertion) -> None:
+    assert await look(run_screen(), first="62.0 %", at_sizes=True) == picture
 
 
 @pytest.mark.usefixtures("played")
@@ -146,7 +145,7 @@ async def test_why_a_step_is_not_done_is_said_where_the_cursor_stands() -> None:
 @pytest.mark.usefixtures("played")
 @pytest.mark.slow
 async def test_running_asks_before_it_cancels(picture: SnapshotAssertion) -> None:
-    assert await look(run_screen(), "c", first="62.0 %") == picture
+    assert await look(run_screen(), "c", first="62.0 %", at_sizes=True) == picture
 
 
 @pytest.mark.slow
@@ -208,12 +207,11 @@ def result(folder: str) -> LabResultScreen:
     return LabResultScreen(EXPERIMENT, folder, Settings())
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.slow
-async def test_result(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
+async def test_result(picture: SnapshotAssertion) -> None:
     pages = ("claims", "tables", "calls", "flames", "machine")
     keys = map(str, range(1, len(pages) + 1))
-    shown = await looks(result(store(DONE)), *keys, size=size, first="cannot be tested")
+    shown = await looks(result(store(DONE)), *keys, first="cannot be tested", at_sizes=True)
     for page, text in zip(pages, shown, strict=True):
         assert text == picture(name=page)
 
@@ -280,8 +278,8 @@ async def test_a_run_that_cannot_be_read_says_so(tmp_path: Path) -> None:
 async def test_older_runs(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = RunEnded(Ending.CANCELLED, 1.0)
     keep(monkeypatch, {"rsync-vs-rm-2": DONE, "rsync-vs-rm-1": (*RUNNING, ended), "a": RUNNING})
-    shown = await look(LabRunsScreen(EXPERIMENT, Settings()), "space", "space", first="3 runs")
-    assert shown == picture
+    screen = LabRunsScreen(EXPERIMENT, Settings())
+    assert await look(screen, "space", "space", first="3 runs", at_sizes=True) == picture
 
 
 @pytest.mark.slow

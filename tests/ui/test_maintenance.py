@@ -3,10 +3,15 @@
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
-from tests.ui.recorded import Host, wait_for
-from tui_fs.job.maintenance import look, put_aside
+from tests.ui.recorded import Host, at_all_sizes, wait_for
+from tui_fs.job.maintenance import Prospect, look, put_aside
+from tui_fs.maintenance.open_users import OpenUsers
+from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import PathStr
+from tui_fs.model.target import Pin, Target
 from tui_fs.screens.base import Settings
 from tui_fs.screens.maintenance import MaintenanceScreen
 
@@ -20,6 +25,25 @@ def spool(tmp_path: Path) -> Path:
     directory.mkdir()
     (directory / "letter").write_bytes(b"x")
     return directory
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keys", [(), ("j", "enter")], ids=["list", "question"])
+async def test_screen(
+    keys: tuple[str, ...], picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(path: str, *, to_recreate: bool) -> Prospect:
+        if to_recreate:
+            raise BadInput("The directory is not empty.", "Empty it first: tui-fs delete PATH.")
+        return Prospect(Target(PathStr(path), Pin(1, 2, 3)), 4096, OpenUsers((), 2))
+
+    monkeypatch.setattr("tui_fs.screens.maintenance.look", look)
+    monkeypatch.setattr("tui_fs.screens.maintenance.records", lambda: ([], []))
+    monkeypatch.setattr("tui_fs.screens.maintenance.missing_figures", lambda _: ())
+    async with Host(MaintenanceScreen("/srv/spool", Settings())).run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "rename it now")
+        await pilot.press(*keys)
+        assert await at_all_sizes(pilot) == picture
 
 
 async def _answer(pilot: Pilot[None], *, yes: bool) -> None:

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.filesystems import mount, unmount_below
-from tests.ui.recorded import SPOOL, Host, screen_text, until, wait_for
+from tests.ui.recorded import SPOOL, Host, at_all_sizes, screen_text, until, wait_for
 from tests.ui.recorded_tree import TreeSurvey
-from tests.ui.test_screens import SMALL
+from tests.ui.test_screens import DISK, SMALL
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.page_dialog import (
     PageDialog,
@@ -56,6 +57,16 @@ async def test_the_page_is_in_the_suggested_file(tmp_path: Path) -> None:
     assert file.read_bytes() == b"<!doctype html>the page"
     assert file.name.startswith("tui-fs-") and "-srv-spool-" in file.name
     assert TreeSurvey.begun[0].asked.count("page") == 1
+
+
+async def test_the_dialog(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_fs.screens.browser.screen.file_system_of", lambda _: DISK)
+    monkeypatch.setattr("tui_fs.screens.browser.page_dialog._here", lambda: "/root")
+    async with browser().run_test(size=SMALL) as pilot:
+        await wait_for(pilot, "sessions")
+        await pilot.app.push_screen(PageDialog(SPOOL, is_whole=False))
+        pilot.app.screen.query_one(Input).value = "tui-fs-web1-srv-spool-2026-11-27.html"
+        assert await at_all_sizes(pilot) == picture
 
 
 async def test_an_existing_file_is_replaced_only_after_a_question(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every screen in every state, as text at 80×24 (and one at 120×40), from recorded data.
+"""Every screen in every state, as text at every size, from recorded data.
 
 ``pytest tests/ui/test_screens.py --snapshot-update`` regenerates the pictures; review them
 before you commit them.
@@ -27,6 +27,7 @@ from tests.ui.recorded import (
     SPACE,
     STARTED,
     Host,
+    at_all_sizes,
     ended,
     maildrop_survey,
     record,
@@ -69,7 +70,7 @@ from tui_fs.model.space import Space
 from tui_fs.model.strategy import Filters, Mechanism, Options, Pace, Share
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import Pin, Target
-from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
+from tui_fs.screens.base import BaseScreen, Failed, HelpScreen, Settings
 from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.jobs import JobsScreen
@@ -80,7 +81,8 @@ from tui_fs.survey.process import Update
 from tui_fs.tracing.select_source import SourceState
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 
-SMALL, LARGE, HUGE = (80, 24), (120, 40), (200, 50)
+SMALL, LARGE = (80, 24), (120, 40)
+DISK = FileSystem("ext4", "/dev/vda1", "/", False, 250 << 30, 20 << 30, 19 << 30, 10**7, 10**5)
 Act = Callable[[Pilot[None]], Awaitable[None]]
 
 
@@ -91,9 +93,8 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("XDG_STATE_HOME", "/nowhere/state")
     monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", SilentSurvey)
-    disk = FileSystem("ext4", "/dev/vda1", "/", False, 250 << 30, 20 << 30, 19 << 30, 10**7, 10**5)
-    monkeypatch.setattr("tui_fs.screens.browser.screen.file_system_of", lambda _: disk)
-    monkeypatch.setattr("tui_fs.job.planning.file_system_of", lambda _: disk)
+    monkeypatch.setattr("tui_fs.screens.browser.screen.file_system_of", lambda _: DISK)
+    monkeypatch.setattr("tui_fs.job.planning.file_system_of", lambda _: DISK)
     monkeypatch.setattr("tui_fs.job.planning.tools_of", _all_tools)
     monkeypatch.setattr("tui_fs.job.path_safety.replaceable_part", lambda *_: None)
     monkeypatch.setattr("tui_fs.job.path_safety._replaceable", lambda _: None)
@@ -126,6 +127,14 @@ async def look(screen: BaseScreen, act: Act | None = None, size: tuple[int, int]
             await act(pilot)
             await settle(pilot)
         return screen_text(app)
+
+
+async def look_at_all_sizes(screen: BaseScreen, act: Act) -> str:
+    """Return what a screen shows at each size after an act."""
+    async with Host(screen).run_test(size=SMALL, notifications=True) as pilot:
+        await settle(pilot)
+        await act(pilot)
+        return await at_all_sizes(pilot)
 
 
 PIN = Pin(1, 2, 3)
@@ -192,15 +201,7 @@ PREVIEWS: dict[str, Act] = {
 @pytest.mark.parametrize("state", PREVIEWS)
 @pytest.mark.slow
 async def test_preview(state: str, picture: SnapshotAssertion) -> None:
-    assert await look(preview(), PREVIEWS[state]) == picture
-
-
-@pytest.mark.parametrize("size", [LARGE, HUGE], ids=["120", "200"])
-@pytest.mark.slow
-async def test_preview_on_a_wide_terminal(
-    size: tuple[int, int], picture: SnapshotAssertion
-) -> None:
-    assert await look(preview(), counted(maildrop_survey()), size) == picture
+    assert await look_at_all_sizes(preview(), PREVIEWS[state]) == picture
 
 
 @pytest.mark.parametrize("asks", [False, True], ids=["figures", "confirmation"])
@@ -214,7 +215,7 @@ async def test_preview_with_a_filter(asks: bool, picture: SnapshotAssertion) -> 
     )
     screen = PreviewScreen((MAILDROP,), Settings(), filters=filters)
     acts = (counted(survey), keys("enter")) if asks else (counted(survey),)
-    assert await look(screen, then(*acts)) == picture
+    assert await look_at_all_sizes(screen, then(*acts)) == picture
 
 
 @pytest.mark.slow
@@ -230,7 +231,7 @@ async def test_preview_with_a_quick_estimate(
     async def estimated(pilot: Pilot[None]) -> None:
         post_forecast(pilot.app.screen, begun, by_estimate)
 
-    assert await look(preview(), estimated) == picture
+    assert await look_at_all_sizes(preview(), estimated) == picture
 
 
 @pytest.mark.parametrize("estimates", [(), (MAIL_ESTIMATE,)])
@@ -291,8 +292,7 @@ async def test_preview_without_rsync(
 
     monkeypatch.setattr("tui_fs.job.planning.tools_of", without_rsync)
     acts = then(counted(maildrop_survey()), keys("j", "j", "j"))
-    assert await look(preview(), acts) == picture
-    assert await look(preview(), acts, (110, 24)) == picture(name="with bars")
+    assert await look_at_all_sizes(preview(), acts) == picture
 
 
 async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,16 @@ async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.M
         raise Refused(f"{MAILDROP} is a mount point.", "Unmount it first.", rule="mount-point")
 
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", refuse)
-    assert await look(preview()) == picture
+    assert await look_at_all_sizes(preview(), shows("Refused")) == picture
+
+
+async def test_a_refused_deletion_leaves_no_recommendation_on_the_screen() -> None:
+    async def refuse(pilot: Pilot[None]) -> None:
+        error = Refused("The directory was replaced.", "Check it.", rule="changed")
+        pilot.app.screen.post_message(Failed(error))
+
+    shown = await look(preview(), then(counted(maildrop_survey()), refuse, shows("Refused")))
+    assert "recommended" not in shown and "/usr/bin/rm" not in shown
 
 
 @pytest.mark.slow
@@ -339,7 +348,8 @@ async def test_confirm_a_small_directory(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: None)
-    assert await look(preview(), then(counted(maildrop_survey()), keys("enter"))) == picture
+    acts = then(counted(maildrop_survey()), keys("enter"))
+    assert await look_at_all_sizes(preview(), acts) == picture
 
 
 @pytest.mark.slow
@@ -348,7 +358,8 @@ async def test_read_only_never_asks() -> None:
     shown = await look(
         screen, then(counted(maildrop_survey()), keys("enter"), shows("switched off"))
     )
-    assert "Delete permanently?" not in shown
+    assert "Delete permanently?" not in shown and "confirm…" not in shown
+    assert "counted · read-only" in shown
 
 
 async def test_a_job_that_deleted_only_a_share_is_resumed_on_the_command_line() -> None:
@@ -406,16 +417,16 @@ async def test_preview_names_a_figure_that_is_missing_and_why(
     assert NO_SWAPS.sentence in shown
 
 
-RUNS: dict[str, tuple[Sequence[Event], Act, tuple[int, int]]] = {
-    "starting": ([STARTED], shows("deleting"), SMALL),
-    "running": (RUNNING, shows("649,632"), SMALL),
-    "running on a large terminal": (RUNNING, shows("649,632"), LARGE),
-    "running on a huge terminal": (RUNNING, shows("649,632"), HUGE),
-    "paused": (PAUSED, shows("PAUSED"), SMALL),
-    "with failures": (FAILING, shows("failed 2"), SMALL),
-    "errors": (FAILING, then(shows("failed 2"), keys("x")), SMALL),
-    "by the engine": (BY_THE_ENGINE, shows("649,632"), SMALL),
-    "asks before it cancels": (RUNNING, then(shows("649,632"), keys("c")), SMALL),
+RUNS: dict[str, tuple[Sequence[Event], Act]] = {
+    "starting": ([STARTED], shows("deleting")),
+    "running": (RUNNING, shows("649,632")),
+    "paused": (PAUSED, shows("PAUSED")),
+    "with failures": (FAILING, shows("failed 2")),
+    "errors": (FAILING, then(shows("failed 2"), keys("x"))),
+    "by the engine": (BY_THE_ENGINE, shows("649,632")),
+    "a call": (BY_THE_ENGINE, then(shows("649,632"), keys("enter"))),
+    "asks before it cancels": (RUNNING, then(shows("649,632"), keys("c"))),
+    "help": (RUNNING, then(shows("649,632"), keys("question_mark"))),
 }
 
 
@@ -423,8 +434,9 @@ RUNS: dict[str, tuple[Sequence[Event], Act, tuple[int, int]]] = {
 @pytest.mark.parametrize("state", RUNS)
 @pytest.mark.slow
 async def test_run(state: str, picture: SnapshotAssertion) -> None:
-    events, act, size = RUNS[state]
-    assert await look(RunScreen(record(events), Settings()), act, size) == picture
+    events, act = RUNS[state]
+    screen = RunScreen(record(events), Settings())
+    assert await look_at_all_sizes(screen, act) == picture
 
 
 REPORTS = {
@@ -443,11 +455,10 @@ REPORTS = {
 @pytest.mark.parametrize("outcome", REPORTS)
 async def test_report(outcome: str, picture: SnapshotAssertion) -> None:
     screen = ReportScreen(record(REPORTS[outcome]), Settings())
-    assert await look(screen, shows(outcome.upper())) == picture
+    assert await look_at_all_sizes(screen, shows(outcome.upper())) == picture
 
 
-@pytest.mark.parametrize("size", [SMALL, (150, 40)])
-async def test_report_of_a_miss(size: tuple[int, int], picture: SnapshotAssertion) -> None:
+async def test_report_of_a_miss(picture: SnapshotAssertion) -> None:
     *events, end = REPORTS["partial"]
     assert isinstance(end, JobFinished)
     started = replace(
@@ -458,12 +469,14 @@ async def test_report_of_a_miss(size: tuple[int, int], picture: SnapshotAssertio
     )
     busy = replace(end, strategy_wall_s=24.9, machine=MachineUse(2, 49.8, 0.0))
     screen = ReportScreen(record((started, *events[1:], busy)), Settings())
-    assert await look(screen, shows("took longer than predicted"), size) == picture
+    acts = shows("took longer than predicted")
+    assert await look_at_all_sizes(screen, acts) == picture
 
 
 @pytest.mark.slow
 async def test_jobs_empty(picture: SnapshotAssertion) -> None:
-    assert await look(JobsScreen(Settings()), shows("no jobs yet")) == picture
+    screen = JobsScreen(Settings())
+    assert await look_at_all_sizes(screen, shows("no jobs yet")) == picture
 
 
 @pytest.mark.slow
@@ -471,7 +484,8 @@ async def test_jobs(picture: SnapshotAssertion) -> None:
     for number, events in enumerate(REPORTS.values()):
         folder = record(events, job_id=f"7f3a0{number}")
         os.utime(folder.plan, (number, number))
-    assert await look(JobsScreen(Settings()), shows("7f3a04")) == picture
+    screen = JobsScreen(Settings())
+    assert await look_at_all_sizes(screen, shows("7f3a04")) == picture
 
 
 @pytest.mark.slow
@@ -503,10 +517,9 @@ def _pair() -> tuple[JobFolder, JobFolder]:
 _END_OF_THE_SHORTER = (Outcome.CANCELLED, "Cancelled.", 8.2, 649_632, 0, True, 554_481, SPACE, ())
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE, (40, 15), HUGE], ids=["80", "120", "40", "200"])
-async def test_comparison(size: tuple[int, int], picture: SnapshotAssertion) -> None:
+async def test_comparison(picture: SnapshotAssertion) -> None:
     screen = ComparisonScreen(_pair(), Settings())
-    assert await look(screen, shows("7f3a01"), size) == picture
+    assert await look_at_all_sizes(screen, shows("7f3a01")) == picture
 
 
 async def test_comparison_of_calls(picture: SnapshotAssertion) -> None:
@@ -562,7 +575,8 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
         ),
     )
     monkeypatch.setattr("tui_fs.screens.doctor.diagnose", lambda: diagnosis)
-    assert await look(DoctorScreen(Settings()), shows("rsync")) == picture
+    screen = DoctorScreen(Settings())
+    assert await look_at_all_sizes(screen, shows("rsync")) == picture
 
 
 @pytest.mark.usefixtures("alive")
@@ -599,12 +613,13 @@ async def counted_together(pilot: Pilot[None]) -> None:
 
 
 async def test_several_preview(several: PreviewScreen, picture: SnapshotAssertion) -> None:
-    assert await look(several, counted_together, (100, 36)) == picture
+    assert await look_at_all_sizes(several, counted_together) == picture
 
 
 @pytest.mark.slow
 async def test_several_confirmation(several: PreviewScreen, picture: SnapshotAssertion) -> None:
-    assert await look(several, then(counted_together, keys("enter"))) == picture
+    acts = then(counted_together, keys("enter"))
+    assert await look_at_all_sizes(several, acts) == picture
 
 
 @pytest.mark.slow
@@ -623,7 +638,8 @@ async def test_one_target_is_not_listed() -> None:
 @pytest.mark.usefixtures("alive")
 async def test_several_run(picture: SnapshotAssertion) -> None:
     events = (STARTED_SEVERAL, *RUNNING[1:])
-    assert await look(RunScreen(record(events), Settings()), shows("649,632")) == picture
+    screen = RunScreen(record(events), Settings())
+    assert await look_at_all_sizes(screen, shows("649,632")) == picture
 
 
 async def test_several_report(picture: SnapshotAssertion) -> None:
@@ -633,7 +649,7 @@ async def test_several_report(picture: SnapshotAssertion) -> None:
     begun = replace(STARTED_SEVERAL, command=command)
     end = replace(finished, left=PATHS[7:12])
     screen = ReportScreen(record((begun, *events[1:], end)), Settings())
-    assert await look(screen, shows("PARTIAL"), (100, 44)) == picture
+    assert await look_at_all_sizes(screen, shows("PARTIAL")) == picture
 
 
 @pytest.mark.slow

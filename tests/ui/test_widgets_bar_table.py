@@ -80,7 +80,7 @@ async def listing(rows: Sequence[BarRow]) -> AsyncIterator[tuple[ListApp, Pilot[
 
 def test_a_header_and_rows_align() -> None:
     maildrop = BarRow(
-        "m", ("1,204,113", "", "maildrop"), fraction=0.95, flag="! flat", tone="warning"
+        "m", ("1,204,113", "", "maildrop"), fraction=0.95, flag="! flat", flag_tone="warning"
     )
     assert [
         header_line(COLUMNS, 44),
@@ -98,14 +98,14 @@ def test_a_header_and_rows_align() -> None:
 
 
 def test_a_long_name_leaves_room_for_the_flag() -> None:
-    long_row = BarRow("k", ("1", "", "a-very-long-name-indeed"), flag="! flat", tone="danger")
+    long_row = BarRow("k", ("1", "", "a-very-long-name-indeed"), flag="! flat", flag_tone="danger")
     assert drawn(long_row) == "          1            a-very-long-…  ! flat"
     assert row_parts(long_row, COLUMNS, 44)[-1] == ("danger", "  ! flat")
 
 
 def test_a_flag_leaves_room_for_the_name() -> None:
     columns = (Column("name", 0),)
-    flagged = BarRow("k", ("log/",), flag="! control characters", tone="warning")
+    flagged = BarRow("k", ("log/",), flag="! control characters", flag_tone="warning")
     lines = ["".join(text for _, text in row_parts(flagged, columns, w)) for w in (30, 20, 10, 6)]
     assert lines == [
         "  log/    ! control characters",
@@ -186,7 +186,9 @@ def test_tones_name_their_component() -> None:
     assert components(BarRow("k", cells, tone="directory"))[-1] == "directory"
     assert components(BarRow("k", cells, tone="muted")) == ["mark", *["muted"] * 5]
     assert components(BarRow("k", cells, flag="!", tone="normal"))[-2:] == ["", "muted"]
-    assert components(BarRow("k", cells, flag="!", tone="warning"))[-2:] == ["", "warning"]
+    flagged = BarRow("k", cells, flag="!", tone="directory", flag_tone="warning")
+    assert components(flagged)[-2:] == ["directory", "warning"]
+    assert components(BarRow("k", cells, flag_tone="warning"))[1] == "warning"
 
 
 @pytest.mark.slow

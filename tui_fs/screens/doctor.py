@@ -1,5 +1,6 @@
 """The diagnosis: what works on this machine, and how to make the rest work."""
 
+from textwrap import wrap
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -13,6 +14,8 @@ from textual.widgets import Static
 from tui_fs.job.doctor import Diagnosis, diagnose, sections
 from tui_fs.screens.base import SCROLL_BINDINGS, BaseScreen
 
+_BESIDE_TEXT = 3
+"""Cells of the padding and the scroll bar."""
 _MARKS = {True: "✓", False: "!", None: " "}
 
 
@@ -30,6 +33,8 @@ class DoctorScreen(BaseScreen):
         *SCROLL_BINDINGS,
     ]
 
+    _diagnosis: Diagnosis | None = None
+
     def compose_body(self) -> ComposeResult:
         """Lay out the findings."""
         with VerticalScroll(id="body"):
@@ -42,18 +47,27 @@ class DoctorScreen(BaseScreen):
 
     @work(thread=True, exclusive=True)
     def _diagnose(self) -> None:
-        text = _as_text(diagnose())
-        self.app.call_from_thread(self.query_one("#findings", Static).update, text)
+        self._diagnosis = diagnose()
+        self.app.call_from_thread(self.on_resize)
+
+    def on_resize(self) -> None:
+        """Show the diagnosis in the present width."""
+        if self._diagnosis is not None:
+            text = _as_text(self._diagnosis, self.size.width - _BESIDE_TEXT)
+            self.query_one("#findings", Static).update(text)
 
 
-def _as_text(diagnosis: Diagnosis) -> Text:
+def _as_text(diagnosis: Diagnosis, width: int) -> Text:
     text = Text()
     for section in sections(diagnosis):
         text.append(f"{section.title}\n", "bold")
         name_cells = max(cell_len(row.name) for row in section.rows)
         for row in section.rows:
-            name = f"{row.name:<{name_cells}}  " if name_cells else ""
-            text.append(f" {_MARKS[row.works]} {name}")
-            text.append(f"{row.text}\n", "dim" if row.works is not None else "")
+            name = f" {_MARKS[row.works]} "
+            name += f"{row.name:<{name_cells}}  " if name_cells else ""
+            lines = wrap(row.text, max(20, width - cell_len(name)), break_on_hyphens=False)
+            text.append(name)
+            style = "dim" if row.works is not None else ""
+            text.append(f"\n{'':{cell_len(name)}}".join(lines) + "\n", style)
         text.append("\n")
     return text

@@ -114,6 +114,7 @@ class FleetScreen(BaseScreen):
         "lost connection changes nothing there: the job continues."
     )
     OPENS = "Show the directory of this host"
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-tall")]
     BINDINGS = [
         COPY_BINDING,
         Binding("d", "delete", tooltip="Preview the deletion on the marked hosts"),
@@ -475,7 +476,8 @@ class FleetScreen(BaseScreen):
 
     def _show_deletion(self) -> None:
         progress, calls = self.query_one("#progress", ProgressLine), self.query_one(CallTable)
-        progress.display = calls.display = self._deletion is not None
+        progress.display = self._deletion is not None
+        calls.set_class(self._deletion is not None, "-shown")
         if self._deletion is None:
             return
         jobs = list(self._deletion.jobs.values())
@@ -485,7 +487,7 @@ class FleetScreen(BaseScreen):
         rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
         caption = self._deletion.hosts_over
         if self._deletion.failures:
-            caption += f", {count(self._deletion.failures)} failed !"
+            caption += f", {count(self._deletion.failures)} not done !"
         caption += f", {count(removed)} deleted"
         if rate and not self._deletion.is_over:
             caption += f", {count(round(rate))} /s"
@@ -561,18 +563,14 @@ def _columns(
 
 def _share(share: float | None, cells: int) -> str:
     if share is None:
-        return "–"
-    percent = f"{100 * share:.0f} %" + (" !" if share >= NEARLY_FULL else "")
-    return f"{fit_cells(eighth_blocks(share, cells), cells)} {percent}".lstrip()
+        return f"{'–':>{cells + bool(cells) + 3}}"
+    bar = fit_cells(eighth_blocks(share, cells), cells) + " " * bool(cells)
+    return f"{bar}{100 * share:3.0f} %{' !' if share >= NEARLY_FULL else ''}"
 
 
 def _row(row: HostRow, bar_cells: int, *, is_marked: bool) -> BarRow:
     used, inodes = row.shares
-    survey, state, flag, tone = row.survey, _state(row), "", "normal"
-    if row.job is not None and row.job.has_failed:
-        flag, tone = "! not done", "danger"
-    elif row.problem:
-        tone = "muted"
+    survey, has_failed = row.survey, row.job is not None and row.job.has_failed
     return BarRow(
         key=row.host,
         cells=(
@@ -581,11 +579,12 @@ def _row(row: HostRow, bar_cells: int, *, is_marked: bool) -> BarRow:
             _share(inodes, bar_cells),
             "" if survey is None else count(survey.entries),
             "" if survey is None else bytes_iec(survey.allocated_bytes),
-            state,
+            _state(row),
         ),
         marked=is_marked,
-        flag=flag,
-        tone=tone,  # type: ignore[arg-type]
+        flag="! not done" if has_failed else "",
+        tone="muted" if row.problem and not has_failed else "normal",
+        flag_tone="danger" if has_failed else "muted",
     )
 
 
@@ -620,7 +619,7 @@ def _state(row: HostRow) -> str:
     if row.survey is None:
         return "counting…"
     worst = row.survey.worst
-    return "" if worst is None else harmless(f"{worst.severity}: {worst.kind}")
+    return "" if worst is None else harmless(f"{worst.severity}: {worst.kind}".replace("-", " "))
 
 
 def _about(row: HostRow) -> str:
@@ -646,7 +645,7 @@ def _totals(rows: Iterable[HostRow], marked: set[str]) -> Text:
 
 _PREVIEW_COLUMNS = (
     Column("strategy", 9, meaning="how it deletes"),
-    Column("hosts", 6, right=True, meaning="on which it can run"),
+    Column("hosts", 6, right=True, is_optional=True, meaning="on which it can run"),
     Column("time in all", 17, right=True, meaning="for all hosts, some of them at the same time"),
     Column("on one host", 17, right=True, is_optional=True, meaning="shortest to longest"),
     Column("calls", 8, right=True, is_optional=True, meaning="system calls on all hosts"),
@@ -807,7 +806,8 @@ class FleetPreviewScreen(BaseScreen):
         lines = [
             displayable(self._path),
             f"on {folded(list(plans))}",
-            f"{count(entries)} entries, up to {bytes_iec(frees)}, {duration_span(low, high)}",
+            f"{count(entries)} entries, up to {bytes_iec(frees)}",
+            f"with {next(iter(plans.values())).strategy} in {duration_span(low, high)}",
         ]
         shown = list(refused.items())[:_MOST_LISTED]
         lines += [f"not on {host}: {harmless(reason)}" for host, reason in shown]

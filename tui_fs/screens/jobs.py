@@ -96,8 +96,10 @@ class JobsScreen(BaseScreen):
         self.query_one(BarTable).empty_text = "no jobs yet"
         self._show_rows()
         live = sum(job.state.is_live for job in summaries)
+        paused = sum(job.state is JobState.PAUSED for job in summaries)
         elsewhere_count = sum(job.state is JobState.ELSEWHERE for job in summaries)
-        note = f"{count(live)} running, {count(len(summaries) - live - elsewhere_count)} ended"
+        note = f"{count(live - paused)} running, " + f"{count(paused)} paused, " * bool(paused)
+        note += f"{count(len(summaries) - live - elsewhere_count)} ended"
         if elsewhere_count:
             note += f", {count(elsewhere_count)} on other hosts"
         if damaged:
@@ -196,7 +198,7 @@ def _row(job: JobSummary, *, is_live: bool, is_marked: bool) -> BarRow:
         ),
         marked=is_marked,
         flag=_flag(job),
-        tone="warning" if job.state in _BAD else "normal",
+        flag_tone="warning" if job.state in _BAD else "muted",
     )
 
 

@@ -148,7 +148,12 @@ class MaintenanceScreen(BaseScreen):
         else:
             title = f"{action.title.capitalize()}?"
             dialog = ConfirmDialog(
-                title, action.question, action.consequence, None, yes_label="Do it"
+                title,
+                action.question,
+                action.consequence,
+                None,
+                yes_label="Do it",
+                is_danger=False,
             )
 
             def answered(yes: bool | None) -> None:

@@ -82,6 +82,7 @@ from tui_fs.screens.base import (
     Settings,
     broken_at_dots,
     deleting_is_off,
+    muted,
 )
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.options import Choices, OptionsDialog
@@ -92,7 +93,7 @@ from tui_fs.survey.findings.registry import activity_in
 from tui_fs.survey.process import Update
 from tui_fs.survey.quick_estimate import estimates
 from tui_fs.survey.single_file import remarks_on, survey_file
-from tui_fs.widgets.bar_table import HEADER_HEIGHT, BarRow, BarTable, Column
+from tui_fs.widgets.bar_table import HEADER_HEIGHT, BarRow, BarTable, Column, column_widths
 from tui_fs.widgets.call_table import CallRow, CallTable
 from tui_fs.widgets.confirm_dialog import DIALOG_TEXT_CELLS, ConfirmDialog
 from tui_fs.widgets.daemon_thread import in_daemon_thread
@@ -110,13 +111,17 @@ COLUMNS = (
         "calls",
         7,
         right=True,
+        is_optional=True,
         meaning="the predicted system calls of all processes; ≥: of those that remove",
     ),
-    Column("memory", 9, right=True, meaning="the largest memory of its processes"),
-    Column("proc.", 6, right=True, meaning="the processes that are started"),
+    Column(
+        "memory", 9, right=True, is_optional=True, meaning="the largest memory of its processes"
+    ),
+    Column("proc.", 6, right=True, is_optional=True, meaning="the processes that are started"),
     Column(
         "safe against",
         0,
+        text_cells=len("races · mounts"),
         meaning="races: no other user can redirect it; mounts: it stays in this file system",
     ),
 )
@@ -226,22 +231,21 @@ def columns_for(width: int, axis: TimeAxis) -> tuple[Column, ...]:
     return (*COLUMNS[:2], bars, *COLUMNS[2:])
 
 
-def rows_of(prediction: Forecast, axis: TimeAxis | None = None) -> list[BarRow]:
-    """Return one row for each strategy.
+def rows_of(prediction: Forecast, width: int) -> list[BarRow]:
+    """Return one row for each strategy, for `columns_for` the width of the terminal."""
+    axis = TimeAxis.of(prediction.estimates)
+    room = column_widths(columns_for(width, axis), width)[-1]
+    bars = axis if width >= _RANGE_FROM_COLUMNS else None
+    return [_row(estimate, prediction, bars, room) for estimate in prediction.estimates]
 
-    Args:
-        axis: of the times, if they have bars.
-    """
-    return [_row(estimate, prediction, axis) for estimate in prediction.estimates]
 
-
-def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None) -> BarRow:
+def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None, room: int) -> BarRow:
     bars = () if axis is None else ("",)
     if not estimate.feasible:
         reason = estimate.reasons[0]
         without_name = reason.removeprefix(f"{estimate.strategy} ").removeprefix("is ")
         words = without_name if without_name != reason else f"cannot run: {reason}"
-        if not bars:
+        if cell_len(words) > room:
             words = "cannot run, see below"
         cells = (str(estimate.strategy), "–", *bars, "–", "–", "–", words)
         return BarRow(estimate.strategy, cells, tone="muted")
@@ -267,7 +271,7 @@ def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None) -> Bar
         span=axis.span(estimate) if axis is not None else None,
         strong=estimate.strategy == prediction.recommended,
         flag=flag,
-        tone="warning" if not estimate.race_safe else "normal",
+        flag_tone="muted" if estimate.race_safe else "warning",
     )
 
 
@@ -340,15 +344,16 @@ def largest_directories(survey: Survey) -> Text:
             below = directory.path.removeprefix(survey.path).lstrip("/")
             text.append(f"{count(directory.entries):>13}", "bold")
             text.append(f"  {displayable(below) or 'in the directory itself'}\n", "dim")
+    text.rstrip()
     return text
 
 
 def listed(paths: Sequence[str]) -> Text:
     """Return the targets, one per line, relative to their common directory."""
-    text = Text("", no_wrap=True, overflow="ellipsis")
+    text = Text("the directories", style="dim", no_wrap=True, overflow="ellipsis")
     above = common_directory(paths)
     for path in paths:
-        text.append(f"  {displayable(os.path.relpath(path, above))}\n")
+        text.append(f"\n  {displayable(os.path.relpath(path, above))}", "not dim")
     return text
 
 
@@ -500,6 +505,7 @@ class PreviewScreen(BaseScreen):
         "for confirmation as well. The ages of its filters count from its start."
     )
 
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-tall")]
     OPENS = "Ask for confirmation of the highlighted strategy"
     OPENS_FOR = "delete"
     BINDINGS = [
@@ -542,7 +548,7 @@ class PreviewScreen(BaseScreen):
         self._died = died
         self._allows_file = allows_file
         self._gone = self._note = ""
-        self._is_refused = False
+        self._is_refused = self._is_read_only = False
         self._targets: tuple[Target, ...] = ()
         self._client = SurveyClient(self, settings.interval_s, self._make_forecast)
         self._survey: Survey | None = None
@@ -568,11 +574,15 @@ class PreviewScreen(BaseScreen):
             if len(self._paths) > 1:
                 yield Static(listed(self._paths), id="targets")
             yield Static(Text(""), id="largest")
+            yield CallTable(id="calls")
 
     def on_mount(self) -> None:
         """Check the safety rules first; refused targets are not counted."""
         self._show_targets("checking…")
         self.query_one(BarTable).focus()
+        self._is_read_only = read_only_reason(by_option=self.settings.read_only) is not None
+        if self._is_read_only:
+            self.query_one("#keys", Footer).keys = (*self.KEYS[1:], ("?", "help"))
         self.set_timer(_PATIENCE_S, self._show_no_answer)
         if self._died is not None and self._died.options.filters.share is not None:
             error = BadInput(
@@ -747,6 +757,7 @@ class PreviewScreen(BaseScreen):
         rows = self.query_one(BarTable)
         rows.set_rows(())
         rows.empty_text = "nothing was deleted; esc goes back"
+        self.query_one("#body").display = False
         self._show_targets(words.rstrip(": ").lower())
         self.query_one("#keys", Footer).keys = (("esc", "back"), ("?", "help"))
 
@@ -764,6 +775,8 @@ class PreviewScreen(BaseScreen):
         counted = Text("counted" if survey.complete else "not complete !", style="dim")
         if not survey.finished:
             counted = Text("counting ~", style="bold")
+        if self._is_read_only:
+            counted.append(" · read-only", "bold")
         self._show_targets(counted)
         about = about_targets(survey, prediction, self._filters)
         if is_file(self._targets):
@@ -788,7 +801,7 @@ class PreviewScreen(BaseScreen):
         rows, width = self.query_one(BarTable), self.app.size.width
         axis = TimeAxis.of(prediction.estimates)
         rows.set_columns(columns_for(width, axis))
-        rows.set_rows(rows_of(prediction, axis if width >= _RANGE_FROM_COLUMNS else None))
+        rows.set_rows(rows_of(prediction, width))
         rows.styles.height = HEADER_HEIGHT + len(prediction.estimates)
 
     def _show_strategy(self) -> None:
@@ -812,6 +825,9 @@ class PreviewScreen(BaseScreen):
             lines_shown,
         )
         self.query_one("#command", Static).update(about)
+        table = self.query_one(CallTable)
+        table.title = f"system calls of {strategy} · predicted"
+        table.rows = predicted_rows(predicted_lines(self._forecast.of(strategy)))
         options = self.query_one("#options", Static)
         options.update(about_options(self._choices, strategy))
         options.display = not is_file(self._targets)
@@ -1013,6 +1029,7 @@ class PreviewScreen(BaseScreen):
         for name, words in (("about", "counting…"), ("command", ""), ("options", "")):
             self.query_one(f"#{name}", Static).update(Text(words))
         self.query_one("#largest", Static).update(Text(""))
+        self.query_one(CallTable).rows = ()
         self._count()
 
     def action_recommended(self) -> None:
@@ -1026,6 +1043,32 @@ class PreviewScreen(BaseScreen):
         strategy = self._strategy()
         if strategy is not None and self._forecast is not None:
             self.app.push_screen(CallsScreen(self._forecast.of(strategy), self.settings))
+
+
+def predicted_lines(estimate: Estimate) -> list[CallLine]:
+    """Return the predicted calls by group, the most frequent first; none without a prediction."""
+    lines = [
+        CallLine(name, CallCount(0), number, count(number))
+        for name, number in estimate.syscalls.items()
+    ]
+    lines.sort(key=line_order)
+    if estimate.other_calls is not None:
+        text = about_text(estimate.other_calls)
+        lines.append(CallLine(OTHER_CALLS_LABEL, CallCount(0), 0, text))
+    return lines
+
+
+def predicted_rows(lines: Sequence[CallLine]) -> tuple[CallRow, ...]:
+    """Return the rows of a table of predicted calls."""
+    return tuple(
+        CallRow(
+            line.name,
+            line.predicted_text,
+            group=line.guide.group,
+            emphasised=line.name in REMOVING_CALLS,
+        )
+        for line in lines
+    )
 
 
 class CallsScreen(BaseScreen):
@@ -1042,36 +1085,20 @@ class CallsScreen(BaseScreen):
     def __init__(self, estimate: Estimate, settings: Settings) -> None:
         super().__init__(settings)
         self._estimate = estimate
-        lines = [
-            CallLine(name, CallCount(0), number, count(number))
-            for name, number in estimate.syscalls.items()
-        ]
-        self._lines = sorted(lines, key=line_order)
-        if estimate.other_calls is not None:
-            text = about_text(estimate.other_calls)
-            self._lines.append(CallLine(OTHER_CALLS_LABEL, CallCount(0), 0, text))
+        self._lines = predicted_lines(estimate)
 
     def compose_body(self) -> ComposeResult:
         """Lay out the table."""
         with VerticalScroll(id="body"):
             yield CallTable(id="calls", can_focus=True)
+            yield Static(muted(f"predicted from {self._estimate.calls_rest_on}"), id="harmless")
 
     def on_mount(self) -> None:
         """Fill the table."""
-        estimate = self._estimate
-        self.show_place("Calls of", estimate.strategy)
+        self.show_place("Calls of", self._estimate.strategy)
         table = self.query_one(CallTable)
         table.title = "system calls · predicted"
-        table.rows = tuple(
-            CallRow(
-                line.name,
-                line.predicted_text,
-                group=line.guide.group,
-                emphasised=line.name in REMOVING_CALLS,
-            )
-            for line in self._lines
-        )
-        table.footer = f"predicted from {estimate.calls_rest_on}"
+        table.rows = predicted_rows(self._lines)
 
     def on_call_table_opened(self, message: CallTable.Opened) -> None:
         """Explain a call."""

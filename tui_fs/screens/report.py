@@ -200,6 +200,7 @@ class ReportScreen(BaseScreen):
         super().__init__(settings)
         self._folder = folder
         self._snapshot = Snapshot()
+        self._report: dict[str, Any] | None = None
         self._died: Plan | None = None
         self._history = RunHistory(SAMPLE_EVERY_S)
         self._lines: list[CallLine] = []
@@ -242,19 +243,30 @@ class ReportScreen(BaseScreen):
             )
         top = self.query_one("#headline", Static)
         top.update(headline(report))
-        top.set_class(report["outcome"] not in ("done", "cancelled"), "refused")
-        self.query_one("#details", Static).update(details(report, self.size.width - 4))
+        top.set_class(report["outcome"] == "refused", "refused")
+        top.set_class(report["outcome"] in ("partial", "died"), "failed")
+        self.query_one("#results").display = "target" in report
+        self._report = report
+        self.on_resize()
         figure, compared = self.query_one("#pairs", FittedLines), pairs(report)
         figure.display = bool(compared)
         figure.lay_out_by(partial(layout_predicted, compared))
         table = self.query_one(CallTable)
-        if report["syscalls"]:
+        table.display = bool(report["syscalls"])
+        if table.display:
             table.title = calls_title(report)
             table.rows = call_rows(report, self._history.trends())
             self._lines = call_lines_of(report)
-            words = "\n".join(harmless_errors(self._lines))
-            self.query_one("#harmless", Static).update(muted(words))
+        harmless_words = self.query_one("#harmless", Static)
+        harmless_words.update(muted("\n".join(harmless_errors(self._lines))))
+        harmless_words.display = bool(self._lines)
         self.query_one("#kept", Static).update(where_kept(report, self._folder.report))
+
+    def on_resize(self) -> None:
+        """Break the lines of the figures for the present width."""
+        if self._report is not None:
+            text = details(self._report, self.size.width - 4)
+            self.query_one("#details", Static).update(text)
 
     def on_failed(self, message: Failed) -> None:
         """Show why there is no report."""

@@ -146,14 +146,16 @@ class Selection:
         return f"{words} · at least {contents} · {bytes_iec(allocated_bytes)}"
 
 
-def marks_line(marks: Selection, path: str = "", *, is_filtered: bool = False) -> Text:
-    """Return the marks; empty without any."""
+def marks_line(
+    marks: Selection, path: str = "", *, is_filtered: bool = False, keys: str = "d previews"
+) -> Text:
+    """Return the marks and the keys for them; empty without any."""
     line = Text(no_wrap=True, overflow="ellipsis")
     if marks:
         line.append(f"* {marks.in_words(is_filtered=is_filtered)}", "bold")
         is_inside = path != "" and any(is_within(path, mark) for mark in marks)
         line.append(" · inside a marked directory" if is_inside else "", "bold")
-        line.append(" · d previews · M lists", "dim")
+        line.append(f" · {keys}", "dim")
     return line
 
 

@@ -3,9 +3,10 @@
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
@@ -22,7 +23,7 @@ from tui_fs.model.units import bytes_iec, counted, short_count
 from tui_fs.screens.base import FIELD_KEYS, BaseScreen, Settings, age, broken_at_dots, muted
 from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
-from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.bar_table import HEADER_HEIGHT, BarRow, BarTable, Column
 from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
 from tui_fs.widgets.footer import Footer
 from tui_fs.widgets.path_input import PathInput
@@ -32,10 +33,6 @@ _MOST_DIRECTORIES = 5
 _BAR_CELLS = ((160, 40), (110, 20), (76, 10), (56, 5), (0, 0))
 """Columns of the terminal, and the cells of a bar from there on."""
 _PERCENT_CELLS = 6
-_DIRECTORY_COLUMNS = (
-    Column("directory", 0, keep_end=True, meaning="a directory to open"),
-    Column("why", 24, meaning="it is the present directory, or a job worked there"),
-)
 
 
 class StartScreen(BaseScreen):
@@ -84,7 +81,7 @@ class StartScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out both lists above a line on the highlighted file system."""
         yield BarTable(_columns(0), empty_text="reading…", id="file-systems")
-        yield BarTable(_DIRECTORY_COLUMNS, id="directories")
+        yield BarTable(_directory_columns(()), id="directories")
         yield Static(Text(""), id="about-file-system")
         path = PathInput(id="path-input", classes="hidden")
         path.border_title = "path"
@@ -93,8 +90,7 @@ class StartScreen(BaseScreen):
     def on_mount(self) -> None:
         """Start reading."""
         self.show_place("", "what is full")
-        directories = self.query_one("#directories", BarTable)
-        directories.set_rows([_present(self._here)])
+        self._show_directories(())
         self.query_one("#file-systems", BarTable).focus()
         self._poll()
 
@@ -132,12 +128,16 @@ class StartScreen(BaseScreen):
             problem or "no file system that stores files is mounted"
         )
         self._draw()
-        rows = [_present(self._here), *recent]
-        directories = self.query_one("#directories", BarTable)
-        directories.set_rows(rows)
-        directories.styles.height = 1 + len(rows)
+        self._show_directories(recent)
         jobs = f"{counted(running, 'job is', 'jobs are')} running: J" if running else ""
         self.show_place("", "what is full", jobs)
+
+    def _show_directories(self, recent: Sequence[BarRow]) -> None:
+        rows = [_present(self._here), *recent]
+        directories = self.query_one("#directories", BarTable)
+        directories.set_columns(_directory_columns(rows))
+        directories.set_rows(rows)
+        directories.styles.height = HEADER_HEIGHT + len(rows)
 
     def on_resize(self, _: events.Resize) -> None:
         """Use the new width for the bars."""
@@ -145,9 +145,10 @@ class StartScreen(BaseScreen):
 
     def _draw(self) -> None:
         table = self.query_one("#file-systems", BarTable)
-        table.set_columns(_columns(self.size.width))
+        table.set_columns(_columns(self.size.width, self._file_systems))
         bar_cells = _bar_cells(self.size.width)
         table.set_rows([_row(each, bar_cells) for each in self._file_systems.values()])
+        table.styles.max_height = HEADER_HEIGHT + max(2, len(self._file_systems))
         self._show_details()
 
     def _show_details(self) -> None:
@@ -220,14 +221,28 @@ def _bar_cells(width: int) -> int:
     return next(cells for columns, cells in _BAR_CELLS if width >= columns)
 
 
-def _columns(width: int) -> tuple[Column, ...]:
+def _columns(width: int, names: Iterable[str] = ()) -> tuple[Column, ...]:
+    """Return the columns for the mount points."""
     cells = _bar_cells(width) + _PERCENT_CELLS
     return (
         Column("bytes", cells, meaning="the used part of its bytes, as df counts it"),
         Column("inodes", cells, meaning="the used part of its inodes; – if they are not limited"),
         Column("free", 11, right=True, meaning="free for users other than root"),
-        Column("file system", 0, keep_end=True, meaning="the directory where it is mounted"),
+        Column(
+            "file system",
+            0,
+            keep_end=True,
+            text_cells=max((cell_len(displayable(name)) for name in names), default=0),
+            meaning="the directory where it is mounted",
+        ),
     )
+
+
+def _directory_columns(rows: Sequence[BarRow]) -> tuple[Column, ...]:
+    """Return the column for the directories of these rows, and why they are listed."""
+    cells = max((cell_len(row.cells[0]) for row in rows), default=0)
+    meaning = "a directory to open: the present one, and those in which jobs worked"
+    return (Column("directory", 0, keep_end=True, text_cells=cells, meaning=meaning),)
 
 
 def _row(filesystem: FileSystem, bar_cells: int) -> BarRow:
@@ -246,7 +261,7 @@ def _row(filesystem: FileSystem, bar_cells: int) -> BarRow:
             displayable(filesystem.mount_point),
         ),
         flag=f"! {' and '.join(names)}" if names else "",
-        tone="warning" if names else "normal",
+        flag_tone="warning" if names else "muted",
     )
 
 
@@ -261,7 +276,7 @@ def _share_cell(share: float | None, bar_cells: int) -> str:
 
 
 def _present(path: str) -> BarRow:
-    return BarRow(path, (displayable(path), "this directory"), tone="directory")
+    return BarRow(path, (displayable(path),), flag="this directory", tone="directory")
 
 
 def _recent_rows(jobs: Sequence[JobSummary], here: str) -> list[BarRow]:
@@ -277,7 +292,7 @@ def _recent_rows(jobs: Sequence[JobSummary], here: str) -> list[BarRow]:
         if path in (here, "/") or path in rows:
             continue
         why = f"{job.strategy} {age(int(job.created_at), time.time())} ago"
-        rows[path] = BarRow(path, (displayable(path), why), tone="directory")
+        rows[path] = BarRow(path, (displayable(path),), flag=why, tone="directory")
         if len(rows) == _MOST_DIRECTORIES:
             break
     return list(rows.values())

@@ -234,7 +234,7 @@ _PUBLISHED = (
 
 EXPERIMENT = Experiment(
     name="zero-fill",
-    title="A file of zeros: head, dd, truncate, fallocate",
+    title="Zeros by head, dd, truncate, fallocate",
     question="Which way of making a file of zeros is the fastest, how much space does the file "
     "occupy, and what does deleting it cost? (sync applies to that file only, not to "
     "the whole machine.)",

@@ -18,6 +18,7 @@ from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from tui_fs.job.command_line import survey_command
+from tui_fs.job.permission import read_only_reason
 from tui_fs.job.store import all_jobs, find
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.errors import JobFailed, TuiFsError
@@ -421,6 +422,8 @@ class BrowserScreen(BaseScreen):
     @work(thread=True, exclusive=True, group="place")
     def _stat_file_system(self, path: str) -> None:
         note = place_note(file_system_of(path))
+        if read_only_reason(by_option=self.settings.read_only) is not None:
+            note.append(" · read-only", "bold")
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_place, "", displayable(path), note)
 
@@ -468,7 +471,12 @@ class BrowserScreen(BaseScreen):
         )
 
     def _show_marks(self) -> None:
-        line = marks_line(self.marks, self.path, is_filtered=self.client.is_filtered)
+        line = marks_line(
+            self.marks,
+            self.path,
+            is_filtered=self.client.is_filtered,
+            keys="d previews · M lists",
+        )
         self.query_one("#marks", Static).update(line)
 
     def _show_finding(self) -> None:

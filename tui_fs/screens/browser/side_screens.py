@@ -214,7 +214,7 @@ def _finding_row(finding: Finding, root: str) -> BarRow:
         _headline(finding),
         shown_below(finding.path, root),
     )
-    return BarRow(finding_key(finding), cells, tone="normal" if is_info else "warning")
+    return BarRow(finding_key(finding), cells, flag_tone="muted" if is_info else "warning")
 
 
 def _type(finding: Finding) -> FindingType:

@@ -67,7 +67,6 @@ class Arranged(Struct, frozen=True):
         severity, flag = self.flags.get(child.name, (Severity.INFO, ""))
         flag = flag or self._state_of(child)
         has_any = not self.is_filtered or child.totals.entries > 0
-        is_grave = severity is not Severity.INFO
         fields = _FIELDS[self.order.sorting]
         return BarRow(
             key=child.name,
@@ -75,7 +74,8 @@ class Arranged(Struct, frozen=True):
             fraction=self._share(child),
             marked=child.name in marked,
             flag=flag,
-            tone="warning" if is_grave else "directory" if is_directory and has_any else "muted",
+            tone="directory" if is_directory and has_any else "muted",
+            flag_tone="muted" if severity is Severity.INFO else "warning",
         )
 
     def _state_of(self, child: Child) -> str:

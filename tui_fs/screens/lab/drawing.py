@@ -18,6 +18,7 @@ _CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "errors")
 _DROPPED_FIRST = (5, 3, 2, 4)
 _WIDE_CELLS = 110
 _FLAME_BAR = 16
+_MIN_FLAME_NAME = 16
 
 
 def table_lines(table: Table, width: int) -> list[Line]:
@@ -58,17 +59,18 @@ def pair_remarks(pair: Sequence[CallsOf]) -> str:
 def flame_lines(flames: Flames, width: int) -> list[Line]:
     """Draw functions, indented by their depth, with their share of the time."""
     lines: list[Line] = []
+    bar_cells = max(0, min(_FLAME_BAR, width - 2 * 9 - 2 - _MIN_FLAME_NAME))
     if flames.rows:
-        head = f"{'total':>7}  {'own':>7}  {'':{_FLAME_BAR}}  function"
+        head = f"{'total':>7}  {'own':>7}  {'':{bar_cells}}  function"
         lines.append((("muted", fit_cells(head, width)),))
     for row in flames.rows:
-        bar = fit_cells(eighth_blocks(row.total_percent / 100, _FLAME_BAR), _FLAME_BAR)
+        bar = fit_cells(eighth_blocks(row.total_percent / 100, bar_cells), bar_cells)
         name = "  " * row.depth + row.function
         lines.append(
             (
                 ("", f"{row.total_percent:>5.1f} %  {row.own_percent:>5.1f} %  "),
                 ("bar", bar),
-                ("", "  " + fit_cells(name, max(1, width - 2 * 9 - _FLAME_BAR - 2))),
+                ("", "  " + fit_cells(name, max(1, width - 2 * 9 - bar_cells - 2))),
             )
         )
     return lines

@@ -171,7 +171,7 @@ def _grid(pairs: dict[str, str]) -> Grid:
     grid = Grid.grid(padding=(0, 2))
     for label, value in pairs.items():
         if value:
-            grid.add_row(Text(f"  {label:<9}", "dim"), Text(harmless(value)))
+            grid.add_row(Text(f"  {label:<9}", "dim"), Text(harmless(value), overflow="fold"))
     return grid
 
 

@@ -37,10 +37,12 @@ from tui_fs.widgets.stats_line import Figure, StatsLine
 
 STEP_COLUMNS = (
     Column("step", 0, meaning="a timed command"),
-    Column("runs", 4, right=True, meaning="how often it has been timed"),
+    Column("runs", 4, right=True, is_optional=True, meaning="how often it has been timed"),
     Column("median", 8, right=True, meaning="the median of the times"),
-    Column("least–most", 12, right=True, meaning="the shortest and the longest time"),
-    Column("calls", 9, right=True, meaning="its system calls"),
+    Column(
+        "least–most", 12, right=True, is_optional=True, meaning="the shortest and the longest time"
+    ),
+    Column("calls", 9, right=True, is_optional=True, meaning="its system calls"),
 )
 
 
@@ -78,7 +80,8 @@ def _step_row(step: Measured) -> BarRow:
             count(round(calls[0])) if calls else "",
         ),
         flag=flag,
-        tone="warning" if step.failed else "muted" if not values and not calls else "normal",
+        tone="normal" if values or calls or step.failed else "muted",
+        flag_tone="warning" if step.failed else "muted",
     )
 
 
@@ -212,6 +215,7 @@ class LabRunScreen(BaseScreen):
             None,
             yes_label="Cancel the run",
             no_label="No, keep it running",
+            is_danger=False,
         )
         self.app.push_screen(dialog, self._cancel_confirmed)
 
