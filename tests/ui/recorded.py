@@ -297,7 +297,8 @@ def screen_text(app: App[None]) -> str:
 SIZES = ((80, 24), (40, 15), (60, 20), (120, 40), (200, 50))
 
 
-def _has_size(pilot: Pilot[None], size: tuple[int, int]) -> bool:
+def has_size(pilot: Pilot[None], size: tuple[int, int]) -> bool:
+    """Return whether the screen is laid out for a size."""
     return pilot.app.screen._compositor.size == size
 
 
@@ -306,7 +307,7 @@ async def at_all_sizes(pilot: Pilot[None]) -> str:
     pictures = ""
     for size in SIZES:
         await pilot.resize_terminal(*size)
-        await until(pilot, partial(_has_size, pilot, size))
+        await until(pilot, partial(has_size, pilot, size))
         before: list[str] = []
         while len(before) < 3 or len(set(before[-3:])) > 1:  # dialogs are laid out twice
             await settle(pilot)

@@ -5,8 +5,12 @@ before you commit them.
 """
 
 import os
+import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -29,6 +33,7 @@ from tests.ui.recorded import (
     Host,
     at_all_sizes,
     ended,
+    has_size,
     maildrop_survey,
     record,
     screen_text,
@@ -301,6 +306,24 @@ async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.M
 
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", refuse)
     assert await look_at_all_sizes(preview(), shows("Refused")) == picture
+
+
+async def test_a_resize_is_not_lost_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Host(preview())
+    async with app.run_test(size=SMALL) as pilot:
+        await counted(maildrop_survey())(pilot)
+        await settle(pilot)
+        late_s = count()
+
+        def get_time() -> float:
+            """Let a second pass between any two statements of a timer for one tick."""
+            timer = sys._getframe(1).f_locals.get("self")
+            return next(late_s) if getattr(timer, "_repeat", None) == 0 else time.monotonic()
+
+        monkeypatch.setattr("textual._time.get_time", get_time)
+        for size in (LARGE, SMALL):
+            await pilot.resize_terminal(*size)
+            await until(pilot, partial(has_size, pilot, size))
 
 
 async def test_a_refused_deletion_leaves_no_recommendation_on_the_screen() -> None:
