@@ -476,7 +476,9 @@ const MAX_TIMED_TOGETHER: u32 = 16;
 
 impl UnlinkBatch<'_> {
     /// Removes a name that is not a directory.
-    #[inline]
+    // Inline: with a return between two calls, each takes 0.6 microseconds longer in the kernel (AMD
+    // EPYC, Linux 6.18).
+    #[inline(always)]
     pub fn unlink(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
         self.began.get_or_insert_with(Instant::now);
         let sample = &self.calls.removal_times;

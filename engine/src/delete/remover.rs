@@ -185,19 +185,20 @@ impl<'run> Remover<'run> {
                     continue;
                 }
             }
-            let mut unlink = || {
-                if is_unrestricted {
+            let mut is_retried = false;
+            let result = loop {
+                let result = if is_unrestricted {
                     unlinks.unlink(directory, name)
                 } else if self.throttle.is_gentle() {
                     self.unlink_truncating(directory, name)
                 } else {
                     self.tally.calls.unlink(directory, name)
+                };
+                match result {
+                    // The server no longer knew the entry; the name is looked up again.
+                    Err(Errno::STALE) if !is_retried => is_retried = true,
+                    result => break result,
                 }
-            };
-            let result = match unlink() {
-                // The server no longer knew the entry; the name is looked up again.
-                Err(Errno::STALE) => unlink(),
-                result => result,
             };
             match result {
                 Ok(()) => add(&self.tally.files),
