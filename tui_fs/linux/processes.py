@@ -15,6 +15,7 @@ from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 
 _KERNEL_THREAD = 0x0020_0000  # PF_KTHREAD (linux/sched.h)
 _FDINFO_BYTES = 512  # flags and mnt_id are in the first lines; locks may follow
+_READ_BYTES = 8_192
 _STILL = (b"T", b"t", b"Z", b"X")  # proc(5)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -181,9 +182,19 @@ def access_and_mount(fdinfo: str) -> tuple[bool, int] | None:
     return int(lines[b"flags"], 8) & os.O_ACCMODE != os.O_RDONLY, int(lines[b"mnt_id"])
 
 
-def _read(path: str, size: int = -1) -> bytes:
-    with open(path, "rb") as file:
-        return file.read(size)
+def _read(path: str, most: int | None = None) -> bytes:
+    """Return the content of a file, at most `most` bytes.
+
+    A scan reads some files of each process; `open` makes twice as many system calls.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = os.read(descriptor, most or _READ_BYTES)
+        while most is None and (chunk := os.read(descriptor, _READ_BYTES)):
+            content += chunk
+        return content
+    finally:
+        os.close(descriptor)
 
 
 def descendants(root_pid: int) -> tuple[int, ...]:
@@ -227,8 +238,8 @@ def none_continued(root_pid: int) -> bool:
         threads = f"/proc/{waiting.pop()}/task"
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
             for thread in os.listdir(threads):
-                with open(f"{threads}/{thread}/children", "rb") as file:
-                    children = [int(word) for word in file.read().split()]
+                words = _read(f"{threads}/{thread}/children").split()
+                children = [int(word) for word in words]
                 has_lists = True
                 if not all(map(_is_stopped, children)):
                     return False
