@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from tests.conftest import DEADLINE_S, Cli, entries_in, wait_until
+from tests.conftest import DEADLINE_S, Cli, default_signals, entries_in, wait_until
 from tests.fuse.hanging_tree import fuse_tree
 from tests.fuse.protocol import FuseMount
 from tests.waiting_process import waiting_process
@@ -103,6 +103,7 @@ def test_ctrl_c_ends_a_survey_without_the_engine(
             stdout=subprocess.PIPE,
             stderr=stderr,
             start_new_session=True,
+            preexec_fn=default_signals,
         ) as process,
     ):
         wait_until(lambda: b"still waiting" in log.read_bytes(), "the sentence")
