@@ -1,6 +1,7 @@
 """Choose some hosts of many, delete on the first and then on the others; the same in JSON."""
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,9 @@ def test_three_of_eight_hosts_are_chosen_and_one_fails(
 ) -> None:
     path = os.fspath(hosts.place.parent / "d")
     where = ("--ssh", hosts.ssh.program)
-    terminal = open_command(cli.program, "fleet", "h[1-8]", path, *where, columns=120, lines=40)
+    fleet = shlex.join((cli.program, "fleet", "-", path, *where))
+    listed = f"printf 'h[1-4]\n\nh[5-8]\n' | {fleet}"
+    terminal = open_command("sh", "-c", listed, columns=120, lines=40)
     terminal.wait_for("8 counted")
     terminal.press("Space", "Down", "Space", "Space")
     terminal.wait_for("3 marked")

@@ -29,6 +29,7 @@ from tui_fs.cli.output import (
     note,
     print_json,
     print_json_line,
+    print_over_status,
     print_text,
 )
 from tui_fs.cli.start_app import add_screen_options, open_app, require_screen, screen_settings
@@ -52,7 +53,7 @@ from tui_fs.fleet.deletion import (
     new_job_ids,
 )
 from tui_fs.fleet.fleet import Answer, Fleet
-from tui_fs.fleet.hosts import folded, hosts_of
+from tui_fs.fleet.hosts import STANDARD_INPUT, folded, hosts_of
 from tui_fs.job.permission import PLAIN_WORD, check_command, refuse_read_only, word_to_type
 from tui_fs.model.codec import encode
 from tui_fs.model.command import Command
@@ -219,7 +220,18 @@ def _absolute(path: str) -> str:
     return path
 
 
+def _take_hosts(parsed: argparse.Namespace) -> None:
+    """Read the hosts from standard input, if asked, and then the answers from the terminal."""
+    if parsed.hosts == STANDARD_INPUT:
+        parsed.hosts = folded(hosts_of(parsed.hosts, parsed.inventory))
+        with contextlib.suppress(OSError):  # without a terminal, it stays at its end
+            terminal = os.open("/dev/tty", os.O_RDWR)
+            os.dup2(terminal, sys.stdin.fileno())
+            os.close(terminal)
+
+
 def _fleet_of(parsed: argparse.Namespace) -> Fleet:
+    _take_hosts(parsed)
     return Fleet(
         hosts_of(parsed.hosts, parsed.inventory),
         Ssh(parsed.ssh, parsed.connect_timeout, parsed.at_once),
@@ -253,8 +265,7 @@ def reached(parsed: argparse.Namespace) -> Iterator[Fleet]:
 def _ask_password(problem: str) -> str | None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
-    if problem:
-        note(f"tui-fs: {problem}")
+    print_over_status(f"tui-fs: {problem or 'sudo asks for a password.'}")
     return getpass.getpass("Password for sudo on the hosts: ", sys.stderr)
 
 
@@ -544,6 +555,7 @@ def run_delete(parsed: argparse.Namespace) -> int:
     if not parsed.dry_run:
         refuse_read_only()
     asks = not (parsed.yes or parsed.dry_run)
+    _take_hosts(parsed)
     if asks:
         require_terminal()
     if parsed.shard and len(parsed.paths) > 1:
@@ -836,6 +848,7 @@ def _host_options(parsed: argparse.Namespace) -> Argv:
 
 def run_open(parsed: argparse.Namespace) -> int:
     """Open the screen of the hosts."""
+    _take_hosts(parsed)
     require_screen()
     fleet, settings = _fleet_of(parsed), screen_settings(parsed)
     if parsed.become:

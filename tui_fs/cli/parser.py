@@ -142,8 +142,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         if (
             command == "fleet"
             and words
-            and not words[0].startswith("-")
-            and (words[0] not in _load("fleet").ACTIONS)
+            and (words[0] == "-" or not words[0].startswith("-"))
+            and words[0] not in _load("fleet").ACTIONS
         ):
             words = ["open", *words]
         return command_parser(command).parse_args(words)

@@ -271,7 +271,8 @@ class FleetDeletion:
             return
         while self._waiting and live < at_once:
             if self._max_failures and self.failures >= self._max_failures:
-                self.skip_waiting(f"Not started: {self.failures} other hosts have failed.")
+                others = counted(self.failures, "other host has", "other hosts have")
+                self.skip_waiting(f"Not started: {others} failed.")
                 return
             job = self.jobs[self._waiting.popleft()]
             if job.host not in self._fleet.programs:
