@@ -1,5 +1,6 @@
 """The exit codes and options of ``tui-fs fleet``, with hosts that a test describes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,9 @@ def test_shares_that_leave_the_directory_are_no_success(
     for host, is_gone in zip("ab", gone, strict=True):
         targets = [{"path": "/d", "gone": is_gone}]
         deletes(hosts, host, job_started() + report(targets=targets))
-    fleet(cli, hosts, "delete", "a,b", "/d", "--yes", "--shard").expect(code)
+    shares = fleet(cli, hosts, "delete", "a,b", "/d", "--yes", "--shard").expect(code)
+    (total,) = re.findall(r"^2 hosts +(\d+)  4.0 KiB", shares.stderr, re.MULTILINE)
+    assert total == "4"  # both have counted the same directory
     fleet(cli, hosts, "delete", "a,b", "/d", "--yes", "--shard", "--keep-root").expect(0)
     assert "--shard=1/2" in hosts.calls("a")[1]
     assert "--shard=2/2" in hosts.calls("b")[1]

@@ -570,7 +570,8 @@ def run_delete(parsed: argparse.Namespace) -> int:
             missed = [Answer(host, None, problem=text) for host, text in fleet.problems.items()]
             _print_answers("dry_run", [*answers.values(), *missed], {})
         else:
-            _print_plans(read, at_once, print_text if parsed.dry_run else note)
+            show = print_text if parsed.dry_run else note
+            _print_plans(read, at_once, show, max if parsed.shard else sum)
         codes = [
             *_codes(list(answers.values()), read),
             *(None for _ in fleet.problems),
@@ -608,9 +609,12 @@ def run_delete(parsed: argparse.Namespace) -> int:
 
 
 def _print_plans(
-    plans: Mapping[str, HostPlan | str], at_once: int, show: Callable[[str], None]
+    plans: Mapping[str, HostPlan | str],
+    at_once: int,
+    show: Callable[[str], None],
+    total: Callable[[Iterable[int]], int],
 ) -> None:
-    """Show what each host would delete, and the sum."""
+    """Show what each host would delete, and the total: of shares, each counts the whole."""
     rows: list[tuple[str, ...]] = [("host", "entries", "frees", "strategy", "time")]
     accepted = [plan for plan in plans.values() if isinstance(plan, HostPlan)]
     for host, plan in plans.items():
@@ -624,8 +628,8 @@ def _print_plans(
     if accepted:
         low = total_seconds([plan.predicted.seconds_low for plan in accepted], at_once)
         high = total_seconds([plan.predicted.seconds_high for plan in accepted], at_once)
-        entries = sum(plan.expected.totals.entries for plan in accepted)
-        frees = sum(plan.expected.freed_bytes_max for plan in accepted)
+        entries = total(plan.expected.totals.entries for plan in accepted)
+        frees = total(plan.expected.freed_bytes_max for plan in accepted)
         row = (count(entries), bytes_iec(frees), "", duration_span(low, high))
         rows.append((counted(len(accepted), "host", "hosts"), *row))
     show(_table(rows, {1, 2}))
