@@ -109,6 +109,8 @@ async def test_an_import_without_times_says_so_and_shows_everything_again(tmp_pa
     async with Host(BrowserScreen("", Settings(interval_s=0), path)).run_test() as pilot:
         await wait_for(pilot, "a.log")
         await type_filter(pilot, ">30d")
-        await wait_for(pilot, "has no modification times: it cannot be filtered by age.")
+        sentence = "has no modification times: it cannot be filtered by age."
+        # A long path breaks the line there
+        await until(pilot, lambda: sentence in " ".join(screen_text(pilot.app).split()))
         await pilot.press("escape")
         await wait_for(pilot, "a.log")
