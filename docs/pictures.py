@@ -41,7 +41,7 @@ PLACE = "web-application"
 SIZES = ((80, 24), (120, 40), (200, 50), (60, 20), (40, 15))
 TOUR_SIZE = (100, 24)
 FILES, RATE = 20_000, 400
-TOUR_FILES, TOUR_RATE = 120_000, 20_000
+TOUR_FILES, TOUR_RATE = 120_000, 8_000
 """Files in the directory that is deleted, and how many are deleted each second."""
 TOURED = [
     "browser", "findings", "preview", "options", "confirm", "run-1", "run-2", "run-4",
@@ -171,10 +171,11 @@ class Session:
         self._tmux("send-keys", "-l", text)
         self._settle(0.1)
 
-    def wait_for(self, words: str, timeout_s: float = 60.0) -> None:
-        """Wait until the screen shows some words."""
+    def wait_for(self, words: str | tuple[str, ...], timeout_s: float = 60.0) -> None:
+        """Wait until the screen shows some words, or one of several."""
+        several = (words,) if isinstance(words, str) else words
         deadline_s = time.monotonic() + timeout_s
-        while words not in self.text():
+        while not any(each in self.text() for each in several):
             if time.monotonic() > deadline_s:
                 sys.exit(f"not within {timeout_s:.0f} s: {words!r}\n{self.text()}")
             time.sleep(0.1)
@@ -447,9 +448,7 @@ def deletion(session: Session, rate: int = RATE) -> None:
     confirm(session, "sessions")
     if rate == TOUR_RATE:
         for second in (1, 2, 4):
-            times = [f"elapsed 0:{later:02}" for later in range(second, 60)]
-            while not any(map(session.text().__contains__, times)):
-                time.sleep(0.1)
+            session.wait_for(tuple(f"elapsed 0:{later:02}" for later in range(second, 60)))
             session.draw(f"run-{second}")
     else:
         session.wait_for("elapsed")
