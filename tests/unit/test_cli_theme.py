@@ -1,6 +1,8 @@
 """The theme: by the colours of the terminal, or as requested, also the next time."""
 
+import argparse
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from tui_fs.app import FEW_COLOURS_THEME, TRUECOLOR_THEME
 from tui_fs.cli import fleet
 from tui_fs.cli.parser import parse
 from tui_fs.cli.start_app import theme_of
+from tui_fs.fleet.fleet import Fleet
 from tui_fs.model.errors import BadInput
 
 
@@ -95,6 +98,22 @@ def test_a_theme_that_cannot_be_stored_is_used(
     assert "cannot be stored" in capsys.readouterr().err
 
 
+@pytest.fixture
+def closed_fleets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close the connections that only the end of the process would close."""
+    make, fleets = fleet._fleet_of, list[Fleet]()
+
+    def remember(parsed: argparse.Namespace) -> Fleet:
+        fleets.append(make(parsed))
+        return fleets[-1]
+
+    monkeypatch.setattr(fleet, "_fleet_of", remember)
+    yield
+    for made in fleets:
+        made.close()
+
+
+@pytest.mark.usefixtures("closed_fleets")
 def test_screens_of_many_hosts_have_the_same_options(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[dict[str, Any]] = []
 
