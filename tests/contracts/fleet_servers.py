@@ -147,8 +147,8 @@ class Servers:
                     return True
         return False
 
-    def kill_connections(self) -> None:
-        """Kill the clients of ssh that use the configuration of these servers."""
+    def kill_connections(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to the clients of ssh that use the configuration of these servers."""
         marker = f"{self.place}/ssh_config".encode()
         for entry in os.listdir("/proc"):
             try:
@@ -156,7 +156,7 @@ class Servers:
             except OSError:
                 continue
             if words[0] == b"ssh" and marker in words:
-                os.kill(int(entry), 9)
+                os.kill(int(entry), number)
 
 
 @contextmanager

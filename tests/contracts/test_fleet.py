@@ -203,7 +203,8 @@ def test_an_interrupt_cancels_the_jobs_on_the_hosts(cli: Cli, hosts: Servers) ->
         assert viewer.stdout is not None
         while b'"JobStarted"' not in (line := viewer.stdout.readline()):
             assert line
-        os.killpg(viewer.pid, signal.SIGINT)  # as Ctrl-C does, which every ssh gets, too
+        hosts.kill_connections(signal.SIGINT)  # as Ctrl-C does, which every ssh gets, too
+        viewer.send_signal(signal.SIGINT)
         output, errors = viewer.communicate(timeout=60)
     assert viewer.returncode == 130, errors
     assert b'"JobStarted"' not in output  # no connection was lost, and the job followed anew
