@@ -142,8 +142,7 @@ class SurveyRunner:
                     {*scan.pids, self._family},
                     by_descriptor_only=not self._finds_users,
                 )
-                if self._finds_users:  # else only the deletion itself asks, which checks them
-                    self._uses = find_external_uses(self._paths, self._table)
+                self._uses = find_external_uses(self._paths, self._table)
                 places = (locate(path, self._table) for path in self._paths)
                 self._places = [place for place in places if place is not None]
             for batch in scan.batches(self._telling.until_due_s):
