@@ -176,14 +176,16 @@ def test_a_tree_is_on_its_disk_before_the_steps_if_they_want_so(
 ) -> None:
     needs_root("mounting")
     looking = Step("look", "", ((("python", "-c", HAS_NO_PLACE),),))
-    trial = Trial((looking,), Written(), Place.EXT4, rounds=1, is_settled=is_settled)
+    trial = Trial((looking,), Written(), Place.EXT4, rounds=9, is_settled=is_settled)
 
     def use() -> list[str]:
         results = results_of(done(place, trial))
-        return [results.measured["look"].runs[0].output, results.plan("look").tree]
+        return [results.plan("look").tree, *(run.output for run in results.measured["look"].runs)]
 
-    words = "three files, written to the disk" if is_settled else "three files"
-    assert result_of_child(use) == [str(not is_settled), words]
+    words, *seen = result_of_child(use)
+    assert words == ("three files, written to the disk" if is_settled else "three files")
+    # Another process can write everything to the disks (sync), but hardly in each round
+    assert ("True" in seen) != is_settled
 
 
 @pytest.fixture
