@@ -95,7 +95,7 @@ def test_each_runs_at_its_small_scale(
     # And every claim has a verdict with a figure, or says why it has none
     for claim in report["claims"]:
         assert claim["verdict"] in _VERDICTS
-        assert claim["here"] if claim["verdict"] != "cannot be tested here" else claim["why"]
+        assert claim["here"] if claim["verdict"] != "cannot be tested here" else claim["reason"]
     # And nothing is left there, the page is whole, and the run is kept
     assert set(os.listdir(place)) == before
     sentinel.assert_whole()

@@ -60,7 +60,7 @@ def test_resume_refuses_another_directory(cli: Cli, died: tuple[str, Path]) -> N
 
 
 @pytest.mark.parametrize("same_boot", (True, False))
-def test_a_restart_of_the_machine_is_told(
+def test_a_restart_of_the_machine_is_reported(
     cli: Cli, died: tuple[str, Path], same_boot: bool
 ) -> None:
     job, _ = died

@@ -91,7 +91,7 @@ def test_a_held_file(ext4: Path, start_python: StartPython) -> None:
     blocks_bytes = file.stat().st_blocks * 512
     pid = start_python(_HOLD, file)
     before = Before.of(ext4 / "t")
-    assert [open_file.path for open_file in before.held.held] == [str(file)]
+    assert [open_file.path for open_file in before.held.held_files] == [str(file)]
     (cause,) = before.causes()
     assert (cause.kind, cause.pid, cause.bytes) == (DiscrepancyKind.HELD_OPEN, pid, blocks_bytes)
     assert cause.command == Path(f"/proc/{pid}/comm").read_text().strip()

@@ -56,7 +56,7 @@ def _printing(*messages: bytes) -> str:
         (_printing(b""), "have different versions"),
     ],
 )
-def test_an_engine_that_cannot_be_used_is_told(
+def test_an_engine_that_cannot_be_used_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, sentence: str
 ) -> None:
     _install(tmp_path, monkeypatch, script)

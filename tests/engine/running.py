@@ -64,7 +64,7 @@ class Ended:
     code: int
     counts: Json
     messages: tuple[str, ...]
-    tellings: tuple[Json, ...] = ()
+    progress: tuple[Json, ...] = ()
 
     def expect(self, code: int) -> "Ended":
         """Compare the exit code, and that no success hides a message."""

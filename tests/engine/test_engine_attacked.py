@@ -166,7 +166,7 @@ def test_a_directory_moved_away_does_not_use_up_the_descriptors(ext4: Path) -> N
     assert os.listdir(target) == [middle.relative_to(target).parts[0]]
 
 
-def test_a_directory_that_is_moved_away_while_it_is_emptied_is_told(tmpfs: Path) -> None:
+def test_a_directory_that_is_moved_away_while_it_is_emptied_is_reported(tmpfs: Path) -> None:
     target = tmpfs / "target"
     target.mkdir()
     flat(target / "rescued", CROWD)

@@ -57,14 +57,14 @@ def _mount_point(backing: Path) -> Path:
 def test_more_workers_than_processors_wait_for_a_server(backing: Path) -> None:
     with served_late(backing, _mount_point(backing), 2.0) as mounted:
         ended = delete("--every", "10", "--", mounted / "tree").expect(0)
-    assert max(counts["threads"] for counts in ended.tellings) > MOST_THAT_COMPUTE
+    assert max(counts["threads"] for counts in ended.progress) > MOST_THAT_COMPUTE
     assert os.listdir(backing) == []
 
 
 def test_a_requested_number_of_workers_is_kept(backing: Path) -> None:
     with served_late(backing, _mount_point(backing), 1.0) as mounted:
         ended = delete("--every", "10", "--threads", "3", "--", mounted / "tree").expect(0)
-    assert {counts["threads"] for counts in ended.tellings} == {3}
+    assert {counts["threads"] for counts in ended.progress} == {3}
     assert os.listdir(backing) == []
 
 

@@ -25,17 +25,17 @@ def run_from(scene: Scene, directory: Path) -> None:
     """Put a copy of a program into a directory, and let it run until the scene ends."""
     copy = directory / "cat"
     shutil.copy(needs_tool("cat", package="coreutils"), copy)
-    _start(scene, [str(copy)], is_own_session=True, tell=b"0\n")
+    _start(scene, [str(copy)], is_own_session=True, stdin=b"0\n")
 
 
 def run_in_a_container(scene: Scene, directory: Path) -> None:
     """Start a process in /mnt of its own mount namespace, where it sees a directory."""
     script = 'mount --bind "$1" /mnt && cd /mnt && exec cat'
     words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
-    _start(scene, [*words, str(directory)], is_own_session=True, tell=b"0\n")
+    _start(scene, [*words, str(directory)], is_own_session=True, stdin=b"0\n")
 
 
-def _start(scene: Scene, command: list[str], is_own_session: bool, tell: bytes = b"") -> int:
+def _start(scene: Scene, command: list[str], is_own_session: bool, stdin: bytes = b"") -> int:
     """Start a command that says a number when it is ready, and lives until its input ends."""
     process = subprocess.Popen(
         command,
@@ -49,6 +49,6 @@ def _start(scene: Scene, command: list[str], is_own_session: bool, tell: bytes =
     scene.until_the_end.callback(process.wait)
     scene.until_the_end.callback(process.stdin.close)
     scene.until_the_end.callback(process.stdout.close)
-    process.stdin.write(tell)
+    process.stdin.write(stdin)
     process.stdin.flush()
     return int(process.stdout.readline())

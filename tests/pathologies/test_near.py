@@ -23,7 +23,7 @@ def test_is_not_reported(case: Pathology, grounds: Grounds) -> None:
         assert undeserved(case, findings) == []
 
 
-def test_a_file_of_several_names_is_told_once(grounds: Grounds) -> None:
+def test_a_file_of_several_names_is_reported_once(grounds: Grounds) -> None:
     tree = grounds.directory_on("ext4")
     sparse = tree / "disk.img"
     sparse.touch()

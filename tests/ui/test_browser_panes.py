@@ -152,7 +152,7 @@ def test_details_say_what_they_do_not_know() -> None:
     assert "< 4 KiB" in text(without)
 
 
-def test_findings_of_one_kind_are_told_apart() -> None:
+def test_findings_of_one_kind_are_distinguished() -> None:
     findings = [
         Finding(FindingKind("weird-names"), Severity.WARNING, MAILDROP, {key: 1}, "", "")
         for key in ("directories_control", "directories_dash")

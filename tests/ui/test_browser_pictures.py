@@ -326,5 +326,5 @@ async def test_side_screen(state: str, picture: SnapshotAssertion) -> None:
     assert await look_at_all_sizes(screen(), act) == picture
 
 
-async def test_ranking_that_is_not_told_yet() -> None:
+async def test_ranking_that_is_not_known_yet() -> None:
     assert "reading…" in await look(ranking(), keys("s"))

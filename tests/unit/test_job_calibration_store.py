@@ -282,7 +282,7 @@ def test_a_plan_without_prices_is_not_learnt_from(
         replace(ENDED, finished=None),
         replace(ENDED, paused_s=1.0),
         replace(ENDED, held_s=0.1),
-        replace(ENDED, held=Throttled(1.0, "disk", 90.0)),
+        replace(ENDED, throttled=Throttled(1.0, "disk", 90.0)),
         replace(ENDED, pace=Pace(gentle=True)),
         replace(ENDED, pace=Pace(rate_per_s=100)),
         replace(ENDED, pace=Pace(nice=19)),

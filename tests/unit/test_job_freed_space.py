@@ -111,7 +111,7 @@ def test_several_holders_of_one_file_are_one_cause() -> None:
     assert discrepancies[0].pid == 9
 
 
-def test_many_holders_are_told_together() -> None:
+def test_many_holders_are_reported_together() -> None:
     files = tuple(held(number, number * MIB, number) for number in range(1, 31))
     discrepancies = causes(0, 465 * MIB, kept=files)
     assert len(discrepancies) == MOST_HOLDERS + 1

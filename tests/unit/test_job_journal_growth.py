@@ -266,9 +266,9 @@ def test_a_live_view_shows_counts_that_are_not_in_the_journal() -> None:
         view.poll()
         assert view.poll_live() == 1
         assert view.snapshot.removed is not None
-        assert (view.snapshot.removed.entries, view.snapshot.held) == (500, hold)
+        assert (view.snapshot.removed.entries, view.snapshot.throttled) == (500, hold)
         view.poll_live()
-        assert (view.snapshot.removed.entries, view.snapshot.held) == (600, None)
+        assert (view.snapshot.removed.entries, view.snapshot.throttled) == (600, None)
         # And what is older than what is known changes nothing
         view.poll_live()
         assert view.snapshot.removed.entries == 600

@@ -38,7 +38,7 @@ def test_unreadable_processes_cost_no_job_its_end(
     assert SpaceWatch(LARGE, {1: "/"}, ["/"]).causes(None, None, 0, is_finished=False) == ()
 
 
-def test_holders_on_all_devices_of_one_file_system_are_told(
+def test_holders_on_all_devices_of_one_file_system_are_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Two subvolumes of one file system, on each a deleted file that is held since

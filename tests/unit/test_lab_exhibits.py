@@ -65,7 +65,7 @@ def test_claims_come_first_then_the_views_in_their_order() -> None:
     assert isinstance(claims, Claims)
     verdicts = [claim.verdict for claim in claims.claims]
     assert verdicts == [Verdict.HOLDS, Verdict.DOES_NOT, Verdict.UNTESTED]
-    assert "not installed" in claims.claims[2].why
+    assert "not installed" in claims.claims[2].reason
 
 
 def test_a_table_has_median_and_span_and_the_published_figure_below() -> None:
@@ -217,7 +217,7 @@ def test_what_tools_have_said_is_escaped() -> None:
     claim = Claim("c", "p", lambda _: judged(True, HOSTILE, HOSTILE))
     (claims,) = exhibits_of(showing(claims=(claim,)), results_of([]), _NO_FOLDER)
     assert isinstance(claims, Claims)
-    assert claims.claims[0].here.isprintable() and claims.claims[0].why.isprintable()
+    assert claims.claims[0].here.isprintable() and claims.claims[0].reason.isprintable()
 
 
 def test_file_states_are_figures() -> None:

@@ -101,7 +101,7 @@ def test_what_was_not_measured_is_untested_and_says_why(
     results = lab_results.run_with(experiment, scale)
     for claim in experiment.claims:
         judgement = claim.judged(results)
-        assert judgement.verdict is Verdict.UNTESTED and judgement.why
+        assert judgement.verdict is Verdict.UNTESTED and judgement.reason
 
 
 @EACH

@@ -82,7 +82,7 @@ def test_xfs_is_faster_if_each_of_its_runs_is(
 ) -> None:
     judged = judgement(FASTER[name], {f"ext4-{name}": ext4, f"xfs-{name}": xfs})
     assert judged.verdict is expected
-    assert ("overlap" in judged.why) is is_noise
+    assert ("overlap" in judged.reason) is is_noise
 
 
 @pytest.mark.parametrize(

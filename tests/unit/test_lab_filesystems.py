@@ -273,7 +273,7 @@ def test_what_cannot_be_made_says_why(above: Path, monkeypatch: pytest.MonkeyPat
     scratch.remove()
 
 
-def test_a_missing_tool_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tool_is_reported_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab_places, "_mount_obstacle", lambda: "")
     monkeypatch.setattr(
         lab_places, "_tool_path", lambda name: "" if "xfs" in name else f"/bin/{name}"
@@ -283,7 +283,7 @@ def test_a_missing_tool_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_missing_loop_devices_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_loop_devices_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab_places, "_mount_obstacle", lambda: "")
     monkeypatch.setattr(lab_places, "_tool_path", lambda name: f"/bin/{name}")
     monkeypatch.setattr(lab_places, "LOOP_CONTROL", "/nowhere")

@@ -89,7 +89,7 @@ def test_a_difference_counts_only_beyond_the_noise(
 ) -> None:
     judgement = verdict(RSYNC_IS_FASTER, results_of({"rsync": rsync, "rm": rm}))
     assert judgement.verdict is expected
-    assert ("noise" in judgement.why) == (expected is Verdict.UNTESTED)
+    assert ("noise" in judgement.reason) == (expected is Verdict.UNTESTED)
 
 
 def test_many_processes_are_slower_than_one() -> None:

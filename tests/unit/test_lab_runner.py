@@ -83,7 +83,7 @@ def test_a_failure_is_reported_in_the_tools_own_words_and_ends_its_trial_only(pl
     events = done(place, Trial((bad, after), Files(), rounds=2), good)
     # The failure is reported once; the later step is not measured, the other trial is
     (failed,) = [event for event in events if isinstance(event, StepFailed)]
-    assert failed.key == "bad" and "status 1" in failed.why and "No such file" in failed.why
+    assert failed.key == "bad" and "status 1" in failed.reason and "No such file" in failed.reason
     assert ran(events) == ["good", "good"]
     assert os.listdir(place) == []
 

@@ -32,7 +32,7 @@ def _holder(pid: int, command: str = "app") -> Holder:
 
 def _held(*pids: int) -> OpenFileScan:
     file = HeldFile(PathStr("/x"), 1, 2, 3, tuple(_holder(pid) for pid in pids))
-    return OpenFileScan(held=(file,))
+    return OpenFileScan(held_files=(file,))
 
 
 def _table(tmp_path: Path, kind: str) -> str:

@@ -32,7 +32,7 @@ def test_a_file_system_without_extent_reports(tmpfs: Path) -> None:
     assert extents_of(str(tmpfs / "file")) is None
 
 
-def test_a_path_longer_than_the_kernel_takes_is_told(ext4: Path) -> None:
+def test_a_path_longer_than_the_kernel_takes_is_reported(ext4: Path) -> None:
     descriptor = os.open(ext4, os.O_RDONLY | os.O_DIRECTORY)
     name = "n" * 250
     for _ in range(18):

@@ -90,7 +90,7 @@ def test_open_files_and_how_they_are_open(fake: FakeProc) -> None:
     looked = fake.look()
     # The file is there once, with both descriptors, and nothing else
     status = file.stat()
-    (held_file,) = looked.held
+    (held_file,) = looked.held_files
     assert (held_file.path, held_file.inode) == (str(file), status.st_ino)
     assert held_file.allocated_bytes == status.st_blocks * 512
     assert sorted(held_file.holders, key=lambda holder: holder.descriptor or 0) == [
@@ -108,8 +108,8 @@ def test_a_scan_by_descriptor_only_finds_the_same_open_files_and_nothing_else(
     fake.enter_tree(fake.process(7))
     fake.descriptor(7, 3, str(file))
     whole, part = fake.look(), fake.look(by_descriptor_only=True)
-    assert whole.held and whole.living
-    assert (part.held, part.living) == (whole.held, ())
+    assert whole.held_files and whole.living
+    assert (part.held_files, part.living) == (whole.held_files, ())
 
 
 def test_who_lives_in_the_tree(fake: FakeProc) -> None:
@@ -141,7 +141,7 @@ def test_names_of_any_bytes(fake: FakeProc) -> None:
     os.close(os.open(name, os.O_CREAT))
     fake.process(7)
     fake.descriptor(7, 3, name)
-    assert [os.fsencode(file.path) for file in fake.look().held] == [name]
+    assert [os.fsencode(file.path) for file in fake.look().held_files] == [name]
 
 
 def test_own_processes_are_marked(fake: FakeProc) -> None:
@@ -189,7 +189,7 @@ def test_another_namespace_and_a_bind_mount(fake: FakeProc) -> None:
     fake.descriptor(7, 3, f"{fake.tree.parent}/data/log", mount_id=2)
     fake.enter_tree(folder)
     looked = fake.look()
-    assert [file.path for file in looked.held] == [str(inside / "log")]
+    assert [file.path for file in looked.held_files] == [str(inside / "log")]
     assert looked.living == ()
 
 
@@ -203,7 +203,7 @@ def test_time_is_limited(fake: FakeProc) -> None:
     ticks = itertools.count()
     looked = fake.look(60, clock=lambda: float(next(ticks)))
     assert not looked.complete
-    holders = [file.pid for file in looked.held[0].holders]
+    holders = [file.pid for file in looked.held_files[0].holders]
     assert 20 < holders.count(7) < 35
     assert holders.count(8) == 1
 
@@ -230,7 +230,7 @@ def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPytho
     one = start_python("f = open(sys.argv[1]); g = open(sys.argv[1], 'r+')", file)
     two = start_python("f = open(sys.argv[1])", file)
     before = scan_tree(tree, device)
-    (held_file,) = of_tree(before.held, tree)
+    (held_file,) = of_tree(before.held_files, tree)
     assert {(holder.pid, holder.writes) for holder in held_file.holders} == {
         (one, False),
         (one, True),
@@ -243,7 +243,7 @@ def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPytho
     (gone,) = of_tree(after.deleted, tree)
     assert (gone.path, gone.inode, gone.allocated_bytes) == (str(file), inode, 1 << 20)
     assert sorted(holder.pid for holder in gone.holders) == sorted((one, one, two))
-    assert of_tree(after.held, tree) == []
+    assert of_tree(after.held_files, tree) == []
 
 
 def test_a_real_child_that_lives_inside(tmp_path: Path, start_python: StartPython) -> None:
@@ -287,7 +287,7 @@ def test_one_of_two_names_deleted(tmp_path: Path, start_python: StartPython) -> 
     (tree / "a").unlink()
     looked = scan_tree(tree, tmp_path.stat().st_dev)
     # It is neither in the tree any more, nor deleted
-    assert (of_tree(looked.held, tree), of_tree(looked.deleted, tree)) == ([], [])
+    assert (of_tree(looked.held_files, tree), of_tree(looked.deleted, tree)) == ([], [])
 
 
 def test_a_real_name_that_only_looks_deleted(tmp_path: Path, start_python: StartPython) -> None:
@@ -298,7 +298,7 @@ def test_a_real_name_that_only_looks_deleted(tmp_path: Path, start_python: Start
     before = scan_tree(tmp_path, device)
     file.unlink()
     after = scan_tree(tmp_path, device)
-    assert [open_file.path for open_file in of_tree(before.held, tmp_path)] == [str(file)]
+    assert [open_file.path for open_file in of_tree(before.held_files, tmp_path)] == [str(file)]
     assert of_tree(before.deleted, tmp_path) == []
     assert [open_file.path for open_file in of_tree(after.deleted, tmp_path)] == [str(file)]
 

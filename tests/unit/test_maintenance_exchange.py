@@ -207,7 +207,7 @@ def test_what_came_into_a_twin_that_is_taken_back_is_moved(
     assert os.listdir(here.parent) == ["spool"]
 
 
-def test_a_file_system_without_exchange_is_told(
+def test_a_file_system_without_exchange_is_reported(
     here: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Libc:

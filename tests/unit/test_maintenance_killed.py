@@ -60,11 +60,11 @@ def _count_steps(last: int, late_in: Path | None) -> None:
     honest = counted(exchange._renameat2)
 
     def rename(
-        source: exchange.DirEntryRef, goal: exchange.DirEntryRef, flag: int, what: str
+        source: exchange.DirEntryRef, goal: exchange.DirEntryRef, flag: int, verb: str
     ) -> None:
         if flag == exchange._EXCHANGE and late_in is not None:
             (late_in / LATE).touch()
-        honest(source, goal, flag, what)
+        honest(source, goal, flag, verb)
 
     exchange._renameat2 = rename
 

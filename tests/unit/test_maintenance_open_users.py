@@ -31,7 +31,7 @@ def held(tmp_path: Path) -> Iterator[Path]:
 def ways(directory: Path) -> set[tuple[int, str]]:
     """Return who holds it, and how."""
     status = directory.stat()
-    users = find_open_users(PathStr(str(directory)), (status.st_dev, status.st_ino)).found
+    users = find_open_users(PathStr(str(directory)), (status.st_dev, status.st_ino)).users
     return {(user.pid, user.how) for user in users}
 
 

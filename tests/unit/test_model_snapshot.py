@@ -251,14 +251,17 @@ def test_the_pressure_shown_is_the_last_one() -> None:
 
 def test_throttled_time_adds_up() -> None:
     throttled = folded(*RUNNING, Throttled(2.0, "disk", 40.0))
-    assert (throttled.held, throttled.state) == (Throttled(2.0, "disk", 40.0), JobState.RUNNING)
+    assert (throttled.throttled, throttled.state) == (
+        Throttled(2.0, "disk", 40.0),
+        JobState.RUNNING,
+    )
     rest: tuple[Event, ...] = (
         Unthrottled(3.5),
         Throttled(6.0, "disk", 30.0),
         Unthrottled(7.0),
     )
     end = reduce(fold, rest, throttled)
-    assert end.held is None
+    assert end.throttled is None
     assert end.held_s == pytest.approx(2.5)
 
 
@@ -273,7 +276,7 @@ def test_a_cancel_ends_a_pause_and_a_throttle() -> None:
     assert end.paused_s == pytest.approx(3.0)
     assert end.held_s == pytest.approx(3.5)
     assert end.paused_at_s is None
-    assert end.held is None
+    assert end.throttled is None
 
 
 def test_a_pause_that_the_end_of_the_tools_ends_is_not_longer_than_they_were() -> None:

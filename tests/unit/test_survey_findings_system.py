@@ -124,12 +124,18 @@ def living(pid: int, is_own: bool = False) -> ResidentProcess:
     [
         (NOBODY, []),
         (OpenFileScan(living=(living(1, is_own=True),)), []),
-        (OpenFileScan(held=(held(holder(1, writes=True, is_own=True)),)), []),
+        (OpenFileScan(held_files=(held(holder(1, writes=True, is_own=True)),)), []),
         (OpenFileScan(living=(living(1),)), ["info"]),
-        (OpenFileScan(held=(held(holder(1)),)), ["info"]),
-        (OpenFileScan(held=(held(holder(1), holder(2, writes=True, is_own=True)),)), ["info"]),
-        (OpenFileScan(held=(held(holder(1, writes=True)),)), ["warning"]),
-        (OpenFileScan(living=(living(2),), held=(held(holder(1, writes=True)),)), ["warning"]),
+        (OpenFileScan(held_files=(held(holder(1)),)), ["info"]),
+        (
+            OpenFileScan(held_files=(held(holder(1), holder(2, writes=True, is_own=True)),)),
+            ["info"],
+        ),
+        (OpenFileScan(held_files=(held(holder(1, writes=True)),)), ["warning"]),
+        (
+            OpenFileScan(living=(living(2),), held_files=(held(holder(1, writes=True)),)),
+            ["warning"],
+        ),
     ],
 )
 @pytest.mark.usefixtures("room")
@@ -141,7 +147,7 @@ def test_processes_at_work(occupation: OpenFileScan, severity: list[str]) -> Non
 def test_processes_are_counted_once_and_named_harmlessly() -> None:
     occupation = OpenFileScan(
         living=tuple(living(pid) for pid in range(1, 8)),
-        held=(held(holder(3)), held(holder(3, writes=True), path="/t/\x1b")),
+        held_files=(held(holder(3)), held(holder(3, writes=True), path="/t/\x1b")),
         unseen_processes=4,
     )
     (finding,) = around(occupation=occupation)

@@ -130,7 +130,7 @@ def test_without_times_a_file_is_not_filtered_by_age(tmp_path: Path) -> None:
     assert by_name.matched == Totals(files=1, apparent_bytes=9, allocated_bytes=512)
 
 
-def test_what_was_not_read_is_told(tmp_path: Path) -> None:
+def test_what_was_not_read_is_reported(tmp_path: Path) -> None:
     # A directory that could not be read, a mount, a file and names left out
     path = tree_file(
         tmp_path,
@@ -326,7 +326,7 @@ def test_small_reads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(survey.names("/top").others) == 100
 
 
-def test_a_file_that_changes_afterwards_is_told(tmp_path: Path) -> None:
+def test_a_file_that_changes_afterwards_is_reported(tmp_path: Path) -> None:
     path = tree_file(tmp_path, {"name": "a"})
     survey = ImportedSurvey(path)
     last(survey)

@@ -55,28 +55,30 @@ def test_the_surveyed_directory_itself_is_in_no_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "files", "is_told"),
+    ("number", "files", "is_reported"),
     [(3, 400, True), (2, 800, False), (3, 333, True), (3, 332, False), (1000, 0, True)],
 )
 @pytest.mark.slow
 def test_another_name_is_reported_if_there_are_three_that_hold_much(
-    number: int, files: int, is_told: bool
+    number: int, files: int, is_reported: bool
 ) -> None:
     above = [f"{n}" for n in range(number)]
     table = table_of(*above, files=0)
     for n in range(number):
         table.files[table.add(table.find(f"/t/{n}"), b"x")] = files
-    assert [group.name for group in groups_of(table)] == (["x"] if is_told else [])
+    assert [group.name for group in groups_of(table)] == (["x"] if is_reported else [])
 
 
-@pytest.mark.parametrize(("entries", "is_told"), [(300_099, True), (300_100, False)])
-def test_another_name_is_reported_if_it_holds_one_in_a_hundred(entries: int, is_told: bool) -> None:
+@pytest.mark.parametrize(("entries", "is_reported"), [(300_099, True), (300_100, False)])
+def test_another_name_is_reported_if_it_holds_one_in_a_hundred(
+    entries: int, is_reported: bool
+) -> None:
     table = table_of("a", "b", "c", "a/x", "b/x", "c/x", files=0)
     for path in ("/t/a/x", "/t/b/x", "/t/c/x"):
         table.files[table.find(path)] = 999
     table.files[0] = entries - 3000 - 4
     assert table.subtree(0).totals.entries == entries
-    assert [group.name for group in groups_of(table)] == (["x"] if is_told else [])
+    assert [group.name for group in groups_of(table)] == (["x"] if is_reported else [])
 
 
 def test_numbers_are_no_names() -> None:

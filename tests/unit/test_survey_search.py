@@ -31,7 +31,7 @@ def result(search: Search) -> tuple[list[Match], SearchUpdate]:
 def paths(search: Search) -> set[str]:
     """Return the paths of all matches."""
     matches, update = result(search)
-    assert len(matches) == update.found
+    assert len(matches) == update.matched
     return {match.path for match in matches}
 
 
@@ -83,7 +83,7 @@ def test_matches_have_kind_size_and_time_and_links_are_not_followed(tmp_path: Pa
     (file,) = [match for match in matches if match.kind is EntryKind.FILE]
     blocks = os.lstat(tmp_path / "t" / "x-file").st_blocks
     assert (file.allocated_bytes, file.modified_s) == (blocks * 512, 77)
-    assert (update.found, update.entries, update.unreadable) == (3, 3, 0)
+    assert (update.matched, update.entries, update.unreadable) == (3, 3, 0)
 
 
 def test_ten_files_among_very_many_are_found(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_list_is_bounded_and_all_matches_are_counted(
         (tmp_path / f"{number}.log").touch()
     matches, update = result(search_of(str(tmp_path), "*.log", None))
     assert len(matches) == (10 if limit == "LISTED" else 1)
-    assert update.found == 50
+    assert update.matched == 50
 
 
 def test_a_mount_point_is_found_but_not_entered(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_tree_deeper_than_any_path_is_searched(deep: Path) -> None:
     ).stdout
     before = open_descriptors()
     _, update = result(search_of(str(deep), "*", None))
-    assert update.found == update.entries == len(expected)
+    assert update.matched == update.entries == len(expected)
     assert open_descriptors() == before
 
 
@@ -139,7 +139,7 @@ def test_an_import_is_searched_by_its_names(tmp_path: Path) -> None:
         ("/top/logs/a.log", EntryKind.FILE),
         ("/top/logs/b.log", EntryKind.DIRECTORY),
     ]
-    assert (update.found, update.entries) == (3, 4)
+    assert (update.matched, update.entries) == (3, 4)
 
 
 @pytest.fixture

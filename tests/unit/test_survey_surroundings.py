@@ -32,9 +32,9 @@ def writer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
 def test_find_holders_leaves_a_family_out(tmp_path: Path, writer: int) -> None:
     scan = find_holders([str(tmp_path)], tmp_path.stat().st_dev, ())
     assert {holder.holder.pid for holder in scan.living} == {writer}
-    assert [file.path for file in scan.held] == [str(tmp_path / "written")]
+    assert [file.path for file in scan.held_files] == [str(tmp_path / "written")]
     scan = find_holders([str(tmp_path)], tmp_path.stat().st_dev, (writer,))
-    assert (scan.living, scan.held) == ((), ())
+    assert (scan.living, scan.held_files) == ((), ())
 
 
 def test_a_busy_machine_hides_no_process(
@@ -105,7 +105,7 @@ def test_a_session_from_outside_a_container_is_known_by_its_ancestors(
     assert _kinds(tmp_path)["in-use"].severity is Severity.WARNING
 
 
-def test_a_directory_that_changes_while_it_is_read_is_told_once(
+def test_a_directory_that_changes_while_it_is_read_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flat(tmp_path, 1000)

@@ -203,8 +203,8 @@ def status(snapshot: Snapshot, state: JobState) -> str:
     if snapshot.rate_per_s:
         words.append(f"{count(round(snapshot.rate_per_s))} /s")
     words.append(f"elapsed {clock(snapshot.elapsed_s)}")
-    if snapshot.held is not None:
-        pressure = snapshot.held
+    if snapshot.throttled is not None:
+        pressure = snapshot.throttled
         words.append(f"throttled, {pressure.resource} pressure {pressure.pressure_percent:.0f} %")
     if snapshot.failed:
         words.append(f"failed {count(snapshot.failed)}")

@@ -187,7 +187,7 @@ def run_run(parsed: argparse.Namespace) -> int:
         again = shell_quoted(("tui-fs", "lab", "show", name, "--report", parsed.report))
         note(f"tui-fs: no page was written; to write it: {again}")
     if ended.ending is Ending.FAILED:
-        note(f"tui-fs: the run failed: {harmless(ended.why)}")
+        note(f"tui-fs: the run failed: {harmless(ended.reason)}")
         return SOME_FAILED
     note("tui-fs: the run was cancelled, and its files were removed.")
     return interrupts.exit_code
@@ -360,8 +360,8 @@ def run_as_text(
         parts.append("\n".join(["Notes", *notes]))
     took = "" if ended is None else f" after {duration(ended.elapsed_s)}"
     ending = "still running, or killed" if ended is None else f"{ended.ending}{took}"
-    if ended is not None and ended.ending is not Ending.DONE and ended.why:
-        ending += f": {harmless(ended.why)}"
+    if ended is not None and ended.ending is not Ending.DONE and ended.reason:
+        ending += f": {harmless(ended.reason)}"
     parts.append(f"Run {harmless(run_id)}: {ending}")
     return "\n\n".join(part for part in parts if part)
 
@@ -408,7 +408,11 @@ def _claims(claims: Claims, width: int) -> str:
 
 def _claim(claim: Judged, width: int) -> str:
     lines = [_wrapped(f"{_SIGNS[claim.verdict]} {claim.verdict}: {claim.text}", width, "", "  ")]
-    for name, value in (("published", claim.published), ("here", claim.here), ("why", claim.why)):
+    for name, value in (
+        ("published", claim.published),
+        ("here", claim.here),
+        ("why", claim.reason),
+    ):
         if value:
             lines.append(_wrapped(value, width, f"    {name + ':':<11}", " " * 15))
     return "\n".join(lines)
@@ -441,7 +445,7 @@ def run_as_json(experiment: Experiment, results: Results, run_id: str) -> dict[s
         "steps": [_step_as_json(step) for step in results.measured.values()],
         "notes": list(results.notes),
         "ending": None if ended is None else ended.ending.value,
-        "why": "" if ended is None else ended.why,
+        "reason": "" if ended is None else ended.reason,
         "elapsed_s": None if ended is None else ended.elapsed_s,
     }
 

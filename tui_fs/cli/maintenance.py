@@ -234,14 +234,14 @@ def _list(*, as_json: bool) -> int:
                     "schema": SCHEMA,
                     "id": displayable(entry.id),
                     "state": "damaged",
-                    "meaning": entry.why,
+                    "meaning": entry.reason,
                 }
                 for entry in damaged
             ]
         )
         return DONE
     for entry in damaged:
-        note(f"tui-fs: record {displayable(entry.id)} is damaged: {entry.why}")
+        note(f"tui-fs: record {displayable(entry.id)} is damaged: {entry.reason}")
     if not listed and not damaged:
         note("tui-fs: no directory is set aside.")
     elif listed:
@@ -273,7 +273,7 @@ def _confirm(parsed: argparse.Namespace, statement: str, question: str) -> None:
 
 
 def _warn(prospect: Prospect) -> None:
-    for process in prospect.occupants.found:
+    for process in prospect.occupants.users:
         name = displayable(process.name)
         note(f"tui-fs: process {process.pid} ({name}) {process.how} and keeps using the old one.")
     unseen = prospect.occupants.unseen
@@ -311,7 +311,7 @@ def _moved_fields(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> dict
 def _occupant_fields(occupants: OpenUsers) -> dict[str, object]:
     processes = [
         {"pid": process.pid, "name": displayable(process.name), "how": process.how}
-        for process in occupants.found
+        for process in occupants.users
     ]
     return {"occupants": processes, "unseen_processes": occupants.unseen}
 

@@ -117,12 +117,12 @@ class Fleet:
             [h for h in self.hosts if h in has and has[h].has_sudo is False]
         )
         waiting: list[str] = []
-        for host, found in has.items():
+        for host, installed in has.items():
             if host in refused:
                 give_up(host, refused[host])
-            elif found.is_compatible:
-                self.programs[host] = found.program
-            elif problem := why_not_brought(found, self._one_file):
+            elif installed.is_compatible:
+                self.programs[host] = installed.program
+            elif problem := why_not_brought(installed, self._one_file):
                 give_up(host, problem)
             else:
                 waiting.append(host)

@@ -79,7 +79,7 @@ class Damaged(Struct, frozen=True):
     """An unreadable record: its name, and the reason as a sentence."""
 
     id: str
-    why: str
+    reason: str
 
 
 def new_record(action: Action, target: Target) -> AsideRecord:

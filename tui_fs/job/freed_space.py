@@ -420,7 +420,7 @@ class SpaceWatch:
                 scans.append(OpenFileScan(complete=False))  # a failed scan does not stop a deletion
         return OpenFileScan(
             living=scans[0].living,
-            held=scans[0].held,
+            held_files=scans[0].held_files,
             deleted=tuple(file for scan in scans for file in scan.deleted),
             unseen_processes=max(scan.unseen_processes for scan in scans),
             unnamed=max(scan.unnamed for scan in scans),

@@ -138,10 +138,10 @@ def refuse_occupied(
     Args:
         are_accepted: such processes may be left in the removed directory.
     """
-    if not occupants.found or are_accepted:
+    if not occupants.users or are_accepted:
         return
-    first = occupants.found[0]
-    others = len({user.pid for user in occupants.found} - {first.pid})
+    first = occupants.users[0]
+    others = len({user.pid for user in occupants.users} - {first.pid})
     more = f" (and {others:,} more)" if others else ""
     raise Refused(
         f"Process {first.pid} ({displayable(first.name)}) {first.how}{more}: the process would be "

@@ -56,7 +56,7 @@ class RateLimit:
         self._removed: int | None = None
         self._tokens = 0.0
         self._speed_per_s = 0.0
-        self._held = False
+        self._is_empty = False
 
     def hold_s(self, removed: int) -> float:
         """Return how many seconds the tools must be stopped now; 0 if they may run.
@@ -68,12 +68,12 @@ class RateLimit:
         passed_s, self._looked_at = now - self._looked_at, now
         before, self._removed = self._removed, removed
         taken = removed - (removed if before is None else before)
-        if passed_s > 0 and not self._held:
+        if passed_s > 0 and not self._is_empty:
             self._speed_per_s = max(taken / passed_s, self._speed_per_s / 2)
         saved = max(1.0, self._per_s * LONGEST_SAVING_S)
         self._tokens = min(saved, self._tokens + self._per_s * passed_s) - taken
-        self._held = self._tokens < 1
-        if not self._held:
+        self._is_empty = self._tokens < 1
+        if not self._is_empty:
             return 0.0
         return max(SHORTEST_LOOK_S, (1 - self._tokens) / self._per_s)
 

@@ -117,12 +117,12 @@ def _causes_above(
     rmdirs = sum(os.path.basename(program_of(argv)) == "rmdir" for argv in started.command)
     is_single = (started.predicted_processes or 0) - rmdirs == 1 and threads == 1
     if usage is not None and usage.disk_wait_s is not None:
-        disk_s, what = usage.disk_wait_s / threads, "for the disk"
+        disk_s, resource = usage.disk_wait_s / threads, "for the disk"
     elif is_single and started.source is not TraceSource.STRACE:
-        disk_s, what = took_s - own_s - wait_s - stolen_s, "for the disk or for locks"
+        disk_s, resource = took_s - own_s - wait_s - stolen_s, "for the disk or for locks"
     else:
         return
-    words = f"the tools waited about {duration(disk_s)} {what}"
+    words = f"the tools waited about {duration(disk_s)} {resource}"
     if _is_cold(snapshot):
         words += f", because the cache was cold: they read {_read(snapshot)}"
     else:

@@ -107,8 +107,8 @@ class JobView:
         for event in sampled:
             if isinstance(event, FailuresCounted):
                 self.snapshot = fold(self.snapshot, event)
-            elif isinstance(event, Throttled) and self.snapshot.held is None:
-                self.snapshot = replace(self.snapshot, held=event)
+            elif isinstance(event, Throttled) and self.snapshot.throttled is None:
+                self.snapshot = replace(self.snapshot, throttled=event)
         return number + 1
 
     @property

@@ -130,7 +130,7 @@ class Judged(Struct, frozen=True):
     published: str
     verdict: Verdict
     here: str
-    why: str
+    reason: str
 
 
 class Claims(Struct, frozen=True):
@@ -234,7 +234,7 @@ def _judged(claim: Claim, results: Results) -> Judged:
         claim.published,
         judgement.verdict,
         harmless(judgement.here),
-        harmless(judgement.why),
+        harmless(judgement.reason),
     )
 
 

@@ -176,7 +176,7 @@ class Judgement(Struct, frozen=True):
 
     verdict: Verdict
     here: str
-    why: str = ""
+    reason: str = ""
 
 
 Judge = Callable[[Results], Judgement]

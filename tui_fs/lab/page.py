@@ -79,7 +79,7 @@ def _ending(results: Results) -> str:
         return '<p class="warning">This run has no end: it is still running or was killed.</p>'
     if ended.ending is Ending.DONE:
         return ""
-    reason = f": {text(ended.why.rstrip('.'))}" if ended.why else ""
+    reason = f": {text(ended.reason.rstrip('.'))}" if ended.reason else ""
     return f'<p class="warning">This run is incomplete ({text(ended.ending)}{reason}).</p>'
 
 
@@ -109,7 +109,7 @@ def _exhibit(exhibit: Exhibit) -> str:
 
 def _claim(claim: Judged) -> str:
     kind, sign = _VERDICT_CLASSES[claim.verdict]
-    figures = [("published", claim.published), ("here", claim.here), ("why", claim.why)]
+    figures = [("published", claim.published), ("here", claim.here), ("why", claim.reason)]
     return (
         f'<li class="{kind}"><p class="verdict"><span aria-hidden="true">{sign}</span> '
         f'{text(claim.verdict)}</p><p class="claim">{text(claim.text)}</p>'

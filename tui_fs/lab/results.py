@@ -152,7 +152,7 @@ class StepFailed(Struct, frozen=True):
     """A step failed; its figures, also of earlier rounds, do not count."""
 
     key: str
-    why: str
+    reason: str
 
 
 class Noted(Struct, frozen=True):
@@ -173,13 +173,13 @@ class RunEnded(Struct, frozen=True):
     """The run is over and everything it made is removed.
 
     Attributes:
-        why: of a failure, in a sentence.
+        reason: of a failure, in a sentence.
         files: kept in addition to the events.
     """
 
     ending: Ending
     elapsed_s: float
-    why: str = ""
+    reason: str = ""
     files: tuple[str, ...] = ()
 
 
@@ -379,5 +379,5 @@ def fold_one(results: Results | None, event: LabEvent) -> Results:
         case StepLeft():
             measured = replace(measured, left=event.state)
         case StepFailed():
-            measured = Measured(measured.plan, failed=event.why)
+            measured = Measured(measured.plan, failed=event.reason)
     return replace(results, measured={**results.measured, event.key: measured})

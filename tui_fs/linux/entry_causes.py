@@ -143,7 +143,7 @@ def _holders(paths: Sequence[str], device: int, find_holders: FindHolders) -> st
     holders = {
         holder.pid: f"{displayable(holder.command)} ({holder.pid})"
         for holder in (
-            *(holder for file in scan.held for holder in file.holders),
+            *(holder for file in scan.held_files for holder in file.holders),
             *(resident.holder for resident in scan.living),
         )
     }

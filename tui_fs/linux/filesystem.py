@@ -69,7 +69,7 @@ def mounted_file_systems(mountinfo: str = MOUNTINFO) -> list[FileSystem]:
     mounts of single files are left out.
     """
     seen: set[str] = set()
-    found: list[FileSystem] = []
+    file_systems: list[FileSystem] = []
     mounts = read_mounts(mountinfo)
     for mount in mounts:
         if mount.is_pseudo or mount.filesystem in _FULL_BY_NATURE or mount.device in seen:
@@ -78,8 +78,8 @@ def mounted_file_systems(mountinfo: str = MOUNTINFO) -> list[FileSystem]:
         if is_hidden or not (mount.may_not_answer or os.path.isdir(mount.mount_point)):
             continue
         seen.add(mount.device)
-        found.append(file_system_of(mount.mount_point, mountinfo))
-    stored = (each for each in found if each.total_bytes != 0)
+        file_systems.append(file_system_of(mount.mount_point, mountinfo))
+    stored = (each for each in file_systems if each.total_bytes != 0)
     return sorted(stored, key=_free_shares)
 
 

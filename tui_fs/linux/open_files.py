@@ -91,7 +91,7 @@ class OpenFileScan(Struct, frozen=True):
 
     Attributes:
         living: processes with a directory, program or mapped file in the trees.
-        held: open files and directories of the trees.
+        held_files: open files and directories of the trees.
         deleted: unlinked open files of the whole file system, the largest first.
         unseen_processes: processes that this user may not inspect.
         unnamed: open files of the file system whose path is too long for the kernel to report, so
@@ -100,7 +100,7 @@ class OpenFileScan(Struct, frozen=True):
     """
 
     living: tuple[ResidentProcess, ...] = ()
-    held: tuple[HeldFile, ...] = ()
+    held_files: tuple[HeldFile, ...] = ()
     deleted: tuple[HeldFile, ...] = ()
     unseen_processes: int = 0
     unnamed: int = 0
@@ -133,11 +133,11 @@ def scan_open_files(
     scan.run()
     return OpenFileScan(
         tuple(scan.living),
-        tuple(file.whole() for file in scan.held.values()),
+        tuple(file.whole() for file in scan.held_files.values()),
         tuple(
             sorted(
                 (file.whole() for file in scan.deleted.values()),
-                key=lambda held: -(held.allocated_bytes or 0),
+                key=lambda file: -(file.allocated_bytes or 0),
             )
         ),
         scan.unseen_processes,
@@ -214,7 +214,7 @@ class _Scan:
             home.device for path in directories[:1] if (home := mount_of(path, self._own_mounts))
         }
         self.living: list[ResidentProcess] = []
-        self.held: _Files = {}
+        self.held_files: _Files = {}
         self.deleted: _Files = {}
         self.unseen_processes = self.unnamed = 0
         self.complete = True
@@ -313,7 +313,7 @@ class _Scan:
         holder = process.holder(HoldKind.DESCRIPTOR, descriptor, writes)
         living = self._sort(process, path, status, holder, is_here)
         if living is not None:
-            _add(self.held, living, status, holder)
+            _add(self.held_files, living, status, holder)
 
     def _scan_map(self, process: _Process, area: bytes, rights: bytes, rest: bytes) -> None:
         device, number, raw = rest.split(None, 2)

@@ -118,7 +118,7 @@ def cut_name(before: str, name: str, after: str) -> str:
     return f"{before}{name}{after}"
 
 
-def _renameat2(source: DirEntryRef, goal: DirEntryRef, flag: int, what: str) -> None:
+def _renameat2(source: DirEntryRef, goal: DirEntryRef, flag: int, verb: str) -> None:
     function = getattr(_LIBC, "renameat2", None)
     if function is None:
         raise Missing(
@@ -136,7 +136,7 @@ def _renameat2(source: DirEntryRef, goal: DirEntryRef, flag: int, what: str) -> 
         )
     if number in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
         raise Refused(
-            f"The file system cannot {what} (renameat2).",
+            f"The file system cannot {verb} (renameat2).",
             "Nothing was changed. Choose a directory on another file system.",
             rule="no-exchange",
         )

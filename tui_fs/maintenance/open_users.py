@@ -33,7 +33,7 @@ class OpenUsers(Struct, frozen=True):
         unseen: number of processes that this user has no permission to inspect.
     """
 
-    found: tuple[OpenUser, ...]
+    users: tuple[OpenUser, ...]
     unseen: int
 
 

@@ -36,7 +36,7 @@ def parse_filters(text: str, now_s: float) -> Filters:
     Raises:
         ValueError: the reason, as a sentence.
     """
-    found: dict[str, int | str] = {}
+    chosen: dict[str, int | str] = {}
     for word, is_quoted in _words(text):
         try:
             name, value = ("name_glob", word) if is_quoted else _condition(word, now_s)
@@ -45,11 +45,11 @@ def parse_filters(text: str, now_s: float) -> Filters:
         except ValueError as error:
             sentence = str(error).rstrip(".")
             raise ValueError(f"{sentence[0].upper()}{sentence[1:]}.") from error
-        if name in found:
+        if name in chosen:
             repeated = "name" if name == "name_glob" else "limit of this kind"
             raise ValueError(f"'{displayable(word)}' is a second {repeated}; only one is possible.")
-        found[name] = value
-    filters = Filters(**found)  # type: ignore[arg-type]
+        chosen[name] = value
+    filters = Filters(**chosen)  # type: ignore[arg-type]
     least, limit = filters.min_size_bytes or 0, filters.size_below_bytes
     before, after = filters.modified_before_s, filters.modified_after_s
     is_empty = limit is not None and least >= limit
@@ -148,7 +148,7 @@ def _moment(at_s: int, now_s: float | None) -> str:
     if now_s is None or now_s < at_s:
         return text
     passed_s = int(now_s - at_s)
-    for unit_s, one, many in _AGES:
+    for unit_s, singular, plural in _AGES:
         if passed_s >= unit_s:
-            return f"{text} ({counted(passed_s // unit_s, one, many)} ago)"
+            return f"{text} ({counted(passed_s // unit_s, singular, plural)} ago)"
     return f"{text} ({counted(passed_s, 'second', 'seconds')} ago)"

@@ -75,7 +75,7 @@ class Snapshot(Struct, frozen=True):
         unaudited: why the last line for the system log could not be logged.
         record_problem: why the journal is incomplete; empty if it is complete.
         pace: the current pace.
-        held: the event with which a gentle job stopped its tools; None while they run.
+        throttled: the event with which a gentle job stopped its tools; None while they run.
         held_s: total duration of earlier stops by gentle mode.
         rate_per_s: entries removed per second over the last seconds; None while unknown.
         usage_entries: entries removed when the usage was measured (less often than other values).
@@ -106,7 +106,7 @@ class Snapshot(Struct, frozen=True):
     pace: Pace = field(default_factory=Pace)
     unaudited: str = ""
     record_problem: str = ""
-    held: Throttled | None = None
+    throttled: Throttled | None = None
     held_s: float = 0.0
     cancel: CancelRequested | None = None
     failures: tuple[FailureGroup, ...] = ()
@@ -211,10 +211,10 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:  # noqa: RET503
         case PaceChanged():
             return replace(snapshot, pace=event.pace)
         case Throttled():
-            return replace(snapshot, held=event)
+            return replace(snapshot, throttled=event)
         case Unthrottled():
-            since = snapshot.held.at_s if snapshot.held is not None else event.at_s
-            return replace(snapshot, held=None, held_s=snapshot.held_s + event.at_s - since)
+            since = snapshot.throttled.at_s if snapshot.throttled is not None else event.at_s
+            return replace(snapshot, throttled=None, held_s=snapshot.held_s + event.at_s - since)
         case Audited():
             return replace(snapshot, unaudited=event.unsent)
         case RecordIncomplete():
@@ -246,9 +246,9 @@ def not_standing(snapshot: Snapshot, at_s: float) -> Snapshot:
             paused_at_s=None,
             paused_s=snapshot.paused_s + at_s - snapshot.paused_at_s,
         )
-    if snapshot.held is not None:
-        since = snapshot.held.at_s
-        snapshot = replace(snapshot, held=None, held_s=snapshot.held_s + at_s - since)
+    if snapshot.throttled is not None:
+        since = snapshot.throttled.at_s
+        snapshot = replace(snapshot, throttled=None, held_s=snapshot.held_s + at_s - since)
     return snapshot
 
 
@@ -313,7 +313,7 @@ def _eta(
     started = snapshot.started
     predicted = started.predicted_seconds if started else None
     was_limited = started is not None and started.pace.rate_per_s > 0
-    is_free = not (snapshot.held or snapshot.held_s or snapshot.pace.rate_per_s or was_limited)
+    is_free = not (snapshot.throttled or snapshot.held_s or snapshot.pace.rate_per_s or was_limited)
     model = None
     if (
         predicted and is_free and working_s < predicted[2]

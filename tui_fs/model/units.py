@@ -17,9 +17,9 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
-def counted(number: int, one: str, many: str) -> str:
+def counted(number: int, singular: str, plural: str) -> str:
     """Return a number with the noun for it: ``1 directory``, ``4,112 directories``."""
-    return f"{number:,} {one if number == 1 else many}"
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def singular(plural: str) -> str:

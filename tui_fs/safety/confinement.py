@@ -150,11 +150,11 @@ def mechanisms_for(
 
 def why_not(levels: int) -> str:
     """Return why neither mechanism can be used for a tree, as a sentence without its full stop."""
-    found = available()
-    landlock = found.landlock
+    support = available()
+    landlock = support.landlock
     if not landlock and levels > MOST_LEVELS:
         landlock = f"more than {MOST_LEVELS} levels take too long"
-    return f"a private mount namespace: {found.namespace}; Landlock: {landlock}"
+    return f"a private mount namespace: {support.namespace}; Landlock: {landlock}"
 
 
 class ConfinedTarget(Struct, frozen=True):

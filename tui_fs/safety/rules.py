@@ -161,7 +161,7 @@ class CheckRound:
         self.mounts = read_mounts(environment.mountinfo)
         self._is_own_namespace_only = is_own_namespace_only
         self._own_tools = own_tools
-        self.held = tuple(_held(environment))
+        self.protected = tuple(_protected(environment))
         self._system: dict[_Places, frozenset[str]] = {}
         self._identities: dict[_Places, dict[tuple[int, int], tuple[str, str, str]]] = {}
 
@@ -185,7 +185,7 @@ class CheckRound:
         """The directories protected with their content, each with a description."""
         return [
             (Place(PathStr(place), self.mounts), description)
-            for place, description, _, with_content in self.held
+            for place, description, _, with_content in self.protected
             if with_content
         ]
 
@@ -196,7 +196,7 @@ class CheckRound:
                 (place, "a system directory", silent)
                 for place in sorted(self.system_directories(silent))
             ]
-            places += [(place, description, ()) for place, description, _, _ in self.held]
+            places += [(place, description, ()) for place, description, _, _ in self.protected]
             identities: dict[tuple[int, int], tuple[str, str, str]] = {}
             for place, description, unread in places:
                 for ancestor in upwards(place):
@@ -380,7 +380,7 @@ def _check_place(path: PathStr, checks: CheckRound, silent: _Places) -> None:
             "Choose a directory inside it.",
             rule="system",
         )
-    for place, description, advice, with_content in checks.held:
+    for place, description, advice, with_content in checks.protected:
         if is_within(place, path) or (with_content and is_within(path, place)):
             relation = "contains" if is_within(place, path) else "is part of"
             raise Refused(
@@ -388,7 +388,7 @@ def _check_place(path: PathStr, checks: CheckRound, silent: _Places) -> None:
             )
 
 
-def _held(environment: Environment) -> Iterator[tuple[str, str, str, bool]]:
+def _protected(environment: Environment) -> Iterator[tuple[str, str, str, bool]]:
     """Yield each protected place, a description, advice, and whether its content is protected."""
     standing_in = environment.standing_in
     if standing_in:

@@ -106,7 +106,7 @@ class MaintenanceScreen(BaseScreen):
         except TuiFsError as error:
             listed, damaged, problem = [], [], str(error)
         if damaged:
-            problem = f"A record is damaged: {damaged[0].why}"
+            problem = f"A record is damaged: {damaged[0].reason}"
         actions |= {action.key: action for action in (_undo(*pair) for pair in listed) if action}
         aside = {record.id: record for record, standing in listed if standing is AsideState.ASIDE}
         self.app.call_from_thread(self._show, actions, aside, problem)
@@ -190,7 +190,7 @@ def _recreate(path: str) -> _Action:
         return _Action(_RECREATE, "recreate", "", str(error), (), "", str)
     size = bytes_iec(prospect.index_bytes)
     impossible = ""
-    if prospect.occupants.found:
+    if prospect.occupants.users:
         impossible = (
             f"{_occupant_words(prospect.occupants)} this directory and would keep the old one."
         )
@@ -228,7 +228,7 @@ def _asides(path: str) -> tuple[_Action, ...]:
             _Action(key, title, "", str(error), (), "", str) for key, title, _, _ in variants
         )
     lines = [displayable(path)]
-    if prospect.occupants.found:
+    if prospect.occupants.users:
         lines.append(
             f"{_occupant_words(prospect.occupants)} this directory and will keep it under its "
             "new name."
@@ -293,7 +293,7 @@ def _unseen(occupants: OpenUsers) -> tuple[str, ...]:
 
 
 def _occupant_words(occupants: OpenUsers) -> str:
-    first = occupants.found[0]
-    number = len({user.pid for user in occupants.found})
+    first = occupants.users[0]
+    number = len({user.pid for user in occupants.users})
     words, more, verb = ("process", "", "uses") if number == 1 else ("processes", ", …", "use")
     return f"{count(number)} {words} ({displayable(first.name)}, {first.pid}{more}) {verb}"

@@ -56,8 +56,8 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     verb = "deleting gently" if snapshot.pace.gentle else _STATE_WORDS[JobState.RUNNING]
     if state is not JobState.RUNNING:
         verb = _STATE_WORDS.get(state, str(state))
-    if snapshot.held is not None:
-        verb = f"WAITING: others wait for the {snapshot.held.resource}"
+    if snapshot.throttled is not None:
+        verb = f"WAITING: others wait for the {snapshot.throttled.resource}"
     verb = "cancelling" if snapshot.cancel is not None else verb
     return (
         verb,
@@ -221,7 +221,7 @@ def time_shares(snapshot: Snapshot) -> TimeShares | None:
         return None
     other_s = None
     is_free = not (
-        snapshot.pace.rate_per_s or snapshot.held_s or snapshot.held or snapshot.paused_s
+        snapshot.pace.rate_per_s or snapshot.held_s or snapshot.throttled or snapshot.paused_s
     )
     if usage.alive_s is not None and is_free and snapshot.paused_at_s is None:
         waits = usage.processor_wait_s, usage.disk_wait_s, usage.lock_wait_s

@@ -100,9 +100,9 @@ class StartScreen(BaseScreen):
         jobs = JobList()
         while not worker.is_cancelled:
             if self.is_current:
-                problem, found = "", []
+                problem, file_systems = "", []
                 try:
-                    found = self._read()
+                    file_systems = self._read()
                 except (BadInput, OSError) as error:
                     problem = str(error)
                 try:
@@ -111,19 +111,19 @@ class StartScreen(BaseScreen):
                     summaries = []  # the list of jobs says why
                 running = sum(job.state.is_live for job in summaries)
                 recent = _recent_rows(summaries, self._here)
-                self.app.call_from_thread(self._show, found, problem, recent, running)
+                self.app.call_from_thread(self._show, file_systems, problem, recent, running)
             time.sleep(_POLL_INTERVAL_S)
 
     def _show(
         self,
-        found: Sequence[FileSystem],
+        file_systems: Sequence[FileSystem],
         problem: str,
         recent: Sequence[BarRow],
         running: int,
     ) -> None:
         if not self.is_attached:
             return
-        self._file_systems = {each.mount_point: each for each in found}
+        self._file_systems = {each.mount_point: each for each in file_systems}
         self.query_one("#file-systems", BarTable).empty_text = (
             problem or "no file system that stores files is mounted"
         )
@@ -291,8 +291,8 @@ def _recent_rows(jobs: Sequence[JobSummary], here: str) -> list[BarRow]:
             path = os.path.dirname(path)
         if path in (here, "/") or path in rows:
             continue
-        why = f"{job.strategy} {age(int(job.created_at), time.time())} ago"
-        rows[path] = BarRow(path, (displayable(path),), flag=why, tone="directory")
+        flag = f"{job.strategy} {age(int(job.created_at), time.time())} ago"
+        rows[path] = BarRow(path, (displayable(path),), flag=flag, tone="directory")
         if len(rows) == _MOST_DIRECTORIES:
             break
     return list(rows.values())

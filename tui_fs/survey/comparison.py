@@ -143,7 +143,7 @@ def forecasts(headers: Sequence[ExportHeader]) -> dict[str, Forecast]:
         "bytes": lambda header: (header.total_bytes, header.available_bytes),
         "inodes": lambda header: (header.total_inodes, header.free_inodes),
     }
-    found: dict[str, Forecast] = {}
+    forecasts: dict[str, Forecast] = {}
     for name, of in figures.items():
         points = [
             (header.counted_at_s / _DAY_S, total - free, free)
@@ -152,8 +152,8 @@ def forecasts(headers: Sequence[ExportHeader]) -> dict[str, Forecast]:
             if header.counted_at_s is not None and total is not None and free is not None
         ]
         if len({day for day, _, _ in points}) >= 2:
-            found[name] = _forecast(points)
-    return found
+            forecasts[name] = _forecast(points)
+    return forecasts
 
 
 def _forecast(points: Sequence[tuple[float, int, int]]) -> Forecast:

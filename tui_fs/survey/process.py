@@ -67,13 +67,13 @@ class SearchUpdate(Struct, frozen=True):
 
     Attributes:
         matches: those to list since the previous message.
-        found: the number of all matches so far, listed or not.
+        matched: the number of all matches so far, listed or not.
         entries: the number of names compared so far.
         unreadable: the number of directories that could not be read.
     """
 
     matches: tuple[Match, ...] = ()
-    found: int = 0
+    matched: int = 0
     entries: int = 0
     unreadable: int = 0
     is_finished: bool = False

@@ -235,7 +235,7 @@ class _Stratum:
         draws: approximate number of directories to draw for a sample.
 
     Attributes:
-        found: of each sample the values, and the guessed size of the directories drawn.
+        samples: of each sample the values, and the guessed size of the directories drawn.
     """
 
     def __init__(self, nodes: Iterable[tuple[_Node, float]], draws: int) -> None:
@@ -247,7 +247,7 @@ class _Stratum:
             for node, weight in self._nodes
         ]
         self._ends = list(accumulate(self._chances))
-        self.found: list[tuple[Values, float]] = []
+        self.samples: list[tuple[Values, float]] = []
 
     def draw(self, rng: random.Random) -> Iterator[tuple[_Node, float]]:
         """Yield a sample of the directories, each with the number of directories it represents.
@@ -265,14 +265,14 @@ class _Stratum:
     @property
     def ratio(self) -> float:
         """The factor from the mean of the samples to the total of the stratum."""
-        return self.size * len(self.found) / max(1e-9, sum(size for _, size in self.found))
+        return self.size * len(self.samples) / max(1e-9, sum(size for _, size in self.samples))
 
     def differences(self, figure: Figure) -> Iterator[float]:
         """Return the residual of each sample against the ratio estimate."""
-        sizes = sum(size for _, size in self.found)
-        each = sum(values[figure] for values, _ in self.found) / max(1e-9, sizes)
+        sizes = sum(size for _, size in self.samples)
+        each = sum(values[figure] for values, _ in self.samples) / max(1e-9, sizes)
         ratio = self.ratio
-        return (ratio * (values[figure] - each * size) for values, size in self.found)
+        return (ratio * (values[figure] - each * size) for values, size in self.samples)
 
 
 class _OutOfTime(Exception):
@@ -382,7 +382,7 @@ class Sampler:
                         largest = max(self._largest[figure], weight * values[figure])
                         self._largest[figure] = largest
                 size = sum(weight * node.guess for _, node, weight in drawn)
-                stratum.found.append((totals, size))
+                stratum.samples.append((totals, size))
 
     def _below(self, top: _Node) -> Values:
         """Estimate the tree below a directory, without the directory itself.
@@ -546,10 +546,10 @@ class Sampler:
     def _estimate(self) -> QuickEstimate:
         known, frontier = self._known, self._frontier
         nodes = sum(node.weight for node in frontier)
-        number = len(self._strata[0].found) if self._strata else 0
+        number = len(self._strata[0].samples) if self._strata else 0
         below = _zeros()
         for stratum in self._strata:
-            for totals, _ in stratum.found:
+            for totals, _ in stratum.samples:
                 _add(below, totals, stratum.ratio / number)
         values, met = [*known.values], [*known.met]
         _add(values, below)

@@ -30,7 +30,7 @@ def survey_of(evidence: Evidence, elapsed_s: float) -> Survey:
     is_listed_only = any(finding.kind == LISTED_ONLY.kind for finding in findings)
     allocated = totals.allocated_bytes
     # A file that a process holds open keeps its space after its removal.
-    open_files = () if evidence.system is None else evidence.system.occupation.held
+    open_files = () if evidence.system is None else evidence.system.occupation.held_files
     open_inside = [
         file
         for file in open_files

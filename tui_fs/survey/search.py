@@ -65,7 +65,7 @@ class Matches:
     """The matches of a search; the first ones are listed, all are counted."""
 
     def __init__(self) -> None:
-        self.entries = self.found = self.unreadable = 0
+        self.entries = self.matched = self.unreadable = 0
         self._new: list[Match] = []
         self._listed = self._listed_bytes = 0
 
@@ -83,7 +83,7 @@ class Matches:
     def update(self, *, is_finished: bool) -> SearchUpdate:
         """Return the counts, and the matches listed since the last call."""
         new, self._new = tuple(self._new), []
-        return SearchUpdate(new, self.found, self.entries, self.unreadable, is_finished)
+        return SearchUpdate(new, self.matched, self.entries, self.unreadable, is_finished)
 
 
 class TreeSearch:
@@ -170,7 +170,7 @@ class TreeSearch:
                 status = os.stat(name, dir_fd=stack.top.descriptor, follow_symlinks=False)
             except OSError as error:
                 # Without search permission for the directory, the name is all that is known.
-                matches.found += error.errno not in _VANISHED
+                matches.matched += error.errno not in _VANISHED
                 return
             matches.add(
                 Match(
@@ -180,7 +180,7 @@ class TreeSearch:
                     int(status.st_mtime),
                 )
             )
-        matches.found += 1
+        matches.matched += 1
 
     def _path(self, stack: DirectoryStack[Directory], name: bytes) -> bytes:
         return b"/".join((self._root.rstrip(b"/"), *stack.names(), name))
@@ -236,7 +236,7 @@ class ImportSearch:
                     name = name_of(item)
                     matches.entries += 1
                     if self._has_name(name):
-                        matches.found += 1
+                        matches.matched += 1
                         if matches.has_room:
                             matches.add(_imported_match(names, name, item, is_opening))
                     if is_opening:

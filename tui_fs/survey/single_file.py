@@ -111,7 +111,7 @@ def _holders(path: PathStr, device: int) -> list[str]:
     """Return the processes that have the file open or mapped, in words."""
     scan = find_holders((path,), device, ())
     holders = [resident.holder for resident in scan.living]
-    holders += [holder for file in scan.held for holder in file.holders]
+    holders += [holder for file in scan.held_files for holder in file.holders]
     names = {holder.pid: displayable(holder.command) for holder in holders if not holder.is_own}
     return [f"{name} ({pid})" for pid, name in names.items()]
 

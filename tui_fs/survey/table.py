@@ -203,8 +203,8 @@ class DirectoryTable:
         for parent, wanted in below.items():
             above = self.find(parent)
             if above == NO_ROW:  # perhaps a root
-                found = ((path, self.find(path)) for path in wanted.values())
-                rows.update((path, row) for path, row in found if row != NO_ROW)
+                located = ((path, self.find(path)) for path in wanted.values())
+                rows.update((path, row) for path, row in located if row != NO_ROW)
                 continue
             for row in self.children(above):
                 child = wanted.get(self.name(row))

@@ -180,7 +180,7 @@ def _is_informative(plan: Plan, ended: Snapshot) -> bool:
     assert finished is not None
     is_plain = plan.expected.complete and not plan.options.filters.active
     is_one_device = len({target.pin.device for target in plan.targets}) == 1
-    was_free = not (ended.paused_s or ended.held_s or ended.held or ended.pace != Pace())
+    was_free = not (ended.paused_s or ended.held_s or ended.throttled or ended.pace != Pace())
     was_alone = processor_wait_s(ended) <= MOST_WAIT_SHARE * finished.strategy_wall_s
     is_long = finished.strategy_wall_s >= MIN_CONCLUSIVE_S
     free = (None, TraceSource.PERF, TraceSource.ENGINE, TraceSource.OFF)

@@ -91,7 +91,7 @@ def _fewest_calls_are_fastest(results: Results) -> Judgement:
     if fewest == fastest:
         return judged(True, here)
     compared = compare_times(results, fewest, fastest)
-    return Judgement(compared.verdict, here, compared.why)
+    return Judgement(compared.verdict, here, compared.reason)
 
 
 def _each_entry_is_removed(results: Results) -> Judgement:

@@ -170,7 +170,7 @@ def _faster_from_many(results: Results) -> Judgement:
     failing = [verdict for verdict in verdicts.values() if verdict.verdict is not Verdict.HOLDS]
     decisive = next(iter(failing or verdicts.values()))
     here = "; ".join(f"{files:,} files: {each.here}" for files, each in verdicts.items())
-    return Judgement(decisive.verdict, here, decisive.why)
+    return Judgement(decisive.verdict, here, decisive.reason)
 
 
 def _gains_from_processors(results: Results) -> Judgement:

@@ -81,8 +81,8 @@ def about_search(update: SearchUpdate, listed: int, columns: int = 80) -> Text:
     line = Text(no_wrap=True, overflow="ellipsis")
     is_complete = update.is_finished and not update.unreadable
     line.append("searching  " if not update.is_finished else "complete  " * is_complete, "dim")
-    line.append(counted(update.found, "match", "matches"), "bold")
-    if listed < update.found:
+    line.append(counted(update.matched, "match", "matches"), "bold")
+    if listed < update.matched:
         line.append(f" · only {count(listed)} of them listed !", "bold")
     if update.unreadable:
         directories = counted(update.unreadable, "directory", "directories")
@@ -255,7 +255,7 @@ class SearchScreen(SideScreen):
                 )
         if not self._update.is_finished:
             sentences.append("The search is not complete and may find more.")
-        elif listed < self._update.found:
+        elif listed < self._update.matched:
             sentences.append(f"Only the {count(listed)} listed matches can be marked.")
         if files := listed - len(directories):  # last: its command is not limited to the list
             sentences.append(cannot_mark_files(files))

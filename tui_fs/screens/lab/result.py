@@ -108,8 +108,8 @@ def summary(experiment: Experiment, results: Results, claims: Sequence[Judged]) 
     if verdicts:
         text.append(f"\n{verdict_words(verdicts)}", "not bold")
     ended = results.ended
-    if ended is not None and ended.why:
-        text.append(f"\n! {harmless(ended.why)}", "bold")
+    if ended is not None and ended.reason:
+        text.append(f"\n! {harmless(ended.reason)}", "bold")
     for note in results.notes:
         text.append(f"\n! {harmless(note)}", "not bold")
     return text
@@ -144,7 +144,11 @@ def verdict_text(verdict: Verdict) -> Text:
 def claim_text(claim: Judged) -> Group:
     """Return a claim above the published figures, those of this run, and the reason."""
     grid = Grid.grid(padding=(0, 2, 0, 0))
-    for label, words in (("published", claim.published), ("here", claim.here), ("why", claim.why)):
+    for label, words in (
+        ("published", claim.published),
+        ("here", claim.here),
+        ("why", claim.reason),
+    ):
         if words:
             grid.add_row(Text(label, "dim"), Text(words))
     return Group(Text(claim.text, "bold"), grid)

@@ -46,11 +46,13 @@ def find_holders(
         is_own = holder.pid == os.getpid()
         return not is_own and ancestry("/proc", holder.pid).isdisjoint(families)
 
-    files = (replace(file, holders=tuple(filter(is_other, file.holders))) for file in everyone.held)
+    files = (
+        replace(file, holders=tuple(filter(is_other, file.holders))) for file in everyone.held_files
+    )
     return replace(
         everyone,
         living=tuple(resident for resident in everyone.living if is_other(resident.holder)),
-        held=tuple(file for file in files if file.holders),
+        held_files=tuple(file for file in files if file.holders),
     )
 
 
@@ -89,7 +91,7 @@ def _detect_in_use(evidence: Evidence) -> list[Finding]:
         holder.pid: holder
         for holder in (
             *(resident.holder for resident in occupation.living),
-            *(holder for file in occupation.held for holder in file.holders),
+            *(holder for file in occupation.held_files for holder in file.holders),
         )
         if not holder.is_own
     }
@@ -97,7 +99,7 @@ def _detect_in_use(evidence: Evidence) -> list[Finding]:
         return []
     written = [
         (file, holder)
-        for file in occupation.held
+        for file in occupation.held_files
         for holder in file.holders
         if holder.writes and not holder.is_own
     ]
@@ -119,7 +121,7 @@ def _detect_in_use(evidence: Evidence) -> list[Finding]:
             written[0][0].path if written and written[0][0].path else root,
             {
                 "processes": len(holders),
-                "open_files": len(occupation.held),
+                "open_files": len(occupation.held_files),
                 "written_files": len(written),
                 "unseen_processes": occupation.unseen_processes,
             },
