@@ -77,6 +77,10 @@ def test_a_program_is_brought_checked_used_and_removed(hosts: Hosts) -> None:
     [
         (b"#!/bin/sh\necho tui-fs 0.0.1\n", "does not run there: tui-fs 0.0.1"),
         (b"#!/bin/sh\necho 'GLIBC_2.38 not found' >&2; exit 1\n", "GLIBC_2.38 not found"),
+        (
+            b"#!/bin/sh\nprintf 'Traceback:\\n  File\\nOSError: [Errno 5]\\n' >&2\n",
+            "there: OSError: [Errno 5]",
+        ),
     ],
 )
 def test_a_brought_program_of_another_version_is_not_used(

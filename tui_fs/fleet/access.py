@@ -41,7 +41,7 @@ for base in /dev/shm "$XDG_RUNTIME_DIR"; do
         exit 1
     }}
     chmod 700 "$dir/tui-fs"
-    echo "version=$("$dir/tui-fs" --version 2>&1 | head -n 1)"
+    echo "version=$("$dir/tui-fs" --version 2>&1 | grep -m 1 -v -e ^Traceback -e '^ ')"
     echo "program=$dir/tui-fs"
     cat >/dev/null
     exit 0
