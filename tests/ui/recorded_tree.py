@@ -2,14 +2,14 @@
 
 import os
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
 from tests.ui.recorded import FLAT, MAIL_TOTALS, MAILDROP, SPOOL, spool_survey
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import (
     Bin,
     Child,
@@ -21,14 +21,13 @@ from tui_fs.model.survey import (
     NamedGroup,
     Order,
     OwnerSum,
-    Ranking,
     SuffixSum,
     Survey,
     Totals,
 )
 from tui_fs.survey.findings.barriers import mount_findings
 from tui_fs.survey.histogram import AGES_DAYS, SIZES_BYTES
-from tui_fs.survey.process import Update
+from tui_fs.survey.process import Query, SurveyRequest, Update
 
 NOW_S = 1_700_000_000
 DAY_S = 86_400
@@ -164,6 +163,12 @@ DETAILS = Details(
 )
 
 
+def _listing_of(path: PathStr) -> Listing:
+    above = Listing(path, Totals(5, 3), (directory("spool", Totals(3, 2)),), complete=True)
+    other = above if SPOOL.startswith(path) else Listing(path, Totals(0, 1))
+    return {SPOOL: spool_listing(), SESSIONS: SESSIONS_LISTING}.get(path, other)
+
+
 class TreeSurvey:
     """Stand-in for a survey process of the spool directory.
 
@@ -175,14 +180,9 @@ class TreeSurvey:
 
     begun: "list[TreeSurvey]" = []
 
-    def __init__(
-        self,
-        paths: Sequence[str],
-        imported: str | None = None,
-        filters: Filters | None = None,
-    ) -> None:
-        self.paths, self.imported = tuple(paths), imported
-        self.filters = filters or Filters()
+    def __init__(self, request: SurveyRequest) -> None:
+        paths = self.paths = request.paths
+        self.imported, self.filters = request.imported, request.filters
         self.asked: list[str] = []
         self.orders: list[Order] = []
         self.is_paused = self.is_stopped = False
@@ -208,53 +208,36 @@ class TreeSurvey:
         self._last = replace(self._last, survey=self.survey)
         self._post_last()
 
-    def show(self, path: str, order: Order, _: str = "") -> None:
-        """Answer with a listing."""
-        self.asked.append(f"show {path}")
-        self.orders.append(order)
-        known = {SPOOL: spool_listing(), SESSIONS: SESSIONS_LISTING}
-        parent = Listing(
-            PathStr(path), Totals(5, 3), (directory("spool", Totals(3, 2)),), complete=True
-        )
-        other = parent if SPOOL.startswith(path) else Listing(PathStr(path), Totals(0, 1))
-        listing = replace(known.get(PathStr(path), other), complete=True, order=order)
-        self._last = replace(self._last, listing=listing)
+    def ask(self, query: Query) -> None:
+        """Answer for the recorded tree, whatever is asked."""
+        answers: dict[str, Any] = {"query": self._last.query.merged(query)}
+        if query.listing is not None:
+            path, order = query.listing.path, query.listing.order
+            self.asked.append(f"show {path}")
+            self.orders.append(order)
+            answers["listing"] = replace(_listing_of(path), complete=True, order=order)
+        if query.ranking is not None:
+            self.asked.append(f"rank {query.ranking}")
+            answers["ranking"] = RANKING
+        if query.name is not None:
+            self.asked.append(f"name {query.name}")
+            answers["paths_named"] = CACHES
+        if query.measured is not None:
+            self.asked.append("measure")
+            size = Totals(200, 10, 0, 0, 0, 1 << 20)
+            answers["sizes"] = tuple((path, size, True) for path in CACHES)
+        if query.described is not None:
+            self.asked.append(f"describe {query.described}")
+            answers["details"] = DETAILS
+        if query.everything:
+            self.asked.append("everything")
+            answers["is_filtered"] = False
+        if query.page:
+            self.asked.append("page")
+            answers["page"] = b"<!doctype html>the page"
+        self._last = replace(self._last, **answers)
         self._post_last()
-
-    def count_everything(self) -> None:
-        """Answer without filters from now on."""
-        self.asked.append("everything")
-        self._last = replace(self._last, is_filtered=False)
-
-    def make_page(self) -> None:
-        """Answer once with a page."""
-        self.asked.append("page")
-        self._updates.put(replace(self._last, page=b"<!doctype html>the page"))
-
-    def rank(self, by: Ranking) -> None:
-        """Answer with the current ranking."""
-        self.asked.append(f"rank {by}")
-        self._last = replace(self._last, ranked_by=by, ranking=RANKING)
-        self._post_last()
-
-    def name(self, name: str) -> None:
-        """Answer with two directories for any name."""
-        self.asked.append(f"name {name}")
-        self._last = replace(self._last, named=PathStr(name), paths_named=CACHES)
-        self._post_last()
-
-    def describe(self, path: str) -> None:
-        """Answer with the details of any directory."""
-        self.asked.append(f"describe {path}")
-        self._last = replace(self._last, described=PathStr(path), details=DETAILS)
-        self._post_last()
-
-    def measure(self, paths: Sequence[str]) -> None:
-        """Answer with the sizes of the caches."""
-        self.asked.append("measure")
-        sizes = tuple((path, Totals(200, 10, 0, 0, 0, 1 << 20), True) for path in CACHES)
-        self._last = replace(self._last, measured=tuple(map(PathStr, paths)), sizes=sizes)
-        self._post_last()
+        self._last = replace(self._last, page=None, query=replace(self._last.query, page=None))
 
     def pause(self) -> None:
         """Do nothing."""

@@ -44,7 +44,7 @@ from tui_fs.screens.browser.side_screens import (
 )
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.run import RunScreen
-from tui_fs.survey.process import SearchUpdate, Update
+from tui_fs.survey.process import SearchRequest, SearchUpdate, Update
 from tui_fs.widgets.bar_table import BarTable
 
 __all__ = ["a_quiet_machine"]
@@ -470,8 +470,8 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     searches: list[tuple[str, str]] = []
 
     class Search:
-        def __init__(self, root: str, text: str, _: str | None) -> None:
-            searches.append((root, text))
+        def __init__(self, request: SearchRequest) -> None:
+            searches.append((request.root, request.text))
 
         def updates(self) -> Iterator[SearchUpdate]:
             file = Match(PathStr(f"{SPOOL}/maildrop/a.log"), EntryKind.FILE, 4096, NOW_S)

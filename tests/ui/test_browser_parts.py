@@ -40,7 +40,7 @@ from tui_fs.screens.selection import Selection, Size
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
-from tui_fs.survey.process import SearchUpdate, Update
+from tui_fs.survey.process import ListingQuery, Query, SearchUpdate, Update
 from tui_fs.widgets.bar_table import row_parts
 
 WHOLE = Size(10, 4096, is_whole=True)
@@ -95,18 +95,12 @@ class _Process:
     """Notes what is asked."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.asked: list[Query] = []
         self.is_paused = False
 
-    def show(self, path: str, *_: object) -> None:
+    def ask(self, query: Query) -> None:
         assert not self.is_paused, "a survey that stands still answers nothing"
-        self.asked.append(path)
-
-    def rank(self, by: Ranking) -> None:
-        self.asked.append(by)
-
-    def name(self, name: str) -> None:
-        self.asked.append(name)
+        self.asked.append(query)
 
     def pause(self) -> None:
         self.is_paused = True
@@ -126,9 +120,12 @@ def client_of_a_process(monkeypatch: pytest.MonkeyPatch) -> tuple[_Process, Surv
     return process, client
 
 
-def _answer(path: str, ranked_by: Ranking | None = None) -> SurveyUpdated:
-    update = Update(found_survey(), Listing(PathStr(path)), ranked_by)
-    message = SurveyUpdated(update)
+def _listing(path: str) -> Query:
+    return Query(listing=ListingQuery(PathStr(path), Order()))
+
+
+def _answer(query: Query) -> SurveyUpdated:
+    message = SurveyUpdated(Update(found_survey(), query=query))
     message.survey_number = 1
     return message
 
@@ -137,26 +134,27 @@ def test_what_was_left_again_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> No
     process, client = client_of_a_process(monkeypatch)
     for path in ("/a", "/a/b", "/a/b/c", "/a"):
         client.show(path, Order())
-    assert process.asked == ["/a"]
-    client.accept(_answer("/elsewhere"))
-    assert process.asked == ["/a"]
-    client.accept(_answer("/a"))
-    assert process.asked == ["/a", "/a"]
+    assert process.asked == [_listing("/a")]
+    client.accept(_answer(_listing("/elsewhere")))
+    assert process.asked == [_listing("/a")]
+    client.accept(_answer(_listing("/a")))
+    assert process.asked == [_listing("/a"), _listing("/a")]
 
 
 def test_a_paused_survey_is_woken_until_it_has_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process, client = client_of_a_process(monkeypatch)
+    ranking = Query(ranking=Ranking.OLDEST)
     client.toggle_pause()
     seen = [process.is_paused]
     client.show("/a", Order())
-    client.rank(Ranking.OLDEST)
+    client.ask(ranking)
     seen.append(process.is_paused)
-    client.accept(_answer("/a"))
-    assert process.asked == ["/a", Ranking.OLDEST]
+    client.accept(_answer(_listing("/a")))
+    assert process.asked == [_listing("/a"), ranking]
     seen.append(process.is_paused)
-    client.accept(_answer("/a", Ranking.OLDEST))
+    client.accept(_answer(_listing("/a").merged(ranking)))
     seen.append(process.is_paused)
     assert client.is_paused
     client.toggle_pause()

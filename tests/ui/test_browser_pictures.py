@@ -44,12 +44,12 @@ from tui_fs.screens.browser.side_screens import (
 )
 from tui_fs.screens.selection import Selection, Size
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
-from tui_fs.survey.process import SearchUpdate, Update
+from tui_fs.survey.process import Query, SearchRequest, SearchUpdate, Update
 
 __all__ = ["a_quiet_machine"]
 
 COMPLETE = Update(found_survey(), spool_listing())
-DESCRIBED = replace(COMPLETE, described=MAILDROP, details=DETAILS)
+DESCRIBED = replace(COMPLETE, query=Query(described=MAILDROP), details=DETAILS)
 COUNTING = Update(found_survey(finished=False), spool_listing(is_complete=False))
 
 
@@ -267,7 +267,7 @@ def findings(update: Update = COMPLETE) -> FindingsScreen:
 def ranking(by: Ranking = Ranking.ALLOCATED) -> RankingScreen:
     marks = Selection()
     marks.toggle(SESSIONS, Size(58_999, 3 << 20))
-    update = replace(COMPLETE, ranked_by=by, ranking=RANKING)
+    update = replace(COMPLETE, query=Query(ranking=by), ranking=RANKING)
     return RankingScreen(StubBrowser(client(update), marks), Settings())
 
 
@@ -292,8 +292,8 @@ SEARCHES = {
 class RecordedSearch:
     """Stand-in for a search process."""
 
-    def __init__(self, _root: str, text: str, _imported: str | None) -> None:
-        self._update = SEARCHES[text]
+    def __init__(self, request: SearchRequest) -> None:
+        self._update = SEARCHES[request.text]
 
     def updates(self) -> Iterator[SearchUpdate]:
         yield self._update

@@ -21,7 +21,7 @@ from tui_fs.survey import imported
 from tui_fs.survey.imported import ImportedSurvey, root_of
 from tui_fs.survey.listing import OTHERS_LISTED
 from tui_fs.survey.ncdu_export import ExportHeader, NcduExport
-from tui_fs.survey.process import SurveyProcess
+from tui_fs.survey.process import ListingQuery, Query, SurveyProcess, SurveyRequest
 from tui_fs.survey.records import DirectoryFlag
 from tui_fs.survey.runner import SurveyRunner
 
@@ -225,11 +225,11 @@ def test_questions_are_heard_while_it_reads(tmp_path: Path) -> None:
 
 def test_a_process_of_its_own_reports_an_import(tmp_path: Path) -> None:
     path = tree_file(tmp_path, [{"name": "d"}, {"name": "inner", "asize": 9}], {"name": "f"})
-    process = SurveyProcess([], imported=path)
+    process = SurveyProcess(SurveyRequest((), PathStr(path)))
     try:
         updates = process.updates()
         assert next(updates).survey.backend == "ncdu-import"
-        process.show("/top/d", Order())
+        process.ask(Query(listing=ListingQuery(PathStr("/top/d"), Order())))
         shown = next(update.listing for update in updates if update.listing is not None)
         assert [child.name for child in shown.children] == ["inner"]
         assert shown.totals.apparent_bytes == 9

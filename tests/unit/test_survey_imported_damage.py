@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tests.unit.import_files import DIRECTORY, last, listing, tree_file, written
 from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Ranking, Totals
 from tui_fs.survey.imported import ImportedSurvey
-from tui_fs.survey.process import SurveyProcess
+from tui_fs.survey.process import SurveyProcess, SurveyRequest
 
 HOSTILE: dict[str, str | bytes] = {
     "empty": "",
@@ -210,7 +211,7 @@ def test_no_path_that_the_file_names_is_touched(
 
 
 def test_the_survey_process_reports_a_damaged_file(tmp_path: Path) -> None:
-    process = SurveyProcess([], imported=written(tmp_path, "hello"))
+    process = SurveyProcess(SurveyRequest((), PathStr(written(tmp_path, "hello"))))
     try:
         with pytest.raises(BadInput, match="not an export of ncdu"):
             list(process.updates())

@@ -15,10 +15,21 @@ from tests.trees import hostile_names
 from tests.unit.survey_trees import assert_counts, children_of, naive
 from tests.waiting_process import waiting_process
 from tui_fs.model.errors import BadInput, TuiFsError
+from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Details, EntryKind, Order, Ranking
-from tui_fs.survey.process import SurveyProcess, Update
+from tui_fs.survey.process import ListingQuery, Query, SurveyProcess, SurveyRequest, Update
 from tui_fs.survey.runner import SurveyRunner
+
+
+def request(*paths: Path, filters: Filters | None = None) -> SurveyRequest:
+    """Return the request for a survey of some directories."""
+    return SurveyRequest(tuple(PathStr(str(path)) for path in paths), filters=filters or Filters())
+
+
+def listing_of(path: Path) -> Query:
+    """Return the question for the listing of a directory."""
+    return Query(listing=ListingQuery(PathStr(str(path)), Order()))
 
 
 @pytest.fixture
@@ -28,7 +39,7 @@ def begin() -> Iterator[Callable[..., SurveyProcess]]:
     family = children_of(os.getpid())
 
     def begin(*paths: Path, filters: Filters | None = None) -> SurveyProcess:
-        begun.append(SurveyProcess([str(path) for path in paths], filters=filters))
+        begun.append(SurveyProcess(request(*paths, filters=filters)))
         return begun[-1]
 
     yield begin
@@ -66,7 +77,7 @@ def test_a_survey_counts_and_waits_for_questions(
     process = begin(tmp_path / "t")
     update = until(process.updates(), is_finished)
     assert_counts(update.survey, naive(os.fsencode(tmp_path / "t")))
-    assert (update.listing, update.ranked_by, update.named) == (None, None, None)
+    assert (update.listing, update.query) == (None, Query())
 
 
 def test_questions_are_answered_with_every_update_from_then_on(
@@ -79,18 +90,18 @@ def test_questions_are_answered_with_every_update_from_then_on(
     process = begin(tmp_path / "t")
     updates = process.updates()
     until(updates, is_finished)
-    process.show(str(tmp_path / "t" / "b"), Order())
+    process.ask(listing_of(tmp_path / "t" / "b"))
     shown = until(updates, lambda update: update.listing is not None)
-    process.rank(Ranking.ENTRIES)
-    ranked = until(updates, lambda update: update.ranked_by is not None)
-    process.name("n\udcff\n")
-    named = until(updates, lambda update: update.named is not None)
+    process.ask(Query(ranking=Ranking.ENTRIES))
+    ranked = until(updates, lambda update: update.query.ranking is not None)
+    process.ask(Query(name=PathStr("n\udcff\n")))
+    named = until(updates, lambda update: update.query.name is not None)
     assert shown.listing is not None
     assert sorted(child.name for child in shown.listing.children) == ["0", "1", "2", "n\udcff\n"]
     assert [row.path.rpartition("/")[2] for row in ranked.ranking[:3]] == ["b", "t", "a"]
     assert set(named.paths_named) == {str(tmp_path / "t" / name / "n\udcff\n") for name in "ab"}
     assert named.listing == ranked.listing == shown.listing
-    assert (named.ranked_by, named.ranking) == (Ranking.ENTRIES, ranked.ranking)
+    assert (named.query.ranking, named.ranking) == (Ranking.ENTRIES, ranked.ranking)
 
 
 def test_another_directory_is_shown_when_asked(
@@ -100,9 +111,9 @@ def test_another_directory_is_shown_when_asked(
     (tmp_path / "b").symlink_to("a")
     process = begin(tmp_path)
     updates = process.updates()
-    process.show(str(tmp_path / "a"), Order())
+    process.ask(listing_of(tmp_path / "a"))
     until(updates, lambda update: is_finished(update) and update.listing is not None)
-    process.show(str(tmp_path), Order())
+    process.ask(listing_of(tmp_path))
     listing = until(
         updates, lambda update: update.listing is not None and update.listing.path == str(tmp_path)
     ).listing
@@ -120,8 +131,8 @@ def test_a_directory_is_described(begin: Callable[..., SurveyProcess], tmp_path:
             file.truncate(size)
 
     def description(survey: SurveyProcess, updates: Iterator[Update], path: Path) -> Details | None:
-        survey.describe(str(path))
-        return until(updates, lambda update: update.described == str(path)).details
+        survey.ask(Query(described=PathStr(str(path))))
+        return until(updates, lambda update: update.query.described == str(path)).details
 
     def sizes(details: Details | None) -> list[int]:
         assert details is not None
@@ -141,7 +152,7 @@ def test_a_directory_is_described(begin: Callable[..., SurveyProcess], tmp_path:
     updates = survey.updates()
     until(updates, is_finished)
     assert sizes(description(survey, updates, tmp_path)) == [0, 0, 0, 1, 0, 0, 0]
-    survey.count_everything()
+    survey.ask(Query(everything=True))
     details = description(survey, updates, tmp_path / "a")
     assert details is not None
     assert details.histograms is None  # they count only what matched
@@ -153,10 +164,10 @@ def test_a_question_asked_before_anything_is_counted_is_answered(
 ) -> None:
     hostile_names(tmp_path / "t")
     process = begin(tmp_path / "t")
-    process.show(str(tmp_path / "t" / "files"), Order())
-    process.rank(Ranking.ALLOCATED)
+    process.ask(listing_of(tmp_path / "t" / "files"))
+    process.ask(Query(ranking=Ranking.ALLOCATED))
     update = until(
-        process.updates(), lambda latest: is_finished(latest) and latest.ranked_by is not None
+        process.updates(), lambda latest: is_finished(latest) and latest.query.ranking is not None
     )
     assert update.listing is not None
     assert len(update.listing.children) == len(os.listdir(tmp_path / "t" / "files"))
@@ -185,7 +196,7 @@ def test_one_of_several_that_cannot_be_read_is_named(
 
 def test_stopping_leaves_no_process_and_no_error() -> None:
     family = children_of(os.getpid())
-    process = SurveyProcess(["/"])
+    process = SurveyProcess(request(Path("/")))
     updates = process.updates()
     next(updates)
     assert len(children_of(os.getpid()) - family) > 1
@@ -282,8 +293,8 @@ def test_nothing_is_signalled_once_the_survey_has_ended(
 
 READER = """
 import sys, time
-from tui_fs.survey.process import SurveyProcess
-process = SurveyProcess([sys.argv[1]])
+from tui_fs.survey.process import SurveyProcess, SurveyRequest
+process = SurveyProcess(SurveyRequest((sys.argv[1],)))
 updates = process.updates()
 update = next(updates)
 while sys.argv[2] == "finished" and not update.survey.finished:
@@ -381,9 +392,9 @@ def test_a_finished_survey_makes_a_page_once(
     process = begin(tmp_path)
     updates = process.updates()
     until(updates, is_finished)
-    process.make_page()
+    process.ask(Query(page=True))
     page = until(updates, lambda update: update.page is not None).page
     assert page is not None and b"<!doctype html>" in page.lower()
     assert b"had not finished" not in page
-    process.rank(Ranking.ENTRIES)
-    assert until(updates, lambda update: update.ranked_by is Ranking.ENTRIES).page is None
+    process.ask(Query(ranking=Ranking.ENTRIES))
+    assert until(updates, lambda update: update.query.ranking is Ranking.ENTRIES).page is None

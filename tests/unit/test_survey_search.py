@@ -12,9 +12,10 @@ from tests.trees import chain, hostile_names
 from tests.unit.import_files import tree_file
 from tests.unit.survey_trees import children_of, comb, deep
 from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import EntryKind, Match
 from tui_fs.survey import search as search_module
-from tui_fs.survey.process import SearchProcess, SearchUpdate
+from tui_fs.survey.process import SearchProcess, SearchRequest, SearchUpdate
 from tui_fs.survey.search import Search, TreeSearch, name_predicate, search_of
 
 __all__ = ["deep"]
@@ -26,6 +27,11 @@ def result(search: Search) -> tuple[list[Match], SearchUpdate]:
         pass
     update = search.matches.update(is_finished=True)
     return list(update.matches), update
+
+
+def tree_search(tree: Path, text: str) -> Search:
+    """Return the search of a tree."""
+    return search_of(SearchRequest(PathStr(str(tree)), text))
 
 
 def paths(search: Search) -> set[str]:
@@ -45,7 +51,7 @@ def test_a_pattern_finds_what_find_finds(tmp_path: Path, pattern: str) -> None:
     command = ["find", str(tree), "-mindepth", "1", "-name", pattern, "-print0"]
     environment = {**os.environ, "LC_ALL": "C"}
     expected = subprocess.run(command, capture_output=True, check=True, env=environment).stdout
-    found = paths(search_of(str(tree), pattern, None))
+    found = paths(tree_search(tree, pattern))
     assert found == {os.fsdecode(path) for path in expected.split(b"\0") if path}
 
 
@@ -73,7 +79,7 @@ def test_matches_have_kind_size_and_time_and_links_are_not_followed(tmp_path: Pa
     (tmp_path / "t" / "x-file").write_bytes(b"x" * 5000)
     os.utime(tmp_path / "t" / "x-file", (77, 77))
     (tmp_path / "t" / "x-dir").mkdir()
-    matches, update = result(search_of(str(tmp_path / "t"), "x-", None))
+    matches, update = result(tree_search(tmp_path / "t", "x-"))
     kinds = {os.path.basename(match.path): match.kind for match in matches}
     assert kinds == {
         "x-link": EntryKind.SYMLINK,
@@ -91,7 +97,7 @@ def test_ten_files_among_very_many_are_found(tmp_path: Path) -> None:
         (tmp_path / f"mail-{number}").touch()
     for number in range(10):
         (tmp_path / f"{number}.log").touch()
-    assert len(paths(search_of(str(tmp_path), "*.log", None))) == 10
+    assert len(paths(tree_search(tmp_path, "*.log"))) == 10
 
 
 @pytest.mark.parametrize("limit", ["LISTED", "LISTED_BYTES"])
@@ -101,7 +107,7 @@ def test_the_list_is_bounded_and_all_matches_are_counted(
     monkeypatch.setattr(search_module, limit, 10)
     for number in range(50):
         (tmp_path / f"{number}.log").touch()
-    matches, update = result(search_of(str(tmp_path), "*.log", None))
+    matches, update = result(tree_search(tmp_path, "*.log"))
     assert len(matches) == (10 if limit == "LISTED" else 1)
     assert update.matched == 50
 
@@ -122,7 +128,7 @@ def test_a_tree_deeper_than_any_path_is_searched(deep: Path) -> None:
         ["find", deep, "-mindepth", "1", "-printf", "."], capture_output=True, check=True
     ).stdout
     before = open_descriptors()
-    _, update = result(search_of(str(deep), "*", None))
+    _, update = result(tree_search(deep, "*"))
     assert update.matched == update.entries == len(expected)
     assert open_descriptors() == before
 
@@ -133,7 +139,7 @@ def test_an_import_is_searched_by_its_names(tmp_path: Path) -> None:
         [{"name": "logs"}, {"name": "a.log", "dsize": 4096}, [{"name": "b.log"}]],
         {"name": "c.txt"},
     )
-    matches, update = result(search_of("/top", "*log*", path))
+    matches, update = result(search_of(SearchRequest(PathStr("/top"), "*log*", PathStr(path))))
     assert [(match.path, match.kind) for match in matches] == [
         ("/top/logs", EntryKind.DIRECTORY),
         ("/top/logs/a.log", EntryKind.FILE),
@@ -149,7 +155,7 @@ def begin() -> Iterator[Callable[..., SearchProcess]]:
     family = children_of(os.getpid())
 
     def begin(path: Path, text: str) -> SearchProcess:
-        begun.append(SearchProcess(str(path), text))
+        begun.append(SearchProcess(SearchRequest(PathStr(str(path)), text)))
         return begun[-1]
 
     yield begin

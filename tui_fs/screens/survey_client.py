@@ -3,17 +3,17 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from textual.message import Message
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import Details, Listing, Order, Ranking, Survey
+from tui_fs.model.survey import Details, Listing, Order, Survey
 from tui_fs.screens.base import Failed
-from tui_fs.survey.process import SurveyProcess, Update
+from tui_fs.survey.process import ListingQuery, Query, SurveyProcess, SurveyRequest, Update
 
 _MAX_LISTINGS, _MAX_DETAILS = 20, 200
 
@@ -29,40 +29,6 @@ class SurveyUpdated(Message):
         super().__init__()
         self.update = update
         self.survey_number = 0
-
-
-class _Questions(NamedTuple):
-    """The questions that are sent together; None for those that are not asked.
-
-    Attributes:
-        listing: path, order and the name of an entry that is listed in any case.
-        by: the ranking.
-        name: the name of directories.
-        measured: the paths of directories.
-        described: the path of a directory.
-        page: the whole survey as a page; True or None.
-    """
-
-    listing: tuple[str, Order, str] | None = None
-    by: Ranking | None = None
-    name: str | None = None
-    measured: tuple[str, ...] | None = None
-    described: str | None = None
-    page: bool | None = None
-
-    def are_answered_by(self, update: Update) -> bool:
-        """Return whether an update has all answers."""
-        listing = None
-        if update.listing is not None:
-            listing = update.listing.path, update.listing.order
-        return (
-            (self.listing is None or listing == self.listing[:2])
-            and (self.by is None or update.ranked_by is self.by)
-            and (self.name is None or update.named == self.name)
-            and (self.measured is None or update.measured == self.measured)
-            and (self.described is None or update.described == self.described)
-            and (self.page is None or update.page is not None)
-        )
 
 
 class SurveyClient:
@@ -102,8 +68,8 @@ class SurveyClient:
         self.last_update: Update | None = None
         self._finished_at_s: float | None = None
         self._listings: dict[str, Listing] = {}
-        self._next = _Questions()
-        self._unanswered: _Questions | None = None
+        self._next = Query()
+        self._unanswered: Query | None = None
         self._sought_name: str | None = None
         self._details: dict[str, Details] = {}
         self._described = ""
@@ -138,7 +104,7 @@ class SurveyClient:
     def start(
         self,
         paths: Sequence[str],
-        imported: str | None = None,
+        imported: PathStr | None = None,
         filters: Filters | None = None,
     ) -> None:
         """Start a survey; stop the previous one.
@@ -152,7 +118,8 @@ class SurveyClient:
         self.is_filtered = self.has_filters = filters is not None and filters.active
         # In this thread, not in the worker: the kernel may kill a process when the thread that
         # forked it exits.
-        self._process = SurveyProcess(paths, imported, filters)
+        roots = tuple(map(PathStr, paths))
+        self._process = SurveyProcess(SurveyRequest(roots, imported, filters or Filters()))
         self.number += 1
         follow = partial(self._follow, self._process, self.number)
         self._screen.run_worker(follow, thread=True, exclusive=True, group="survey")
@@ -173,7 +140,7 @@ class SurveyClient:
             for update in process.updates():
                 if worker.is_cancelled:
                     return
-                answers = _answers(update)
+                answers = update.query, update.listing and update.listing.examined
                 is_due = time.monotonic() - posted_at_s >= self._interval_s * 0.9
                 if is_due or update.survey.finished or answers != posted:
                     message = self._make_message(update)
@@ -199,9 +166,10 @@ class SurveyClient:
             self._listings[update.listing.path] = update.listing
             if len(self._listings) > _MAX_LISTINGS:
                 del self._listings[next(iter(self._listings))]
-        if update.described is not None and update.details is not None:
-            self._details.pop(update.described, None)
-            self._details[update.described] = update.details
+        described = update.query.described
+        if described is not None and update.details is not None:
+            self._details.pop(described, None)
+            self._details[described] = update.details
             if len(self._details) > _MAX_DETAILS:
                 del self._details[next(iter(self._details))]
         self._on_reply(update)
@@ -217,47 +185,33 @@ class SurveyClient:
         Args:
             required: the name of an entry that is listed in any case.
         """
-        self._next = self._next._replace(listing=(path, order, required or ""))
+        self.ask(Query(listing=ListingQuery(PathStr(path), order, required or "")))
+
+    def ask(self, query: Query) -> None:
+        """Ask questions when those before are answered; newer ones replace those that wait."""
+        self._next = self._next.merged(query)
         self._send_questions()
 
     def count_everything(self) -> None:
         """Let the answers count all entries from now on; the survey has counted these as well."""
         if self._process is not None:
-            self._process.count_everything()
+            self._process.ask(Query(everything=True))
         self.is_filtered = False
         self._listings.clear()
         self._details.clear()
         self._described = ""
         self._unanswered = None  # its answer would be ignored
 
-    def rank(self, by: Ranking) -> None:
-        """Ask for the first directories of a ranking."""
-        self._next = self._next._replace(by=by)
-        self._send_questions()
-
     def find_named(self, name: str) -> None:
         """Ask for all directories of a name; `take_named` returns the answer."""
         self._sought_name = name
-        self._next = self._next._replace(name=name)
-        self._send_questions()
-
-    def measure(self, paths: Sequence[str]) -> None:
-        """Ask for the sizes of some directories."""
-        self._next = self._next._replace(measured=tuple(paths))
-        self._send_questions()
+        self.ask(Query(name=PathStr(name)))
 
     def describe(self, path: str) -> None:
         """Ask for the details of a directory, unless it was asked for last."""
-        if path == self._described:
-            return
-        self._described = path
-        self._next = self._next._replace(described=path)
-        self._send_questions()
-
-    def make_page(self) -> None:
-        """Ask for a page (HTML) of the survey so far; an update has it."""
-        self._next = self._next._replace(page=True)
-        self._send_questions()
+        if path != self._described:
+            self._described = path
+            self.ask(Query(described=PathStr(path)))
 
     def details(self, path: str) -> Details | None:
         """Return the last details of a directory, if they are stored."""
@@ -266,7 +220,7 @@ class SurveyClient:
     def take_named(self) -> Update | None:
         """Return the answer to `find_named`, once."""
         update = self.last_update
-        if update is None or self._sought_name is None or update.named != self._sought_name:
+        if update is None or self._sought_name is None or update.query.name != self._sought_name:
             return None
         self._sought_name = None
         return update
@@ -278,7 +232,7 @@ class SurveyClient:
             self._pause_or_resume()
 
     def _on_reply(self, update: Update) -> None:
-        if self._unanswered is None or not self._unanswered.are_answered_by(update):
+        if self._unanswered is None or not update.answers(self._unanswered):
             return
         self._unanswered = None
         self._send_questions()
@@ -287,24 +241,13 @@ class SurveyClient:
 
     def _send_questions(self) -> None:
         process, questions = self._process, self._next
-        if process is None or self._unanswered is not None or questions == _Questions():
+        if process is None or self._unanswered is not None or questions == Query():
             return
         self._unanswered = questions
         if process.is_paused:
             process.resume()
-        if questions.listing is not None:
-            process.show(*questions.listing)
-        if questions.by is not None:
-            process.rank(questions.by)
-        if questions.name is not None:
-            process.name(questions.name)
-        if questions.measured is not None:
-            process.measure(questions.measured)
-        if questions.described is not None:
-            process.describe(questions.described)
-        if questions.page is not None:
-            process.make_page()
-        self._next = _Questions()
+        process.ask(questions)
+        self._next = Query()
 
     def _pause_or_resume(self) -> None:
         process = self._process
@@ -313,12 +256,3 @@ class SurveyClient:
                 process.pause()
             else:
                 process.resume()
-
-
-def _answers(update: Update) -> tuple[object, ...]:
-    listing = update.listing
-    shown = (listing.path, listing.order, listing.examined) if listing is not None else None
-    return (
-        *(shown, update.ranked_by, update.named, update.measured, update.described),
-        update.page is not None,
-    )

@@ -7,15 +7,16 @@ import pickle
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from tui_fs.linux.interpreter import module_command
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.paths import PathStr, to_base64
+from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import (
     Details,
@@ -31,35 +32,96 @@ from tui_fs.model.survey import (
 _ENDS_WITHIN_S = 0.2
 
 
+class SurveyRequest(Struct, frozen=True):
+    """What a survey process counts.
+
+    Attributes:
+        paths: absolute paths of directories, none inside another.
+        imported: an ncdu export file to read instead of directories.
+        filters: entries to count separately; the answers count only these.
+    """
+
+    paths: tuple[PathStr, ...]
+    imported: PathStr | None = None
+    filters: Filters = Filters()
+
+
+class SearchRequest(Struct, frozen=True):
+    """What a search process searches.
+
+    Attributes:
+        root: the absolute path of a directory; its tree is searched.
+        text: a pattern as of find -name, or a part of the names.
+        imported: the ncdu export file to search instead of the directory.
+    """
+
+    root: PathStr
+    text: str
+    imported: PathStr | None = None
+
+
+class ListingQuery(Struct, frozen=True):
+    """The listing of a directory; `required` is the name of an entry that is listed in any case."""
+
+    path: PathStr
+    order: Order
+    required: str = ""
+
+
+class Query(Struct, frozen=True):
+    """Questions to a survey; None for those that are not asked.
+
+    Attributes:
+        listing: a directory to list.
+        ranking: the value to rank all directories by.
+        name: the name of directories to find.
+        measured: paths of directories of which the sizes are wanted.
+        described: the path of a directory of which the details are wanted.
+        page: make a page (HTML) of the survey so far, once.
+        everything: from now on the answers count all entries, despite the filters.
+    """
+
+    listing: ListingQuery | None = None
+    ranking: Ranking | None = None
+    name: PathStr | None = None
+    measured: tuple[PathStr, ...] | None = None
+    described: PathStr | None = None
+    page: bool | None = None
+    everything: bool | None = None
+
+    def merged(self, newer: "Query") -> "Query":
+        """Return the questions with others, which replace those of their kind."""
+        asked = {name: value for name, value in asdict(newer).items() if value is not None}
+        return replace(self, **asked)
+
+
 class Update(Struct, frozen=True):
     """One message of a survey process.
 
     Attributes:
-        listing: of the directory requested last; None without a request.
-        ranked_by, ranking: the directories by the ranking requested last; `ranked_by` is None
-            without a request.
-        named, paths_named: the directories of the name requested last; `named` is None without
-            a request.
-        measured, sizes: the directories measured last; and of those that the survey has met: path,
-            totals of everything in it, and whether these are complete.
-        page: the survey as a page (HTML), in one update after a request.
-        described, details: the directory described last; `details` is None before the survey has
-            met it.
+        query: the last questions of each kind, which the other fields answer.
+        ranking: the first directories of the ranking.
+        paths_named: the directories of the name.
+        sizes: of those of the measured directories that the survey has met: path, totals of
+            everything in it, and whether these are complete.
+        page: the survey as a page (HTML), in one update after the question.
+        details: of the described directory; None before the survey has met it.
         is_filtered: listing, ranking and sizes count only entries that match the filters.
     """
 
     survey: Survey
     listing: Listing | None = None
-    ranked_by: Ranking | None = None
     ranking: tuple[LargeDirectory, ...] = ()
-    named: PathStr | None = None
     paths_named: tuple[PathStr, ...] = ()
-    measured: tuple[PathStr, ...] = ()
     sizes: tuple[tuple[PathStr, Totals, bool], ...] = ()
     is_filtered: bool = False
-    described: PathStr | None = None
     details: Details | None = None
     page: bytes | None = None
+    query: Query = Query()
+
+    def answers(self, query: Query) -> bool:
+        """Return whether this update answers all of some questions."""
+        return self.query.merged(query) == self.query
 
 
 class SearchUpdate(Struct, frozen=True):
@@ -84,9 +146,10 @@ class WorkerProcess:
 
     Args:
         module: its name.
+        request: its first request.
     """
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, request: Struct) -> None:
         self._process = subprocess.Popen(
             module_command(module),
             stdin=subprocess.PIPE,
@@ -95,6 +158,7 @@ class WorkerProcess:
             start_new_session=True,
         )
         self._is_stopped = False
+        self._send(request)
 
     def messages(self) -> Iterator[Any]:
         """Yield the messages until the process ends.
@@ -130,35 +194,20 @@ class WorkerProcess:
         if self._process.poll() is None:  # after that, another process may have its pid
             os.killpg(self._process.pid, number)
 
-    def _ask(self, question: dict[str, object]) -> None:
+    def _send(self, request: Struct) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # the end of the messages reports its end
-            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.write(json.dumps(encode(request)).encode() + b"\n")
             self._process.stdin.flush()
 
 
 class SurveyProcess(WorkerProcess):
-    """A running survey. It answers requests until it is stopped, also after it has finished.
+    """A running survey. It answers questions until it is stopped, also after it has finished."""
 
-    Args:
-        paths: absolute paths of directories, none inside another.
-        imported: an ncdu export file to read instead of directories.
-        filters: entries to count separately; the answers count only these.
-    """
-
-    def __init__(
-        self, paths: Sequence[str], imported: str | None = None, filters: Filters | None = None
-    ) -> None:
-        super().__init__("tui_fs.survey.worker")
+    def __init__(self, request: SurveyRequest) -> None:
+        super().__init__("tui_fs.survey.worker", request)
         self._signalling = threading.Lock()  # a SIGCONT of `updates` must not undo a pause
         self._is_paused = self._was_paused = False
-        self._ask(
-            {
-                "paths": [to_base64(path) for path in paths],
-                "imported": None if imported is None else to_base64(imported),
-                "filters": encode(filters or Filters()),
-            }
-        )
 
     def updates(self) -> Iterator[Update]:
         """Yield the messages of the survey until it is stopped.
@@ -176,44 +225,9 @@ class SurveyProcess(WorkerProcess):
         if not self._is_stopped:
             raise TuiFsError("The survey ended without a result.", "Try again.")
 
-    def show(self, path: str, order: Order, required: str = "") -> None:
-        """Request the listing of a directory with every update, and one update immediately.
-
-        Args:
-            required: the name of an entry that is listed in any case.
-        """
-        self._ask(
-            {
-                "show": to_base64(path),
-                "sorting": order.sorting.value,
-                "is_reversed": order.is_reversed,
-                "required": to_base64(required),
-            }
-        )
-
-    def count_everything(self) -> None:
-        """Let the answers to the following requests count all entries, despite the filters."""
-        self._ask({"everything": True})
-
-    def rank(self, by: Ranking) -> None:
-        """Request the first directories of a ranking, likewise."""
-        self._ask({"rank": by.value})
-
-    def name(self, name: str) -> None:
-        """Request all directories of a name, likewise."""
-        self._ask({"name": to_base64(name)})
-
-    def measure(self, paths: Sequence[str]) -> None:
-        """Request the sizes of some directories, likewise."""
-        self._ask({"measure": [to_base64(path) for path in paths]})
-
-    def describe(self, path: str) -> None:
-        """Request the details of a directory, likewise."""
-        self._ask({"describe": to_base64(path)})
-
-    def make_page(self) -> None:
-        """Request a page (HTML) of the survey so far, with one update immediately."""
-        self._ask({"page": True})
+    def ask(self, query: Query) -> None:
+        """Ask for answers with every update, and for one update immediately."""
+        self._send(query)
 
     @property
     def is_paused(self) -> bool:
@@ -234,23 +248,10 @@ class SurveyProcess(WorkerProcess):
 
 
 class SearchProcess(WorkerProcess):
-    """A running search for names.
+    """A running search for names."""
 
-    Args:
-        root: the absolute path of a directory; its tree is searched.
-        text: a pattern as of find -name, or a part of the names.
-        imported: the ncdu export file to search instead of the directory.
-    """
-
-    def __init__(self, root: str, text: str, imported: str | None = None) -> None:
-        super().__init__("tui_fs.survey.search")
-        self._ask(
-            {
-                "root": to_base64(root),
-                "text": to_base64(text),
-                "imported": None if imported is None else to_base64(imported),
-            }
-        )
+    def __init__(self, request: SearchRequest) -> None:
+        super().__init__("tui_fs.survey.search", request)
 
     def updates(self) -> Iterator[SearchUpdate]:
         """Yield the results until the search has finished or is stopped.

@@ -1,6 +1,6 @@
 """Search a tree for names in a process of its own: ``python -m tui_fs.survey.search``.
 
-It reads one request from standard input, and writes pickled `SearchUpdate` values, or one
+It reads a `SearchRequest` from standard input, and writes pickled `SearchUpdate` values, or one
 `TuiFsError`, to standard output (see `tui_fs.survey.process`).
 """
 
@@ -25,11 +25,12 @@ from tui_fs.linux.directories import (
 from tui_fs.linux.fnmatch import is_pattern, name_matcher
 from tui_fs.linux.mounts import mounts_below, read_mounts
 from tui_fs.linux.processes import set_pdeathsig
+from tui_fs.model.codec import decode
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
-from tui_fs.model.paths import PathStr, displayable, from_base64
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.survey import EntryKind, Match
 from tui_fs.survey.imported import NcduFile, child_of, name_of, root_name_of
-from tui_fs.survey.process import SearchUpdate
+from tui_fs.survey.process import SearchRequest, SearchUpdate
 
 LISTED = 10_000
 LISTED_BYTES = 16 << 20
@@ -257,24 +258,22 @@ def _imported_match(
 Search = TreeSearch | ImportSearch
 
 
-def search_of(root: str, text: str, imported: str | None) -> Search:
+def search_of(request: SearchRequest) -> Search:
     """Return the search of a directory, or of an import."""
-    has_name = name_predicate(text)
-    if imported is not None:
-        return ImportSearch(imported, has_name)
-    mounts = mounts_below(root, read_mounts())
-    return TreeSearch(root, has_name, {os.fsencode(mount.mount_point) for mount in mounts})
+    has_name = name_predicate(request.text)
+    if request.imported is not None:
+        return ImportSearch(request.imported, has_name)
+    mounts = mounts_below(request.root, read_mounts())
+    return TreeSearch(request.root, has_name, {os.fsencode(at.mount_point) for at in mounts})
 
 
 def main() -> None:
     """Search as the request says."""
     with contextlib.suppress(Missing):  # the reader's end then ends it with a broken pipe
         set_pdeathsig()
-    request = json.loads(sys.stdin.buffer.readline())
-    root, text = from_base64(request["root"]), from_base64(request["text"])
-    imported = request["imported"]
+    request = decode(SearchRequest, json.loads(sys.stdin.buffer.readline()))
     try:
-        search = search_of(root, text, None if imported is None else from_base64(imported))
+        search = search_of(request)
         sent_s = time.monotonic()
         for _ in search.run():
             if time.monotonic() - sent_s >= _INTERVAL_S:
@@ -286,7 +285,7 @@ def main() -> None:
     except TuiFsError as error:
         _send(error)
     except OSError as error:
-        _send(cannot_examine(root, error))
+        _send(cannot_examine(request.root, error))
 
 
 def _send(message: SearchUpdate | TuiFsError) -> None:

@@ -68,7 +68,7 @@ from tui_fs.screens.run import RunScreen
 from tui_fs.screens.selection import Selection, Size, marks_line, removed_paths
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.registry import FINDING_TYPES
-from tui_fs.survey.process import Update
+from tui_fs.survey.process import Query, Update
 from tui_fs.widgets.bar_table import BarRow, BarTable
 from tui_fs.widgets.daemon_thread import in_daemon_thread
 from tui_fs.widgets.figure_layout import Line
@@ -179,7 +179,7 @@ class BrowserScreen(BaseScreen):
 
     def __init__(self, path: str, settings: Settings, imported: str | None = None) -> None:
         super().__init__(settings)
-        self.imported = imported
+        self.imported = None if imported is None else PathStr(imported)
         self.path = path if imported is None else ""
         self.root = ""
         self.client = SurveyClient(self, settings.interval_s, self._arrange_listing)
@@ -720,7 +720,7 @@ class BrowserScreen(BaseScreen):
 
     def _measure_marks(self) -> None:
         if self.marks:
-            self.client.measure(tuple(self.marks))
+            self.client.ask(Query(measured=tuple(self.marks)))
         self._show_keys()
 
     def command_to_copy(self) -> Argv:
@@ -787,7 +787,7 @@ class BrowserScreen(BaseScreen):
         number = len(update.paths_named)
         marked = self.marks.add_all(update.paths_named, _size_of_named(update))
         directories, are = ("directory", "is") if marked == 1 else ("directories", "are")
-        name = displayable(str(update.named))
+        name = displayable(str(update.query.name))
         report = f"{marked:,} {directories} named {name} {are} marked."
         if number > marked:
             report += (
@@ -852,7 +852,7 @@ class BrowserScreen(BaseScreen):
         if file is not None:
             self._page_file = file
             self.notify("Making the page…", markup=False)
-            self.client.make_page()
+            self.client.ask(Query(page=True))
 
     @work(group="page")
     async def _write_page(self, file: PageFile, content: bytes, *, is_whole: bool) -> None:
@@ -951,7 +951,7 @@ def _size_of_named(update: Update) -> Size | None:
     if update.is_filtered:
         return None  # the survey's groups count everything
     for group in update.survey.groups:
-        if group.name == update.named and group.directories == len(update.paths_named):
+        if group.name == update.query.name and group.directories == len(update.paths_named):
             return Size(group.totals.entries, group.totals.allocated_bytes, is_whole=True)
     return None
 

@@ -22,7 +22,7 @@ from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.base import Failed, Settings, age, shown_below
 from tui_fs.screens.browser.side_screens import Browser, SideScreen
 from tui_fs.screens.selection import Size, removed_paths
-from tui_fs.survey.process import SearchProcess, SearchUpdate
+from tui_fs.survey.process import SearchProcess, SearchRequest, SearchUpdate
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 from tui_fs.widgets.daemon_thread import in_daemon_thread
 
@@ -131,7 +131,7 @@ class SearchScreen(SideScreen):
     ]
 
     def __init__(
-        self, browser: Browser, text: str, imported: str | None, settings: Settings
+        self, browser: Browser, text: str, imported: PathStr | None, settings: Settings
     ) -> None:
         super().__init__(browser, settings)
         self._text, self._imported = text, imported
@@ -153,7 +153,7 @@ class SearchScreen(SideScreen):
         """Begin to search."""
         self.query_one(BarTable).focus()
         # In this thread: the kernel may kill a process when the thread that forked it exits.
-        self._process = SearchProcess(self._root, self._text, self._imported)
+        self._process = SearchProcess(SearchRequest(self._root, self._text, self._imported))
         self._follow(self._process)
         self.show_update()
 

@@ -22,7 +22,7 @@ from tui_fs.screens.selection import Selection, Size, marks_line
 from tui_fs.screens.survey_client import SurveyClient
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
-from tui_fs.survey.process import Update
+from tui_fs.survey.process import Query, Update
 from tui_fs.survey.tally import BIG_FILE_BYTES
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
@@ -514,7 +514,7 @@ class RankingScreen(SideScreen):
     def on_mount(self) -> None:
         """Ask for the first ranking."""
         self.query_one(BarTable).focus()
-        self.client.rank(self._by)
+        self.client.ask(Query(ranking=self._by))
         self.show_update()
 
     def show_update(self) -> None:
@@ -526,7 +526,7 @@ class RankingScreen(SideScreen):
             "", displayable(survey.path), Text("" if survey.finished else "~ so far", "bold")
         )
         rows = self.query_one(BarTable)
-        is_wanted = update.ranked_by is self._by
+        is_wanted = update.query.ranking is self._by
         ranking = update.ranking if is_wanted else ()
         self.query_one("#totals", Static).update(self._about(len(ranking)))
         rows.set_columns(ranking_columns(self._by, is_filtered=self.client.is_filtered))
@@ -561,7 +561,7 @@ class RankingScreen(SideScreen):
         """Rank by a criterion."""
         self._by = Ranking(criterion)
         self.query_one(BarTable).set_rows((), keep_cursor=False)
-        self.client.rank(self._by)
+        self.client.ask(Query(ranking=self._by))
         self.show_update()
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
@@ -732,7 +732,7 @@ class MarksScreen(SideScreen):
     def on_mount(self) -> None:
         """Ask for the sizes."""
         self.query_one(BarTable).focus()
-        self.client.measure(tuple(self._sizes))
+        self.client.ask(Query(measured=tuple(self._sizes)))
         self.show_update()
 
     def show_update(self) -> None:
