@@ -11,7 +11,6 @@ from textual.binding import Binding
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
-from textual.timer import Timer
 
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen
@@ -22,6 +21,7 @@ from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.report import ResumeRequested
 from tui_fs.screens.start import StartScreen
 from tui_fs.widgets.changed_lines_driver import ChangedLinesDriver
+from tui_fs.widgets.one_shot_timers import OneShotTimers
 
 if TYPE_CHECKING:
     from tui_fs.screens.fleet_client import FleetClient
@@ -33,7 +33,7 @@ _SLOW_LINK_INTERVAL_S = 1.0
 _THREADS = 256
 
 
-class TuiFsApp(App[None]):
+class TuiFsApp(OneShotTimers, App[None]):
     """The interactive program.
 
     Args:
@@ -98,16 +98,6 @@ class TuiFsApp(App[None]):
         """Draw everything again: the terminal has moved or cut what it showed."""
         if isinstance(self._driver, ChangedLinesDriver):
             self._driver.forget()
-
-    def set_timer(self, *args: Any, **kwargs: Any) -> Timer:
-        """Set a timer that runs its callback even if the machine is too busy to do so in time.
-
-        Textual skips a tick that is late. A timer for one tick then never runs: the screens would
-        not learn the new size of the terminal, nor any later one.
-        """
-        timer = super().set_timer(*args, **kwargs)
-        timer._skip = False
-        return timer
 
     def first_screen(self) -> Screen[None]:
         """Return the first screen."""

@@ -308,19 +308,33 @@ async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.M
     assert await look_at_all_sizes(preview(), shows("Refused")) == picture
 
 
+def make_timers_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a second pass between any two statements of a timer for one tick."""
+    late_s = count()
+
+    def get_time() -> float:
+        timer = sys._getframe(1).f_locals.get("self")
+        return next(late_s) if getattr(timer, "_repeat", None) == 0 else time.monotonic()
+
+    monkeypatch.setattr("textual._time.get_time", get_time)
+
+
+async def test_a_timer_of_a_screen_runs_even_if_it_is_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen, runs = BaseScreen(Settings()), list[int]()
+    async with Host(screen).run_test() as pilot:
+        make_timers_late(monkeypatch)
+        screen.set_timer(0.01, partial(runs.append, 1))
+        await until(pilot, lambda: runs == [1])
+
+
 async def test_a_resize_is_not_lost_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     app = Host(preview())
     async with app.run_test(size=SMALL) as pilot:
         await counted(maildrop_survey())(pilot)
         await settle(pilot)
-        late_s = count()
-
-        def get_time() -> float:
-            """Let a second pass between any two statements of a timer for one tick."""
-            timer = sys._getframe(1).f_locals.get("self")
-            return next(late_s) if getattr(timer, "_repeat", None) == 0 else time.monotonic()
-
-        monkeypatch.setattr("textual._time.get_time", get_time)
+        make_timers_late(monkeypatch)
         for size in (LARGE, SMALL):
             await pilot.resize_terminal(*size)
             await until(pilot, partial(has_size, pilot, size))

@@ -29,6 +29,7 @@ from tui_fs.widgets.call_table import CallTable
 from tui_fs.widgets.daemon_thread import in_daemon_thread
 from tui_fs.widgets.footer import KEY_NAMES, Footer, key_text, linked_hints, pressing
 from tui_fs.widgets.header import Header
+from tui_fs.widgets.one_shot_timers import OneShotTimers
 
 SCROLL_BINDINGS = (
     Binding("j,down", "scroll(1)", tooltip="Scroll down"),
@@ -125,7 +126,7 @@ class KeyAction(Struct, frozen=True):
     node: DOMNode
 
 
-class BaseScreen(Screen[None]):
+class BaseScreen(OneShotTimers, Screen[None]):
     """A screen between a header and a footer.
 
     Attributes:
