@@ -14,17 +14,16 @@ from textual.theme import BUILTIN_THEMES
 
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen
-from tui_fs.screens.doctor import DoctorScreen
-from tui_fs.screens.jobs import JobsScreen
-from tui_fs.screens.maintenance import DeleteRequested
-from tui_fs.screens.preview import PreviewScreen
-from tui_fs.screens.report import ResumeRequested
 from tui_fs.screens.start import StartScreen
+from tui_fs.survey.process import SurveyProcess
 from tui_fs.widgets.changed_lines_driver import ChangedLinesDriver
 from tui_fs.widgets.one_shot_timers import OneShotTimers
 
+# Each screen that the first one does not show is loaded when it is opened.
 if TYPE_CHECKING:
     from tui_fs.screens.fleet_client import FleetClient
+    from tui_fs.screens.maintenance import DeleteRequested
+    from tui_fs.screens.report import ResumeRequested
 
 TRUECOLOR_THEME, FEW_COLOURS_THEME = "nord", "ansi-dark"
 """With fewer colours than 16 million, nord's dark blue becomes teal, and its greys the same."""
@@ -42,6 +41,7 @@ class TuiFsApp(OneShotTimers, App[None]):
         shows_start: begin with the file systems instead of a directory.
         fleet: hosts whose screen opens first, instead of a directory.
         imported: a file that ncdu has exported, shown read-only instead of `path`.
+        survey: one of `path` or `imported` that runs already; a new one by default.
         slow_link: redraw once a second instead of four times.
         read_only: deleting is switched off.
         theme: the name of one of Textual's themes.
@@ -70,17 +70,20 @@ class TuiFsApp(OneShotTimers, App[None]):
         *,
         shows_start: bool = False,
         imported: str | None = None,
+        survey: SurveyProcess | None = None,
         fleet: "FleetClient | None" = None,
         slow_link: bool = False,
         read_only: bool = False,
         theme: str = TRUECOLOR_THEME,
     ) -> None:
-        # Known before `theme` is set, so that NO_COLOR keeps the terminal's own two colours.
+        # Both before the style sheet is read: a change of the theme reads it twice more, and
+        # NO_COLOR keeps the terminal's own two colours.
+        self.set_reactive(App.theme, theme)
         super().__init__(ChangedLinesDriver, ansi_color=BUILTIN_THEMES[theme].ansi)
-        self._first_theme = theme
         self._path = path
         self._shows_start = shows_start
         self._imported = imported
+        self._survey = survey
         self._fleet = fleet
         self._settings = Settings(read_only=read_only)
         if slow_link:
@@ -91,7 +94,6 @@ class TuiFsApp(OneShotTimers, App[None]):
         """Open the first screen."""
         # A thread that waits for a file system which does not answer never returns.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
-        self.theme = self._first_theme
         self.push_screen(self.first_screen())
 
     def on_resize(self) -> None:
@@ -102,19 +104,23 @@ class TuiFsApp(OneShotTimers, App[None]):
     def first_screen(self) -> Screen[None]:
         """Return the first screen."""
         if self._fleet is not None:
-            from tui_fs.screens.fleet import FleetScreen  # rarely needed
+            from tui_fs.screens.fleet import FleetScreen
 
             return FleetScreen(self._fleet, self._path, self._settings)
         if self._shows_start:
             return StartScreen(self._path, self._settings)
-        return BrowserScreen(self._path, self._settings, self._imported)
+        return BrowserScreen(self._path, self._settings, self._imported, self._survey)
 
-    def on_resume_requested(self, message: ResumeRequested) -> None:
+    def on_resume_requested(self, message: "ResumeRequested") -> None:
         """Preview the rest of a dead job."""
+        from tui_fs.screens.preview import PreviewScreen
+
         self.push_screen(PreviewScreen(message.died.paths, self._settings, message.died))
 
-    def on_delete_requested(self, message: DeleteRequested) -> None:
+    def on_delete_requested(self, message: "DeleteRequested") -> None:
         """Preview a deletion."""
+        from tui_fs.screens.preview import PreviewScreen
+
         self.push_screen(PreviewScreen(message.paths, self._settings, is_gentle=True))
 
     def notify(
@@ -160,17 +166,20 @@ class TuiFsApp(OneShotTimers, App[None]):
 
     def action_jobs(self) -> None:
         """Show the jobs, once."""
+        from tui_fs.screens.jobs import JobsScreen
+
         if not isinstance(self.screen, JobsScreen):
             self.push_screen(JobsScreen(self._settings))
 
     def action_doctor(self) -> None:
         """Show the diagnosis of this machine, once."""
+        from tui_fs.screens.doctor import DoctorScreen
+
         if not isinstance(self.screen, DoctorScreen):
             self.push_screen(DoctorScreen(self._settings))
 
     def action_lab(self) -> None:
         """Return to the lab or its running experiment if open; otherwise open the lab."""
-        # Loading the lab takes a quarter of the time of all other modules, and few users need it.
         from tui_fs.screens.lab.experiments import LabScreen
         from tui_fs.screens.lab.run import LabRunScreen
 

@@ -76,7 +76,7 @@ def previewed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         targets.append((*paths, "file") if allows_file else paths)
         return PreviewScreen(paths, settings, allows_file=allows_file, **changes)
 
-    monkeypatch.setattr("tui_fs.screens.browser.screen.PreviewScreen", preview)
+    monkeypatch.setattr("tui_fs.screens.preview.PreviewScreen", preview)
     return targets
 
 
@@ -638,7 +638,7 @@ async def test_a_running_job_has_a_line_that_leads_to_it(monkeypatch: pytest.Mon
     def run(folder: JobFolder, _: Settings) -> RunScreen:
         return RunScreen(folder, Settings())
 
-    monkeypatch.setattr("tui_fs.screens.browser.screen.RunScreen", run)
+    monkeypatch.setattr("tui_fs.screens.run.RunScreen", run)
     async with browsing() as browser:
         await browser.sees("▶ rm 6 % · 12 min–13 min left · job 7f3a01 · w watches")
         await browser.press("w")

@@ -13,9 +13,10 @@ from tui_fs.cli.command_process import use_screen
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import moves_cursor, note
 from tui_fs.model.errors import BadInput, Refused, TuiFsError, did_you_mean
-from tui_fs.model.paths import displayable, is_within
+from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
 from tui_fs.survey.imported import root_of
+from tui_fs.survey.process import SurveyProcess, SurveyRequest
 
 _AUTO = "auto"
 _THEME_FILE = "theme.json"
@@ -77,12 +78,19 @@ def run(parsed: argparse.Namespace) -> int:
     imported = None if parsed.imported is None else os.path.abspath(parsed.imported)
     path = _directory_of(parsed.path, imported)
     require_screen()
-    return open_app(
-        path,
-        shows_start=parsed.path is None and imported is None,
-        imported=imported,
-        **screen_settings(parsed, read_only=imported is not None),
+    if parsed.path is None and imported is None:
+        return open_app(path, shows_start=True, **screen_settings(parsed))
+    # It loads its modules, and begins to count, while this process loads the screens.
+    survey = SurveyProcess(
+        SurveyRequest((PathStr(path),))
+        if imported is None
+        else SurveyRequest((), PathStr(imported))
     )
+    try:
+        settings = screen_settings(parsed, read_only=imported is not None)
+        return open_app(path, imported=imported, survey=survey, **settings)
+    finally:
+        survey.stop()
 
 
 def require_screen() -> None:

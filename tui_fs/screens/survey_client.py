@@ -42,6 +42,7 @@ class SurveyClient:
         screen: receives `SurveyUpdated` for every update, and `Failed` when the survey fails.
         interval_s: time between two messages, unless an answer arrives.
         make_message: called in the thread that reads the survey, where work delays no key.
+        running: a survey for the first `start`, of the same paths; a new one by default.
 
     Attributes:
         last_update: None before the first one.
@@ -55,11 +56,13 @@ class SurveyClient:
         screen: Screen[None],
         interval_s: float,
         make_message: Callable[[Update], SurveyUpdated],
+        running: SurveyProcess | None = None,
     ) -> None:
         self._screen = screen
         self._interval_s = interval_s
         self._make_message = make_message
         self._process: SurveyProcess | None = None
+        self._running = running
         self.number = 0
         self.is_filtered = self.has_filters = False
         self._forget()
@@ -119,7 +122,9 @@ class SurveyClient:
         # In this thread, not in the worker: the kernel may kill a process when the thread that
         # forked it exits.
         roots = tuple(map(PathStr, paths))
-        self._process = SurveyProcess(SurveyRequest(roots, imported, filters or Filters()))
+        request = SurveyRequest(roots, imported, filters or Filters())
+        self._process = self._running or SurveyProcess(request)
+        self._running = None
         self.number += 1
         follow = partial(self._follow, self._process, self.number)
         self._screen.run_worker(follow, thread=True, exclusive=True, group="survey")

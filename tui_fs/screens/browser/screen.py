@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from rich.text import Text
@@ -43,7 +44,6 @@ from tui_fs.screens.browser.details import (
     within_lines,
 )
 from tui_fs.screens.browser.job_strip import JobStrip
-from tui_fs.screens.browser.page_dialog import PageDialog, PageFile, write_page
 from tui_fs.screens.browser.panes import DetailsPane, TreemapPane, details_lines
 from tui_fs.screens.browser.search import SearchScreen
 from tui_fs.screens.browser.side_screens import (
@@ -62,13 +62,10 @@ from tui_fs.screens.browser.table import (
     size_of,
     sizes_of,
 )
-from tui_fs.screens.maintenance import MaintenanceScreen
-from tui_fs.screens.preview import PreviewScreen
-from tui_fs.screens.run import RunScreen
 from tui_fs.screens.selection import Selection, Size, marks_line, removed_paths
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.registry import FINDING_TYPES
-from tui_fs.survey.process import Query, Update
+from tui_fs.survey.process import Query, SurveyProcess, Update
 from tui_fs.widgets.bar_table import BarRow, BarTable
 from tui_fs.widgets.daemon_thread import in_daemon_thread
 from tui_fs.widgets.figure_layout import Line
@@ -77,6 +74,12 @@ from tui_fs.widgets.key_question import KeyQuestion
 from tui_fs.widgets.ordered_input import OrderedInput
 from tui_fs.widgets.path_input import PathInput
 from tui_fs.widgets.treemap import Treemap
+
+# Each screen that the first one does not show is loaded when it is opened.
+if TYPE_CHECKING:
+    from tui_fs.screens.browser.page_dialog import PageFile
+    from tui_fs.screens.maintenance import MaintenanceScreen
+    from tui_fs.screens.preview import PreviewScreen
 
 _IMPORTED = "This was imported from a file: nothing here can be marked or deleted."
 _NO_ANSWER = "The directory has not answered yet. Press the key again in a moment."
@@ -106,6 +109,7 @@ class BrowserScreen(BaseScreen):
     Args:
         path: the first directory; ignored for an imported survey, which has its own.
         imported: a file to read instead of directories.
+        survey: one of the first directory or the file that runs already; a new one by default.
 
     Attributes:
         path: the shown directory.
@@ -177,12 +181,18 @@ class BrowserScreen(BaseScreen):
         Binding("q", "app.quit", tooltip="Quit; running jobs continue"),
     ]
 
-    def __init__(self, path: str, settings: Settings, imported: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        settings: Settings,
+        imported: str | None = None,
+        survey: SurveyProcess | None = None,
+    ) -> None:
         super().__init__(settings)
         self.imported = None if imported is None else PathStr(imported)
         self.path = path if imported is None else ""
         self.root = ""
-        self.client = SurveyClient(self, settings.interval_s, self._arrange_listing)
+        self.client = SurveyClient(self, settings.interval_s, self._arrange_listing, survey)
         self.marks = Selection("" if imported is None else _IMPORTED)
         self.filters = Filters()
         self._filter_text = ""
@@ -834,6 +844,8 @@ class BrowserScreen(BaseScreen):
 
     def action_export(self) -> None:
         """Ask for a file name, and write the survey into it as a page (HTML)."""
+        from tui_fs.screens.browser.page_dialog import PageDialog
+
         survey = self.client.survey
         if survey is None:
             self.notify("Nothing is counted yet. Press e later.", markup=False)
@@ -848,19 +860,23 @@ class BrowserScreen(BaseScreen):
             dialog = PageDialog(self.root, is_whole=survey.finished)
             self.app.push_screen(dialog, self._make_page)
 
-    def _make_page(self, file: PageFile | None) -> None:
+    def _make_page(self, file: "PageFile | None") -> None:
         if file is not None:
             self._page_file = file
             self.notify("Making the page…", markup=False)
             self.client.ask(Query(page=True))
 
     @work(group="page")
-    async def _write_page(self, file: PageFile, content: bytes, *, is_whole: bool) -> None:
+    async def _write_page(self, file: "PageFile", content: bytes, *, is_whole: bool) -> None:
+        from tui_fs.screens.browser.page_dialog import write_page
+
         sentence = await in_daemon_thread(partial(write_page, file, content, is_whole=is_whole))
         self.app.notify(sentence, markup=False)
 
     def action_watch(self) -> None:
         """Show the newest running job."""
+        from tui_fs.screens.run import RunScreen
+
         job_id = self.query_one(JobStrip).job_id
         if not job_id:
             self.notify("No job runs. J lists the ended ones.", markup=False)
@@ -883,6 +899,8 @@ class BrowserScreen(BaseScreen):
 
     def action_maintenance(self) -> None:
         """Show the maintenance of the highlighted directory."""
+        from tui_fs.screens.maintenance import MaintenanceScreen
+
         child = self._highlighted_directory()
         if self.imported is not None or child is None:
             self.notify("Move to a directory on this machine first.", markup=False)
@@ -922,6 +940,8 @@ class BrowserScreen(BaseScreen):
 
     def preview(self, paths: Sequence[PathStr]) -> None:
         """Preview the deletion of some directories; counting pauses meanwhile."""
+        from tui_fs.screens.preview import PreviewScreen
+
         screen = PreviewScreen(
             tuple(paths), self.settings, filters=self.filters, filter_text=self._filter_text
         )
@@ -929,9 +949,11 @@ class BrowserScreen(BaseScreen):
 
     def preview_file(self, path: PathStr) -> None:
         """Preview the deletion of a single file; a filter has no part in that."""
+        from tui_fs.screens.preview import PreviewScreen
+
         self._preview(PreviewScreen((path,), self.settings, allows_file=True))
 
-    def _preview(self, screen: PreviewScreen) -> None:
+    def _preview(self, screen: "PreviewScreen") -> None:
         if self.client.is_counting and not self.client.is_paused:
             self.client.toggle_pause()  # two surveys would each run at half speed
             self._is_paused_for_preview = True
