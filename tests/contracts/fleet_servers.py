@@ -36,7 +36,7 @@ _UNSHARE = (
 _HOST = """set -e
 mkdir -p /run/sshd
 hostname "$1"
-mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm
+mount -t tmpfs -o size=192m,mode=1777 tmpfs /dev/shm
 mount -t tmpfs -o size=24m,mode=0755 tmpfs "$2/fs"
 cd "$2"
 for name in passwd shadow sudoers hosts; do mount --bind "$name" "/etc/$name"; done
