@@ -38,7 +38,7 @@ from tests.unit.fleet_hosts import Hosts, deletion_on, job_started, prints, repo
 from tests.unit.test_model_snapshot import sampled
 from tui_fs.fleet.answers import HostSurvey, understood
 from tui_fs.fleet.fleet import Fleet
-from tui_fs.model.events import event_to_json
+from tui_fs.model.codec import encode
 
 _TUI_FS = str(Path(sysconfig.get_path("scripts")) / "tui-fs")
 _EVENTS_S = 10
@@ -73,7 +73,7 @@ def _measure_hosts(place: Path, number: int) -> None:
     ).stdout
     hosts = Hosts(place)
     names = [f"h{n}" for n in range(number)]
-    sample = prints({"schema": 1, **event_to_json(sampled(1, 10))})
+    sample = prints({"schema": 1, **encode(sampled(1, 10))})
     events = f"for i in $(seq {4 * _EVENTS_S}); do {sample} sleep 0.25; done\n"
     for name in names:
         hosts.on(name, "survey", prints(json.loads(stored)))
@@ -163,7 +163,7 @@ def _write_events(file: Path, is_over: threading.Event) -> None:
         number = 0
         while not is_over.wait(0.25):
             number += 1
-            event = event_to_json(sampled(number, min(900, number)))
+            event = encode(sampled(number, min(900, number)))
             print(json.dumps({"schema": 1, **event}), file=output, flush=True)
 
 

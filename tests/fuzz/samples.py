@@ -18,7 +18,6 @@ from tui_fs.model.events import (
     Throttled,
     ToolSaid,
     Unthrottled,
-    event_to_json,
 )
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
@@ -48,7 +47,7 @@ JOURNALS: tuple[tuple[Event, ...], ...] = (
 
 def event_line(event: Event) -> bytes:
     """Return an event as the journal holds it, without the newline."""
-    return json.dumps(event_to_json(event), separators=(",", ":")).encode("ascii")
+    return json.dumps(encode(event), separators=(",", ":")).encode("ascii")
 
 
 EVENT_LINES = tuple(event_line(event) for journal in JOURNALS for event in journal)

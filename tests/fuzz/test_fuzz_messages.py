@@ -12,8 +12,8 @@ from tests.fuzz.common import TOKENS, filled, fuzzed, mutated, pieces, tried
 from tests.fuzz.samples import MESSAGE_TEMPLATES, MESSAGES, OUTPUT
 from tui_fs.job import tool_output
 from tui_fs.job.tool_output import OutputLimits, ToolOutput
+from tui_fs.model.codec import encode as to_json
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid, event_from_json
-from tui_fs.model.events import event_to_json as to_json
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.base import (
     Failure,

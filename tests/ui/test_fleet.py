@@ -16,8 +16,7 @@ from tests.ui.recorded import RUNNING, Host, at_all_sizes, screen_text, settle, 
 from tui_fs.fleet.connections import Ended, HostCommand, Line
 from tui_fs.fleet.deletion import FleetDeletion, Phase
 from tui_fs.fleet.fleet import Answer, Fleet
-from tui_fs.model.codec import Json
-from tui_fs.model.events import event_to_json
+from tui_fs.model.codec import Json, encode
 from tui_fs.model.strategy import Argv
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
@@ -166,7 +165,7 @@ FETCH = HostCommand("web1", "", "fetch")
 def hear_job(fleet: QuietFleet, host: str, job_id: str = "") -> None:
     command = HostCommand(host, "", f"follow {host} {job_id}".rstrip())
     for event in RUNNING:
-        fleet.coming.append(Line(command, json.dumps(event_to_json(event)).encode()))
+        fleet.coming.append(Line(command, json.dumps(encode(event)).encode()))
 
 
 def end_job(

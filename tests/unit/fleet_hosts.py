@@ -16,7 +16,7 @@ from tui_fs.fleet.access import OneFile
 from tui_fs.fleet.connections import Connections, Ended, Line, Ssh
 from tui_fs.fleet.deletion import FleetDeletion, HostJob
 from tui_fs.fleet.fleet import Fleet
-from tui_fs.model.events import event_to_json
+from tui_fs.model.codec import encode
 from tui_fs.model.paths import PathStr
 
 DEADLINE_S = 60.0
@@ -106,7 +106,7 @@ def ends_of(connections: Connections, number: int = 1) -> tuple[list[Ended], lis
 def job_started(job_id: str = "j1") -> str:
     """Return a shell command that prints the first event of a job."""
     event = replace(started(), job_id=job_id, targets=(PathStr("/d"),))
-    return prints({"schema": 1, **event_to_json(event)})
+    return prints({"schema": 1, **encode(event)})
 
 
 def report(outcome: str = "done", **more: Any) -> str:

@@ -17,7 +17,7 @@ from tests.unit.fleet_hosts import (
 )
 from tests.unit.test_model_snapshot import sampled
 from tui_fs.fleet.deletion import FleetDeletion, HostJob, Phase
-from tui_fs.model.events import event_to_json
+from tui_fs.model.codec import encode
 
 DONE = job_started() + report()
 LOST = "exit 255"
@@ -250,7 +250,7 @@ def test_events_and_reports_of_another_job_are_not_heard(hosts: Hosts, script: s
 
 def test_a_job_that_was_found_again_has_no_problem(hosts: Hosts) -> None:
     begin, go = hosts.place / "begin", hosts.place / "go"
-    hosts.on("a", "delete", job_started() + prints(event_to_json(sampled(1, 10))) + LOST)
+    hosts.on("a", "delete", job_started() + prints(encode(sampled(1, 10))) + LOST)
     hosts.on("a", "attach", waits_for(begin) + job_started() + waits_for(go) + report())
     with hosts.fleet("a") as fleet:
         deletion = deletion_on(fleet, "a")

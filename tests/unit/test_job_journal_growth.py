@@ -20,6 +20,7 @@ from tui_fs.job.sampling import RECORDED_AGE_SHARE, SAMPLE_EVERY_S, SampleSchedu
 from tui_fs.job.throttle import Pressure, PressureThrottle, Throttle
 from tui_fs.job.tool_output import OutputLimits, ToolOutput
 from tui_fs.job.view import JobList, JobView, summaries
+from tui_fs.model.codec import encode
 from tui_fs.model.events import (
     EntryFailed,
     Event,
@@ -28,7 +29,6 @@ from tui_fs.model.events import (
     Paused,
     Throttled,
     Unthrottled,
-    event_to_json,
 )
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr
@@ -133,7 +133,7 @@ def test_the_journal_of_many_failures_is_bounded() -> None:
         lines = b"".join(denied("x" * 3_000, errors[number % 10]) for number in range(1_000))
         kept += output.take_errors(lines, 1.0)
         kept += output.counted_failures(2.0)
-    size = sum(len(json.dumps(event_to_json(event))) for event in kept)
+    size = sum(len(json.dumps(encode(event))) for event in kept)
     assert size < 1.5 * OutputLimits().bytes + 60 * 10 * 200
     number = sum(isinstance(event, EntryFailed) for event in kept)
     number += sum(event.number for event in kept if isinstance(event, FailuresCounted))
@@ -162,9 +162,7 @@ def test_a_reader_holds_a_bounded_number_of_events(
     while events := reader.poll():
         pieces.append(len(events))
     assert sum(pieces) == 1_000
-    assert max(pieces) <= 4_096 // len(
-        json.dumps(event_to_json(sampled(1, 1)), separators=(",", ":"))
-    )
+    assert max(pieces) <= 4_096 // len(json.dumps(encode(sampled(1, 1)), separators=(",", ":")))
 
 
 def test_a_line_longer_than_what_is_read_at_once_is_read(

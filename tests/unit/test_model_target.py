@@ -6,8 +6,9 @@ import pytest
 
 from tests.unit.test_job_store import plan
 from tui_fs.job.store import JobFolder, create, load_plan, read_json, write_json
+from tui_fs.model.codec import encode
 from tui_fs.model.errors import BadInput
-from tui_fs.model.events import JobFinished, event_from_json, event_to_json
+from tui_fs.model.events import JobFinished, event_from_json
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import (
@@ -97,7 +98,7 @@ def test_a_plan_for_nothing_is_none() -> None:
 
 def test_damaged_bytes_are_said() -> None:
     for damage in (["*"], "L3Nydg==", [1]):
-        value = event_to_json(
+        value = encode(
             JobFinished(1.0, Outcome.DONE, "", 1.0, 0, 0, True, 1, None, (PathStr("/a"),))
         )
         with pytest.raises(BadInput):

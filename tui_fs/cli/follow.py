@@ -29,9 +29,10 @@ from tui_fs.job.report_text import (
     remarks,
 )
 from tui_fs.job.store import JobFolder
+from tui_fs.model.codec import encode
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed
-from tui_fs.model.events import Event, event_to_json
+from tui_fs.model.events import Event
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import harmless
 from tui_fs.model.snapshot import Snapshot
@@ -138,7 +139,7 @@ def _watch(
     """Show a job until its end; return False if a signal stopped the following earlier."""
 
     def print_event(event: Event) -> None:
-        print_json_line(event_to_json(event))
+        print_json_line(encode(event))
 
     set_wait_hint(
         "Ctrl-C cancels the job."

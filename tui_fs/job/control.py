@@ -14,9 +14,10 @@ from typing import Any
 
 from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
+from tui_fs.model.codec import encode
 from tui_fs.model.command import Command, read_command
 from tui_fs.model.errors import BadInput, JobFailed
-from tui_fs.model.events import Event, event_from_json, event_to_json
+from tui_fs.model.events import Event, event_from_json
 
 _LONGEST_COMMAND_BYTES = 64
 _ANSWER_TIMEOUT_S = 5.0
@@ -113,7 +114,7 @@ class ControlServer:
         if uid not in (0, os.geteuid()):
             problem = "This job belongs to another user; only that user and root can control it."
         elif text == f"{_SAMPLE}\n":
-            fields["events"] = [event_to_json(event) for event in self._sample()]
+            fields["events"] = [encode(event) for event in self._sample()]
         else:
             try:
                 problem = self._obey(read_command(text), uid)

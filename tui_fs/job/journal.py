@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tui_fs.linux.limits import cause_of, measured
 from tui_fs.linux.resolve_path import open_regular
-from tui_fs.model.codec import Json, why_no_json
+from tui_fs.model.codec import Json, encode, why_no_json
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.events import (
     EntryFailed,
@@ -25,7 +25,6 @@ from tui_fs.model.events import (
     ToolSaid,
     Unthrottled,
     event_from_json,
-    event_to_json,
 )
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.plan import Plan
@@ -44,7 +43,7 @@ def json_line(value: Json) -> bytes:
 
 def event_lines(events: Iterable[Event]) -> bytes:
     """Return events as lines of a journal."""
-    return b"".join(json_line(event_to_json(event)) for event in events)
+    return b"".join(json_line(encode(event)) for event in events)
 
 
 def events_in(lines: bytes) -> list[Event]:
@@ -83,7 +82,7 @@ class JournalWriter(LineWriter):
 
     def write(self, event: Event) -> None:
         """Append one event."""
-        self.write_line(event_to_json(event))
+        self.write_line(encode(event))
 
 
 class JournalReader:

@@ -3,10 +3,12 @@
 Every ``at_s`` is in seconds since the start of the job by the monotonic clock.
 """
 
+from typing import get_args
+
 from msgspec import Struct, field
 
 from tui_fs.model.calls import CallCount, Removed, TraceSource
-from tui_fs.model.codec import Json, decode, encode
+from tui_fs.model.codec import Json, decode
 from tui_fs.model.errors import BadInput
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.outcome import Outcome
@@ -62,7 +64,11 @@ class MachineUse(Struct, frozen=True):
     stolen_s: float
 
 
-class JobStarted(Struct, frozen=True):
+class _Event(Struct, frozen=True, tag=True):
+    at_s: float
+
+
+class JobStarted(_Event, frozen=True):
     """The pins were checked again and the counters are ready; nothing is deleted yet.
 
     Attributes:
@@ -76,7 +82,6 @@ class JobStarted(Struct, frozen=True):
             seconds); 0 if the times rest on other ones.
     """
 
-    at_s: float
     job_id: str
     started_at: float
     supervisor_pid: int
@@ -107,24 +112,22 @@ class JobStarted(Struct, frozen=True):
         check_paths(self.targets)
 
 
-class JobRefused(Struct, frozen=True):
+class JobRefused(_Event, frozen=True):
     """The job was not started; nothing was changed."""
 
-    at_s: float
     rule: str
     sentence: str
     advice: str
 
 
-class StepStarted(Struct, frozen=True):
+class StepStarted(_Event, frozen=True):
     """A step's processes were started."""
 
-    at_s: float
     step: int
     pids: tuple[int, ...]
 
 
-class StepFinished(Struct, frozen=True):
+class StepFinished(_Event, frozen=True):
     """A step's processes have ended.
 
     Attributes:
@@ -132,7 +135,6 @@ class StepFinished(Struct, frozen=True):
         peak_memory_bytes: the largest single process of the step.
     """
 
-    at_s: float
     step: int
     statuses: tuple[int, ...]
     user_s: float
@@ -140,7 +142,7 @@ class StepFinished(Struct, frozen=True):
     peak_memory_bytes: int
 
 
-class Sampled(Struct, frozen=True):
+class Sampled(_Event, frozen=True):
     """A sample of the counters.
 
     Attributes:
@@ -152,7 +154,6 @@ class Sampled(Struct, frozen=True):
             old job does not have every stop.
     """
 
-    at_s: float
     strategy_s: float
     calls: dict[str, CallCount]
     removed: Removed | None
@@ -163,7 +164,7 @@ class Sampled(Struct, frozen=True):
     held_s: float = 0.0
 
 
-class EntryFailed(Struct, frozen=True):
+class EntryFailed(_Event, frozen=True):
     """An entry could not be deleted; the job continues.
 
     Attributes:
@@ -171,30 +172,27 @@ class EntryFailed(Struct, frozen=True):
         cause: the cause found by examining the entry, as a clause; empty if unknown.
     """
 
-    at_s: float
     path: PathStr
     operation: str
     error: int
     cause: str = ""
 
 
-class FailuresCounted(Struct, frozen=True):
+class FailuresCounted(_Event, frozen=True):
     """Further failures of one kind, without their paths."""
 
-    at_s: float
     operation: str
     error: int
     number: int
 
 
-class ToolSaid(Struct, frozen=True):
+class ToolSaid(_Event, frozen=True):
     """A line of a tool's standard error that names no entry."""
 
-    at_s: float
     text: str
 
 
-class Paused(Struct, frozen=True):
+class Paused(_Event, frozen=True):
     """The processes of the strategy were stopped; the preceding sample has their progress.
 
     Attributes:
@@ -203,25 +201,21 @@ class Paused(Struct, frozen=True):
             of a huge file) stops at the end of the call.
     """
 
-    at_s: float
     asked_at_s: float
     all_stopped: bool
 
 
-class Resumed(Struct, frozen=True):
+class Resumed(_Event, frozen=True):
     """The processes of the strategy were continued."""
 
-    at_s: float
 
-
-class PaceChanged(Struct, frozen=True):
+class PaceChanged(_Event, frozen=True):
     """The user has changed the pace of the job."""
 
-    at_s: float
     pace: Pace
 
 
-class Throttled(Struct, frozen=True):
+class Throttled(_Event, frozen=True, tag="HeldBack"):
     """A gentle job has stopped its tools, because other processes wait.
 
     Attributes:
@@ -229,41 +223,36 @@ class Throttled(Struct, frozen=True):
         pressure_percent: recent share of time in which a process waited for it.
     """
 
-    at_s: float
     resource: str
     pressure_percent: float
 
 
-class Unthrottled(Struct, frozen=True):
+class Unthrottled(_Event, frozen=True, tag="LetGo"):
     """The tools of a gentle job run again."""
 
-    at_s: float
 
-
-class Audited(Struct, frozen=True):
+class Audited(_Event, frozen=True):
     """A line for the system log.
 
     Attributes:
         unsent: why the line could not be logged; empty if it was.
     """
 
-    at_s: float
     line: str
     unsent: str
 
 
-class CancelRequested(Struct, frozen=True):
+class CancelRequested(_Event, frozen=True):
     """A cancellation was requested; the processes of the job were killed.
 
     Attributes:
         reason: the source of the request, in words.
     """
 
-    at_s: float
     reason: str
 
 
-class JobFinished(Struct, frozen=True):
+class JobFinished(_Event, frozen=True):
     """All processes have ended and the targets were checked.
 
     Attributes:
@@ -280,7 +269,6 @@ class JobFinished(Struct, frozen=True):
         deleted_entries: by the last sample; None if no source counted them.
     """
 
-    at_s: float
     outcome: Outcome
     explanation: str
     strategy_wall_s: float
@@ -306,14 +294,13 @@ class JobFinished(Struct, frozen=True):
         return self.deleted_files + (self.deleted_directories or 0)
 
 
-class RecordIncomplete(Struct, frozen=True):
+class RecordIncomplete(_Event, frozen=True):
     """Writing the journal failed before the end of the job.
 
     Attributes:
         problem: the reason, in words.
     """
 
-    at_s: float
     problem: str
 
 
@@ -339,31 +326,9 @@ Event = (
 
 _SHOWN_OF_A_TYPE = 40
 EVENT_TYPES: dict[str, type[Event]] = {
-    "JobStarted": JobStarted,
-    "JobRefused": JobRefused,
-    "StepStarted": StepStarted,
-    "StepFinished": StepFinished,
-    "Sampled": Sampled,
-    "EntryFailed": EntryFailed,
-    "FailuresCounted": FailuresCounted,
-    "ToolSaid": ToolSaid,
-    "Paused": Paused,
-    "Resumed": Resumed,
-    "PaceChanged": PaceChanged,
-    "HeldBack": Throttled,
-    "LetGo": Unthrottled,
-    "Audited": Audited,
-    "CancelRequested": CancelRequested,
-    "JobFinished": JobFinished,
-    "RecordIncomplete": RecordIncomplete,
+    str(kind.__struct_config__.tag): kind for kind in get_args(Event)
 }
-"""The event names in journals and event streams, independent of the class names."""
-_WIRE_NAMES = {event_type: name for name, event_type in EVENT_TYPES.items()}
-
-
-def event_to_json(event: Event) -> dict[str, Json]:
-    """Return the JSON object of one event, its wire name under ``type``."""
-    return {"type": _WIRE_NAMES[type(event)], **encode(event)}
+"""The names in journals and event streams: those of the classes, unless a tag differs."""
 
 
 def event_from_json(value: Json) -> Event:
