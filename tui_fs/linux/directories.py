@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import struct
+from collections.abc import Callable, Collection, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
@@ -41,98 +42,167 @@ class Directory(Struct, eq=False):
 _Directory = TypeVar("_Directory", bound=Directory)
 
 
-class DirectoryStack(Generic[_Directory]):
-    """The directories on the path from the root of a walk to its current directory.
+class Entered(NamedTuple, Generic[_Directory]):
+    """A walk has opened a directory; `above` is None for the root.
 
-    The innermost ones are open. `reopen_top` opens a closed directory by ``..`` from the one left
-    last, else by its names from the root, and compares device and inode. So the time of a walk is
-    linear in the number of directories, independent of their depth.
-
-    Args:
-        root: a descriptor of the root; it stays open and belongs to the caller.
+    Whoever reads it adds to its `pending` what the walk is to enter.
     """
 
-    def __init__(self, root: int, max_open: int = MAX_OPEN_DIRECTORIES) -> None:
-        self._root = root
-        self._max_open = max_open
-        self._directories: list[_Directory] = []
+    directory: _Directory
+    above: _Directory | None
+
+
+class Skipped(NamedTuple, Generic[_Directory]):
+    """A walk cannot enter a subdirectory.
+
+    Attributes:
+        above: closed if it could not be opened again itself.
+        error: None if another file system was mounted there since its name was read.
+    """
+
+    above: _Directory
+    name: bytes
+    error: OSError | None
+
+
+class Left(NamedTuple, Generic[_Directory]):
+    """A walk has finished a directory and everything below it."""
+
+    directory: _Directory
+
+
+class TreeWalk(Generic[_Directory]):
+    """A walk through the directories of one file system, depth first, with few descriptors.
+
+    The innermost directories are open. A closed one is opened again by ``..`` from the one left
+    last, else by its names from the root, and its device and inode are compared. So the time of a
+    walk is linear in the number of directories, independent of their depth.
+
+    Args:
+        path: the absolute path of the root.
+        root: a descriptor of it; it stays open and belongs to the caller.
+        mounts: absolute paths of mount points, for `is_mounted`.
+        make: makes the record of an open directory from its name, status and descriptor.
+    """
+
+    def __init__(
+        self,
+        path: bytes,
+        root: int,
+        mounts: Collection[bytes],
+        make: Callable[[bytes, os.stat_result, int], _Directory],
+        max_open: int = MAX_OPEN_DIRECTORIES,
+    ) -> None:
+        self.device = os.fstat(root).st_dev
+        self._path, self._root, self._make, self._max_open = path, root, make, max_open
+        self._mounts = frozenset(mounts)
+        self._mount_names = frozenset(map(os.path.basename, mounts))
+        self._stack: list[_Directory] = []
         self._closed = 0
         """Number of directories at the bottom of the stack without a descriptor."""
         self._left, self._left_depth = -1, 0
         """Descriptor and depth of the outermost directory left since the top was closed."""
 
-    def __len__(self) -> int:
-        return len(self._directories)
+    def steps(self) -> Iterator[Entered[_Directory] | Skipped[_Directory] | Left[_Directory]]:
+        """Walk; an abandoned walk closes its descriptors."""
+        try:
+            yield self._enter(self._path, os.fstat(self._root), os.dup(self._root))
+            while self._stack:
+                above = self._stack[-1]
+                if not above.pending:
+                    yield Left(self._leave())
+                    continue
+                try:
+                    self._reopen_top()
+                except OSError as error:
+                    while above.pending:
+                        yield Skipped(above, above.pending.pop(), error)
+                    continue
+                name = above.pending.pop()
+                try:
+                    descriptor = open_directory(name, above.descriptor)
+                except OSError as error:
+                    yield Skipped(above, name, error)
+                    continue
+                status = os.fstat(descriptor)
+                if status.st_dev == self.device:
+                    yield self._enter(name, status, descriptor)
+                else:
+                    os.close(descriptor)
+                    yield Skipped(above, name, None)
+        finally:
+            self.close()
 
-    @property
-    def top(self) -> _Directory:
-        """The current directory. It may be closed, see `reopen_top`."""
-        return self._directories[-1]
+    def path_of(self, name: bytes) -> bytes:
+        """Return the path of an entry of the current directory."""
+        names = (directory.name for directory in self._stack[1:])
+        return b"/".join((self._path.rstrip(b"/"), *names, name))
 
-    def names(self) -> list[bytes]:
-        """Return the names from the root (excluded) to the top."""
-        return [directory.name for directory in self._directories[1:]]
+    def is_mounted(self, name: bytes) -> bool:
+        """Return whether an entry of the current directory is a mount point."""
+        return name in self._mount_names and self.path_of(name) in self._mounts
 
-    def push(self, directory: _Directory) -> None:
-        """Enter an open directory; the stack takes ownership of its descriptor."""
-        self._directories.append(directory)
-        if len(self._directories) - self._closed > self._max_open:
-            _close(self._directories[self._closed])
+    def close(self) -> None:
+        """Close all directories but the root."""
+        self._set_left(-1)
+        while self._stack:
+            _close(self._stack.pop())
+
+    def _enter(self, name: bytes, status: os.stat_result, descriptor: int) -> Entered[_Directory]:
+        above = self._stack[-1] if self._stack else None
+        directory = self._make(name, status, descriptor)
+        self._stack.append(directory)
+        if len(self._stack) - self._closed > self._max_open:
+            _close(self._stack[self._closed])
             self._closed += 1
+        return Entered(directory, above)
 
-    def pop(self) -> _Directory:
-        """Leave the top; return it, closed."""
-        left = self._directories.pop()
-        self._closed = min(self._closed, len(self._directories))
+    def _leave(self) -> _Directory:
+        left = self._stack.pop()
+        self._closed = min(self._closed, len(self._stack))
         if left.descriptor >= 0:
             self._set_left(left.descriptor)
             left.descriptor = -1
         return left
 
-    def reopen_top(self) -> _Directory:
-        """Return the top, open.
+    def _reopen_top(self) -> None:
+        """Open the top unless it is open.
 
         Raises:
             OSError: it cannot be reopened, or another directory has its path (ESTALE).
         """
-        if self.top.descriptor < 0:
-            self.top.descriptor = self._reopened()
-            self._closed = len(self._directories) - 1
+        top = self._stack[-1]
+        if top.descriptor < 0:
+            top.descriptor = self._reopened(top.status)
+            self._closed = len(self._stack) - 1
         self._set_left(-1)
-        return self.top
-
-    def close(self) -> None:
-        """Close all directories."""
-        self._set_left(-1)
-        while self._directories:
-            _close(self._directories.pop())
 
     def _set_left(self, descriptor: int) -> None:
         if self._left >= 0:
             os.close(self._left)
-        self._left, self._left_depth = descriptor, len(self._directories)
+        self._left, self._left_depth = descriptor, len(self._stack)
 
-    def _reopened(self) -> int:
+    def _reopened(self, status: os.stat_result) -> int:
         if self._left >= 0:
             descriptor = os.dup(self._left)
-            for _ in range(self._left_depth - len(self._directories) + 1):
+            for _ in range(self._left_depth - len(self._stack) + 1):
                 try:
                     upper = open_directory(b"..", descriptor)
                 except OSError:
                     break  # so it is not the expected directory
                 os.close(descriptor)
                 descriptor = upper
-            if os.path.samestat(os.fstat(descriptor), self.top.status):
+            if os.path.samestat(os.fstat(descriptor), status):
                 return descriptor
             os.close(descriptor)
         descriptor = os.dup(self._root)
-        for name in self.names():
+        for directory in self._stack[1:]:
             try:
-                lower = open_directory(name, descriptor)
+                lower = open_directory(directory.name, descriptor)
             finally:
                 os.close(descriptor)
             descriptor = lower
-        if os.path.samestat(os.fstat(descriptor), self.top.status):
+        if os.path.samestat(os.fstat(descriptor), status):
             return descriptor
         os.close(descriptor)
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))

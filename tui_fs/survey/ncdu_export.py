@@ -16,7 +16,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from tui_fs import __version__
-from tui_fs.linux.directories import Directory, DirectoryStack, open_directory
+from tui_fs.linux.directories import Directory, Entered, Left, Skipped, TreeWalk, open_directory
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
 from tui_fs.survey.walker import NAMES_AT_ONCE
@@ -125,8 +125,7 @@ class NcduExport:
         self._report = report
         mounts = mounts_below(path, read_mounts(mountinfo))
         self._mounts = {os.fsencode(mount.mount_point) for mount in mounts}
-        self._mount_names = {os.path.basename(mount) for mount in self._mounts}
-        self._stack: DirectoryStack[Directory]
+        self._tree: TreeWalk[Directory]
         self._own: tuple[int, int] | None = None
         self.written = Written()
 
@@ -140,58 +139,34 @@ class NcduExport:
             status = os.fstat(self._output.fileno())
             self._own = (status.st_dev, status.st_ino)
         root = open_directory(self._path)
-        self._stack = DirectoryStack(root)
         try:
-            self._device = os.fstat(root).st_dev
+            self._tree = TreeWalk(os.fsencode(self._path), root, self._mounts, Directory)
             self._write(b"[1,2,%s,\n" % json.dumps(header.fields(), separators=(",", ":")).encode())
-            self._enter(os.fsencode(self._path), os.dup(root), -1)
-            while len(self._stack):
-                self._write_next()
+            for step in self._tree.steps():
+                match step:
+                    case Entered(directory, above):
+                        self._write(b",\n" if above else b"")
+                        self._write_directory(directory, above.status.st_dev if above else -1)
+                    case Skipped(above, name, _):
+                        self._write_skipped(name, above)
+                    case Left():
+                        self._write(b"]")
+                if self._report is not None:
+                    self._report(self.written)
             self._write(b"]\n")
         finally:
-            self._stack.close()
             os.close(root)
         return self.written
 
-    def _write_next(self) -> None:
-        """Write the next subdirectory of the top directory, or the end of the top directory."""
-        top = self._stack.top
-        if not top.pending:
-            self._stack.pop()
-            self._write(b"]")
-            return
-        try:
-            self._stack.reopen_top()
-        except OSError:
-            self._write_unreachable(top)
-            return
-        name = top.pending.pop()
-        try:
-            descriptor = open_directory(name, top.descriptor)
-        except OSError:
-            self._write_closed(name, top)
-            return
-        if os.fstat(descriptor).st_dev != self._device:  # mounted since its name was read
-            os.close(descriptor)
-            self._write_closed(name, top)
-            return
-        self._write(b",\n")
-        self._enter(name, descriptor, top.status.st_dev)
-        if self._report is not None:
-            self._report(self.written)
-
-    def _enter(self, name: bytes, descriptor: int, device_above: int) -> None:
+    def _write_directory(self, directory: Directory, device_above: int) -> None:
         """Write the beginning of an open directory: its item and its entries but directories."""
-        status = os.fstat(descriptor)
-        directory = Directory(name, status, descriptor)
-        self._stack.push(directory)
         self.written.entries += 1
         self.written.directories += 1
-        info = _info(name, status, device_above)
+        info = _info(directory.name, directory.status, device_above)
         patched_at = -1
         is_begun = False
         try:
-            with os.scandir(descriptor) as entries:
+            with os.scandir(directory.descriptor) as entries:
                 while some := list(islice(entries, NAMES_AT_ONCE)):
                     if not is_begun:
                         is_begun = True
@@ -230,7 +205,7 @@ class NcduExport:
                 if (status.st_dev, status.st_ino) != self._own:
                     written.entries += 1
                     lines.append(b",\n" + _info(name, status, directory.status.st_dev) + b"}")
-            elif status.st_dev != self._device or self._is_mounted(name):
+            elif status.st_dev != self._tree.device or self._tree.is_mounted(name):
                 written.entries += 1
                 written.directories += 1
                 written.elsewhere += 1
@@ -241,39 +216,31 @@ class NcduExport:
         if self._report is not None:
             self._report(written)
 
-    def _write_closed(self, name: bytes, above: Directory) -> None:
+    def _write_skipped(self, name: bytes, above: Directory) -> None:
         """Write a directory that could not be opened, or that has become a mount point."""
+        written = self.written
+        if above.descriptor < 0:  # that one could not be opened again
+            written.entries += 1
+            written.directories += 1
+            written.unreadable += 1
+            self._write(b',\n[{"name":"%s"%s}]' % (_escaped(name), _READ_ERROR))
+            return
         try:
             status = os.stat(name, dir_fd=above.descriptor, follow_symlinks=False)
         except OSError:
-            self.written.vanished += 1
+            written.vanished += 1
             return
         if not stat.S_ISDIR(status.st_mode):
-            self.written.vanished += 1
+            written.vanished += 1
             return
-        self.written.entries += 1
-        self.written.directories += 1
-        if status.st_dev != self._device:
-            self.written.elsewhere += 1
+        written.entries += 1
+        written.directories += 1
+        if status.st_dev != self._tree.device:
+            written.elsewhere += 1
             self._write(_elsewhere(name, status.st_dev))
         else:
-            self.written.unreadable += 1
+            written.unreadable += 1
             self._write(b",\n[" + _info(name, status, above.status.st_dev) + _READ_ERROR + b"}]")
-
-    def _write_unreachable(self, above: Directory) -> None:
-        """Write the pending subdirectories of a directory that cannot be reopened."""
-        self.written.entries += len(above.pending)
-        self.written.directories += len(above.pending)
-        self.written.unreadable += len(above.pending)
-        for name in above.pending:
-            self._write(b',\n[{"name":"%s"%s}]' % (_escaped(name), _READ_ERROR))
-        above.pending.clear()
-
-    def _is_mounted(self, name: bytes) -> bool:
-        if name not in self._mount_names:
-            return False
-        root = os.fsencode(self._path).rstrip(b"/")
-        return b"/".join((root, *self._stack.names(), name)) in self._mounts
 
     def _write(self, data: bytes) -> None:
         self._output.write(data)

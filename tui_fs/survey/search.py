@@ -18,8 +18,10 @@ from tui_fs.linux.directories import (
     DT_DIR,
     DT_UNKNOWN,
     Directory,
-    DirectoryStack,
     DirentReader,
+    Entered,
+    Skipped,
+    TreeWalk,
     open_directory,
 )
 from tui_fs.linux.fnmatch import is_pattern, name_matcher
@@ -104,90 +106,59 @@ class TreeSearch:
         self.matches = Matches()
         self._root = os.fsencode(root)
         self._has_name = has_name
-        self._mounts = frozenset(mounts)
-        self._mount_names = frozenset(map(os.path.basename, mounts))
+        self._mounts = mounts
         self._reader = DirentReader()
 
     def run(self) -> Iterator[None]:
         """Search the tree; yield after each buffer of names."""
         root = open_directory(self._root)
-        stack = DirectoryStack[Directory](root)
         try:
-            status = os.fstat(root)
-            stack.push(Directory(b"", status, os.dup(root)))
-            yield from self._read(stack)
-            while len(stack):
-                above = stack.top
-                if not above.pending:
-                    stack.pop()
-                    continue
-                try:
-                    stack.reopen_top()
-                except OSError:
-                    self.matches.unreadable += len(above.pending)
-                    above.pending.clear()
-                    continue
-                if self._enter(stack, above.pending.pop(), status.st_dev):
-                    yield from self._read(stack)
+            tree = TreeWalk(self._root, root, self._mounts, Directory)
+            for step in tree.steps():
+                match step:
+                    case Entered(directory, _):
+                        yield from self._read(tree, directory)
+                    case Skipped(above, _, error):
+                        is_gone = error is None or error.errno in _VANISHED
+                        self.matches.unreadable += above.descriptor < 0 or not is_gone
         finally:
-            stack.close()
             os.close(root)
 
-    def _enter(self, stack: DirectoryStack[Directory], name: bytes, device: int) -> bool:
-        try:
-            descriptor = open_directory(name, stack.top.descriptor)
-        except OSError as error:
-            self.matches.unreadable += error.errno not in _VANISHED
-            return False
-        status = os.fstat(descriptor)
-        if status.st_dev != device:  # a mount or a subvolume
-            os.close(descriptor)
-            return False
-        stack.push(Directory(name, status, descriptor))
-        return True
-
-    def _read(self, stack: DirectoryStack[Directory]) -> Iterator[None]:
-        directory = stack.top
+    def _read(self, tree: TreeWalk[Directory], directory: Directory) -> Iterator[None]:
         has_name, matches = self._has_name, self.matches
         try:
             while (records := self._reader.read(directory.descriptor)) is not None:
                 matches.entries += len(records)
                 for name, kind, _, _ in records:
                     if has_name(name):
-                        self._add(stack, name)
+                        self._add(tree, directory, name)
                     is_directory = kind == DT_DIR or (
                         kind == DT_UNKNOWN and _is_directory(name, directory)
                     )
-                    if is_directory and not self._is_mounted(stack, name):
+                    if is_directory and not tree.is_mounted(name):
                         directory.pending.append(name)
                 yield
         except OSError:
             matches.unreadable += 1
 
-    def _add(self, stack: DirectoryStack[Directory], name: bytes) -> None:
+    def _add(self, tree: TreeWalk[Directory], directory: Directory, name: bytes) -> None:
         matches = self.matches
         if matches.has_room:
             try:
-                status = os.stat(name, dir_fd=stack.top.descriptor, follow_symlinks=False)
+                status = os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
             except OSError as error:
                 # Without search permission for the directory, the name is all that is known.
                 matches.matched += error.errno not in _VANISHED
                 return
             matches.add(
                 Match(
-                    PathStr(os.fsdecode(self._path(stack, name))),
+                    PathStr(os.fsdecode(tree.path_of(name))),
                     _KINDS.get(stat.S_IFMT(status.st_mode), EntryKind.OTHER),
                     status.st_blocks * 512,
                     int(status.st_mtime),
                 )
             )
         matches.matched += 1
-
-    def _path(self, stack: DirectoryStack[Directory], name: bytes) -> bytes:
-        return b"/".join((self._root.rstrip(b"/"), *stack.names(), name))
-
-    def _is_mounted(self, stack: DirectoryStack[Directory], name: bytes) -> bool:
-        return name in self._mount_names and self._path(stack, name) in self._mounts
 
 
 def _is_directory(name: bytes, above: Directory) -> bool:

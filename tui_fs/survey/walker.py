@@ -12,8 +12,9 @@ from typing import NamedTuple
 from tui_fs.linux.directories import (
     MAX_OPEN_DIRECTORIES,
     Directory,
-    DirectoryStack,
-    open_directory,
+    Entered,
+    Skipped,
+    TreeWalk,
 )
 from tui_fs.linux.filesystem import ROOT_INODE
 from tui_fs.linux.limits import descriptor_limits, is_limit
@@ -81,7 +82,6 @@ class Walker:
         self._roots = [root._replace(descriptor=os.dup(root.descriptor)) for root in roots]
         self._root = self._roots[0]
         self._mounts = frozenset(mounts)
-        self._mount_names = frozenset(os.path.basename(mount) for mount in mounts)
         self._matches = matches
         self._clock = clock
         self._sent_s = self._polled_s = clock()
@@ -93,7 +93,7 @@ class Walker:
         spare = allowed - len(roots) - _FURTHER_DESCRIPTORS
         self._max_open = max(2, min(MAX_OPEN_DIRECTORIES, spare))
         self._numbers = 0
-        self._stack = DirectoryStack[_Directory](self._root.descriptor)
+        self._tree = self._tree_of(self._root)
         owner = os.fstat(self._root.descriptor).st_uid
         self._records = BatchBuilder(classes, Labels(owner) if classes else None)
         self._vanished = 0
@@ -122,7 +122,7 @@ class Walker:
 
     def close(self) -> None:
         """Close all descriptors."""
-        self._stack.close()
+        self._tree.close()
         while self._roots:
             os.close(self._roots.pop().descriptor)
 
@@ -136,54 +136,29 @@ class Walker:
             self._answers[descriptor]()
         self._polled_s = self._clock()
 
+    def _tree_of(self, root: OpenRoot) -> TreeWalk[_Directory]:
+        def make(name: bytes, status: os.stat_result, descriptor: int) -> _Directory:
+            return _Directory(name, status, descriptor, [], self._number())
+
+        return TreeWalk(root.path, root.descriptor, self._mounts, make, self._max_open)
+
     def _walk(self) -> Iterator[None]:
         """Count one root; yield after each directory and after each part of a large one."""
-        stack = self._stack = DirectoryStack[_Directory](self._root.descriptor, self._max_open)
-        descriptor = os.dup(self._root.descriptor)
-        stack.push(
-            _Directory(self._root.path, os.fstat(descriptor), descriptor, [], self._number())
-        )
-        try:
-            yield from self._read(stack.top, NO_PARENT)
-            while len(stack):
-                above = stack.top
-                if not above.pending:
-                    stack.pop()
-                    continue
-                try:
-                    stack.reopen_top()
-                except OSError as error:
-                    if is_limit(error):
-                        raise
-                    while above.pending:  # they may have been removed as well
-                        self._report_closed(above, above.pending.pop(), DirectoryFlag.UNREADABLE)
-                    continue
-                below = self._open_below(above, above.pending.pop())
-                if below is not None:
-                    stack.push(below)
-                    yield from self._read(below, above.number)
-                yield
-        finally:  # also if the caller abandons the iterator
-            stack.close()
-
-    def _open_below(self, above: _Directory, name: bytes) -> _Directory | None:
-        """Open a subdirectory; report it and return None if it cannot be opened."""
-        try:
-            descriptor = open_directory(name, above.descriptor)
-        except OSError as error:
-            if is_limit(error):
-                raise
-            is_gone = error.errno in _VANISHED
-            self._report_closed(
-                above, name, DirectoryFlag.VANISHED if is_gone else DirectoryFlag.UNREADABLE
-            )
-            return None
-        status = os.fstat(descriptor)
-        if status.st_dev != self._root.device:  # mounted since its parent was read
-            os.close(descriptor)
-            self._report_closed(above, name, DirectoryFlag.UNREADABLE)
-            return None
-        return _Directory(name, status, descriptor, [], self._number())
+        self._tree = self._tree_of(self._root)
+        for step in self._tree.steps():
+            match step:
+                case Entered(directory, above):
+                    yield from self._read(directory, above.number if above else NO_PARENT)
+                case Skipped(above, name, error):
+                    if error is not None and is_limit(error):
+                        raise error
+                    is_gone = error is not None and error.errno in _VANISHED
+                    is_above_open = above.descriptor >= 0  # else it may have been removed as well
+                    flag = DirectoryFlag.UNREADABLE
+                    if is_gone and is_above_open:
+                        flag = DirectoryFlag.VANISHED
+                    self._report_closed(above, name, flag)
+            yield
 
     def _read(self, directory: _Directory, parent: int) -> Iterator[None]:
         """Count the entries of an open directory; yield after each part of a large one."""
@@ -236,7 +211,7 @@ class Walker:
             tally.add(name, status, self._matches)
             if not stat.S_ISDIR(status.st_mode):
                 continue
-            is_mounted = self._is_mounted(name)
+            is_mounted = self._tree.is_mounted(name)
             if status.st_dev == self._root.device and not is_mounted:
                 directory.pending.append(name)
                 continue
@@ -244,12 +219,6 @@ class Walker:
             subvolume = DirectoryFlag.SUBVOLUME if is_subvolume else 0
             self._not_entered.append((name, DirectoryFlag.ELSEWHERE | subvolume))
         return flags
-
-    def _is_mounted(self, name: bytes) -> bool:
-        if name not in self._mount_names:
-            return False
-        root = self._root.path.rstrip(b"/")
-        return b"/".join((root, *self._stack.names(), name)) in self._mounts
 
     def _flags_of(self, directory: _Directory) -> int:
         """Return the flags of a directory itself."""
