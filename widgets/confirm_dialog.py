@@ -24,6 +24,7 @@ _BUTTON_CELLS = 14
 # A held Enter repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
 IGNORED_ENTER_S = 0.3
 
+DIALOG_FRAME_CELLS = 6
 DIALOG_TEXT_CELLS = 66
 """Cells of a line of text, without frame and padding, if the terminal is wide enough."""
 
@@ -167,14 +168,16 @@ class ConfirmDialog(ModalScreen[bool]):
         """Lay out text above answer."""
         with Vertical(id="confirm-frame") as frame:
             frame.border_subtitle = linked_hints(
-                ("tab chooses · enter accepts", "app.focus_next"),
-                ("esc goes back", "screen.refuse"),
+                ("tab", "choose", "app.focus_next"),
+                ("enter", "accept", "app.focus_next"),
+                ("esc", "back", "screen.refuse"),
             )
             with VerticalScroll(id="confirm-text", can_focus=False):
                 yield Static(Text(self._heading), id="confirm-title")
                 yield Static(_joined(self._lines), id="confirm-facts")
             with Vertical(id="confirm-answer"):
-                yield Static(Text(self._consequence), id="confirm-consequence")
+                if self._consequence:
+                    yield Static(Text(self._consequence), id="confirm-consequence")
                 if self._word is not None:
                     yield Static(word_prompt(self._word))
                     entry = OrderedInput(id="confirm-word", compact=True, restrict=TYPABLE)

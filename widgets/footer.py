@@ -60,10 +60,17 @@ def pressing(key: str, action: str = "app.simulate_key") -> Style:
     return Style.from_meta({"@click": f"{action}({KEY_NAMES.get(key, key)!r})"})
 
 
-def linked_hints(*hints: tuple[str, str]) -> Text:
-    """Return texts for the frame of a dialog, each with the action that a click on it runs."""
-    links = (Text().append(hint, Style.from_meta({"@click": action})) for hint, action in hints)
-    return Text(" · ").join(links)
+def linked_hints(*hints: tuple[str, str, str]) -> Text:
+    """Return keys and labels for the frame of a dialog, with the action that a click runs.
+
+    They must fit in 34 cells, the frame of a terminal of 40 columns.
+    """
+    line = Text()
+    for key, label, action in hints:
+        link = Style.from_meta({"@click": action})
+        line.append(GAP if line else "").append(key, link + Style(bold=True))
+        line.append(f" {label}", link)
+    return line
 
 
 def _length(keys: Sequence[tuple[str, str]]) -> int:

@@ -69,8 +69,10 @@ class ProgressLine(Widget):
         """Bring the fraction into 0..1."""
         return None if fraction is None else clamp_fraction(fraction)
 
-    def watch_caption(self, caption: str) -> None:
-        """Reserve the widest caption so far: a growing figure must not push the bar about."""
+    def watch_caption(self, before: str, caption: str) -> None:
+        """Reserve the widest figures so far: a growing one must not push the bar about."""
+        if before[:1].isdigit() != caption[:1].isdigit():
+            self._caption_width = 0
         self._caption_width = max(self._caption_width, cell_len(caption))
 
     def render(self) -> Text:

@@ -338,7 +338,7 @@ def test_keys_answer_in_a_large_directory(open_on: Open, tmpfs: Path) -> None:
     terminal.wait_for("entries")
 
     terminal.press("?")
-    terminal.wait_for("esc closes")
+    terminal.wait_for("esc close")
     terminal.press("Escape")
     terminal.wait_for("100,001")
     terminal.press("G")

@@ -4,7 +4,7 @@ import pytest
 from rich.color import Color
 from rich.style import Style
 
-from tests.ui.recorded import Host, screen_text, wait_for
+from tests.ui.recorded import Host, screen_text, until, wait_for
 from tui_fs.app import FEW_COLOURS_THEME
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.screens.base import Settings
@@ -27,6 +27,14 @@ def styles_of(app: Host, words: str) -> set[Style]:
     return {segment.style for segment in line if segment.style is not None}
 
 
+def underlined(app: Host) -> list[str]:
+    """Return the underlined words of each line."""
+    return [
+        "".join(segment.text for segment in strip if segment.style and segment.style.underline)
+        for strip in app.screen._compositor.render_strips()
+    ]
+
+
 @pytest.mark.parametrize("without_colours", [False, True])
 async def test_the_cursor_row_is_reversed(
     monkeypatch: pytest.MonkeyPatch, without_colours: bool
@@ -41,6 +49,19 @@ async def test_the_cursor_row_is_reversed(
         if without_colours:
             styles = styles_of(app, "40 %")
             assert all(style.color is None or style.color.is_default for style in styles)
+
+
+async def test_the_palette_shows_the_chosen_row_without_colours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = Host(StartScreen("/", Settings(), lambda: list(DISKS)), FEW_COLOURS_THEME)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/srv")
+        await pilot.press("ctrl+p")
+        await wait_for(pilot, "Last row")
+        await pilot.press("down")
+        await until(pilot, lambda: any("Key: " in words for words in underlined(app)))
 
 
 async def test_keys_have_the_colours_of_the_terminal() -> None:

@@ -170,7 +170,7 @@ async def test_a_click_in_the_help_presses_the_key(tmp_path: Path) -> None:
     async with app.run_test(size=SMALL) as pilot:
         browser = app.screen
         await pilot.press("question_mark")
-        await click(pilot, "esc closes")
+        await click(pilot, "esc close")
         assert app.screen is browser
         await pilot.press("question_mark")
         await click(pilot, "Filter by name")
@@ -190,11 +190,11 @@ async def test_clicks_answer_dialogs() -> None:
             assert answers.pop() is answer
         app.push_screen(OptionsDialog(Choices()), answers.append)
         await click(pilot, "keep the directory")
-        await click(pilot, "enter accepts")
+        await click(pilot, "enter accept")
         await until(pilot, lambda: bool(answers))
         (choices,) = answers
         assert isinstance(choices, Choices)
         assert choices.options.keep_root
         app.push_screen(OptionsDialog(Choices()), answers.append)
-        await click(pilot, "esc discards")
+        await click(pilot, "esc cancel")
         assert answers.pop() is None

@@ -65,6 +65,14 @@ def test_a_quick_estimate_does_not_promise_them_either() -> None:
     assert "frees 0 B to 4.0 MiB (files in a lower layer free no space)" in shown
 
 
+def test_the_confirmation_tears_no_name_of_a_path() -> None:
+    above = "/srv/customers/example.org/applications/shop/production/releases"
+    assert _question(f"{above}/sessions")[0] == f"{above}/\n  sessions"
+    assert _question(f"{above}/s")[0] == f"{above}/s"
+    name = "x" * 100
+    assert _question(f"/srv/{name}")[0] == f"/srv/\n  {name}"
+
+
 def _question(
     *paths: str,
     lines_for_paths: int = 5,
@@ -79,11 +87,12 @@ def _question(
 
 
 def test_the_confirmation_of_a_deep_directory_begins_with_its_name() -> None:
-    above = "/srv" + "/deep" * 100
+    above = "/srv" + "/deep" * 60
     lines = _question(f"{above}/trail ")
     assert lines[0] == "trail\\x20"
     assert lines[1].startswith("2 files")
-    assert lines[-1] == f"The directory is in {above}"
+    assert lines[-1].replace("\n  ", "") == f"The directory is in {above}"
+    assert "deep/\n  deep/" in lines[-1]
     # And of a short path everything is in the first line
     assert _question("/srv/trail ")[0] == "/srv/trail\\x20"
 

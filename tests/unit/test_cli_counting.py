@@ -7,7 +7,7 @@ import pytest
 from tui_fs.cli.counting import progress
 from tui_fs.cli.jobs import _as_text
 from tui_fs.cli.lab import _progress
-from tui_fs.cli.output import with_bar
+from tui_fs.cli.output import whole_parts, with_bar
 from tui_fs.job.view import JobSummary
 from tui_fs.lab.results import Progressed
 from tui_fs.linux.filesystem import file_system_of, whole_file_system_entries
@@ -15,23 +15,24 @@ from tui_fs.model.host import Host
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import StrategyName
+from tui_fs.model.units import percent_done
 
 
 def test_the_rate_is_shown_once_a_second_has_passed() -> None:
-    assert progress(1, 1, 0.9) == "counting  1 entry in 1 directory"
+    assert progress(1, 1, 0.9) == "counting  1 entry  1 directory"
     assert (
         progress(1_204_113, 4_112, 3.0)
-        == "counting  1,204,113 entries in 4,112 directories  401,371 /s  elapsed 0:03"
+        == "counting  1,204,113 entries  401,371 /s  4,112 directories  elapsed 0:03"
     )
 
 
 def test_the_time_left_is_shown_where_the_number_of_entries_is_known() -> None:
-    assert progress(1_000, 4, 0.9, 4_000) == ("counting  ~25 %  1,000 entries in 4 directories")
+    assert progress(1_000, 4, 0.9, 4_000) == "counting  ~25 %  1,000 entries  4 directories"
     assert progress(1_000, 4, 2.0, 4_000) == (
-        "counting  ~25 %  left about 6.0 s  1,000 entries in 4 directories  500 /s  elapsed 0:02"
+        "counting  ~25 %  left about 6.0 s  1,000 entries  500 /s  4 directories  elapsed 0:02"
     )
     assert progress(4_000, 4, 2.0, 4_000) == (
-        "counting  4,000 entries in 4 directories  2,000 /s  elapsed 0:02"
+        "counting  4,000 entries  2,000 /s  4 directories  elapsed 0:02"
     )
 
 
@@ -56,6 +57,24 @@ def test_a_bar_fills_the_room_beside_the_text(fraction: float | None, line: str)
     assert with_bar("text", fraction, 18) == line
     assert with_bar("text", fraction, 17) == "text"
     assert len(with_bar("text", fraction, 200)) <= 4 + 4 + 30
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (80, "counting  1,204,113 entries  401,371 /s  4,112 directories  elapsed 0:03"),
+        (71, "counting  1,204,113 entries  401,371 /s  4,112 directories"),
+        (39, "counting  1,204,113 entries  401,371 /s"),
+        (38, "counting  1,204,113 entries"),
+        (5, "count"),
+    ],
+)
+def test_a_narrow_terminal_shows_no_cut_number(width: int, line: str) -> None:
+    assert whole_parts(progress(1_204_113, 4_112, 3.0), width) == line
+
+
+def test_what_still_runs_is_never_at_100_percent() -> None:
+    assert [percent_done(share) for share in (0.0, 0.999, 1.0)] == ["0 %", "99 %", "99 %"]
 
 
 INFO = "30 1 {} {} {} rw - {} /dev/x rw\n"
@@ -113,7 +132,7 @@ def test_jobs_are_listed_with_state_progress_and_start() -> None:
     )
     head, first, second = _as_text([running, ended]).splitlines()
     assert first.startswith(
-        "7f3a01  running 31 %, left 5.0 s to 8.0 s  rm          1,234  4,000  19"
+        "7f3a01  running 30 %, left 5.0 s to 8.0 s  rm          1,234  4,000  19"
     )
     assert second.startswith(
         "7f3a02  partial, 2 failed                  parallel        ?      7  197"

@@ -83,14 +83,15 @@ def progress(
     Args:
         total: about how many entries there are; None if unknown.
     """
-    words = counted(entries, "entry", "entries")
     text = "counting"
     if total and entries < total:  # else it was wrong
         text += f"  ~{100 * entries / total:.0f} %"
         if elapsed_s >= 1 and entries:
             text += f"  left about {duration(elapsed_s * (total - entries) / entries)}"
-    words = counted(directories, "directory", "directories")
-    text += f"  {counted(entries, 'entry', 'entries')} in {words}"
+    text += f"  {counted(entries, 'entry', 'entries')}"
     if elapsed_s >= 1:
-        text += f"  {count(round(entries / elapsed_s))} /s  elapsed {clock(elapsed_s)}"
+        text += f"  {count(round(entries / elapsed_s))} /s"
+    text += f"  {counted(directories, 'directory', 'directories')}"
+    if elapsed_s >= 1:
+        text += f"  elapsed {clock(elapsed_s)}"
     return text

@@ -37,7 +37,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import harmless
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.target import shown_commands, shown_targets
-from tui_fs.model.units import clock, count, duration_span
+from tui_fs.model.units import clock, count, duration_span, percent_done
 
 if TYPE_CHECKING:
     from tui_fs.job.view import JobView
@@ -196,19 +196,19 @@ def status(snapshot: Snapshot, state: JobState) -> str:
         return "starting"
     words = [str(started.strategy), str(state)]
     if snapshot.fraction is not None:
-        words.append(f"{100 * snapshot.fraction:.1f} %")
+        words.append(percent_done(snapshot.fraction))
+    if snapshot.failed:
+        words.append(f"failed {count(snapshot.failed)}")
     if snapshot.eta_s is not None:
         words.append(f"left {duration_span(*snapshot.eta_s)}")
+    if snapshot.throttled is not None:
+        pressure = snapshot.throttled
+        words.append(f"throttled, {pressure.resource} pressure {pressure.pressure_percent:.0f} %")
     if snapshot.removed is not None:
         words.append(f"{count(snapshot.removed.entries)} of {count(snapshot.expected_entries)}")
     if snapshot.rate_per_s:
         words.append(f"{count(round(snapshot.rate_per_s))} /s")
     words.append(f"elapsed {clock(snapshot.elapsed_s)}")
-    if snapshot.throttled is not None:
-        pressure = snapshot.throttled
-        words.append(f"throttled, {pressure.resource} pressure {pressure.pressure_percent:.0f} %")
-    if snapshot.failed:
-        words.append(f"failed {count(snapshot.failed)}")
     return "  ".join(words)
 
 

@@ -31,7 +31,7 @@ from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import target_fields
-from tui_fs.model.units import bytes_iec, count, counted, duration_span
+from tui_fs.model.units import bytes_iec, count, counted, duration_span, percent_done
 
 _DESCRIPTIONS = {
     "pause": "Pause a job: its tools stop until tui-fs resume continues them.",
@@ -247,7 +247,7 @@ def _state_as_text(job: JobSummary) -> str:
         return host
     words = [str(job.state)]
     if job.fraction is not None:
-        words[0] += f" {100 * job.fraction:.0f} %"
+        words[0] += f" {percent_done(job.fraction)}"
     if job.left_s is not None:
         words.append(f"left {duration_span(*job.left_s)}")
     if job.failed:

@@ -124,14 +124,15 @@ class StatusLine:
         self._is_dirty = False
 
     def show(self, text: str, fraction: float | None = None) -> None:
-        """Replace the line; cut it to the width of the terminal, as a wrapped line would stay.
+        """Replace the line; fit it into the terminal, as a wrapped line would stay.
 
         Args:
+            text: parts with two spaces between them, the most important first.
             fraction: the done part, as a bar where there is room; None for no bar.
         """
         if self._is_usable and _is_in_foreground():
             width = _columns() - 1
-            shown = with_bar(text, fraction, width)[:width]
+            shown = with_bar(whole_parts(text, width), fraction, width)
             print(f"{CLEAR_LINE}{shown}", end="", file=sys.stderr, flush=True)
             self._is_dirty = True
 
@@ -140,6 +141,13 @@ class StatusLine:
         if self._is_dirty:
             print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
             self._is_dirty = False
+
+
+def whole_parts(text: str, width: int) -> str:
+    """Return the first parts that fit; a cut number would be another one."""
+    while len(text) > width and "  " in text.strip():
+        text = text.rpartition("  ")[0].rstrip()
+    return text[:width]
 
 
 def with_bar(text: str, fraction: float | None, width: int) -> str:

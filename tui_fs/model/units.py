@@ -69,6 +69,11 @@ def shown_ratio(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio < 99.5 else f"{ratio:,.0f}"
 
 
+def percent_done(fraction: float) -> str:
+    """Return the done share of something that still runs: rounded down, and at most 99 %."""
+    return f"{min(99, int(100 * fraction))} %"
+
+
 def clock(seconds: float) -> str:
     """Return elapsed seconds as a clock: ``0:08``, ``12:31``, ``1:12:31``."""
     whole_s = int(seconds)

@@ -31,6 +31,9 @@ from tui_fs.widgets.footer import KEY_NAMES, Footer, key_text, linked_hints, pre
 from tui_fs.widgets.header import Header
 from tui_fs.widgets.one_shot_timers import OneShotTimers
 
+_MAX_KEY_CELLS = 20
+"""Of the keys in the help; the text beside them has the rest of the line."""
+
 SCROLL_BINDINGS = (
     Binding("j,down", "scroll(1)", tooltip="Scroll down"),
     Binding("k,up", "scroll(-1)", tooltip="Scroll up"),
@@ -292,9 +295,10 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll(classes="box") as box:
             box.border_title = "help"
             box.border_subtitle = linked_hints(
-                ("space j k scroll", "screen.scroll(10)"), ("esc closes", "screen.dismiss")
+                ("space j k", "scroll", "screen.scroll(10)"), ("esc", "close", "screen.dismiss")
             )
             cells = max(cell_len(key) for rows in self._tasks.values() for key, _ in rows)
+            cells = min(cells, _MAX_KEY_CELLS)
             for task, rows in self._tasks.items():
                 yield Static(Text(task.upper(), "bold"))
                 yield Static(_two_columns(map(_clickable, rows), cells))
@@ -369,7 +373,7 @@ def _clickable(row: tuple[str, str]) -> tuple[Text, Text]:
 
 def _two_columns(rows: Iterable[tuple[Text, Text]], cells: int) -> Table:
     table = Table.grid(padding=(0, 2))
-    table.add_column(min_width=cells)
+    table.add_column(min_width=cells, max_width=_MAX_KEY_CELLS)
     for row in rows:
         table.add_row(*row)
     return table

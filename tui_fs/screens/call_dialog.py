@@ -110,7 +110,7 @@ class CallDialog(ModalScreen[None]):
         """Lay out the explanation."""
         with VerticalScroll(classes="box", can_focus=False) as box:
             box.border_subtitle = linked_hints(
-                ("↑↓ other calls", "screen.move(1)"), ("esc closes", "screen.dismiss")
+                ("↑↓", "other calls", "screen.move(1)"), ("esc", "close", "screen.dismiss")
             )
             yield Static(Text(""), id="call")
 

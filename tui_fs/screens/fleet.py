@@ -42,6 +42,7 @@ from tui_fs.model.units import (
     counted,
     duration_range,
     duration_span,
+    percent_done,
     short_count,
 )
 from tui_fs.screens.base import COPY_BINDING, NARROW_COLUMNS, BaseScreen, Settings, deleting_is_off
@@ -610,7 +611,7 @@ def _state(row: HostRow) -> str:
         snapshot = job.snapshot
         if snapshot.fraction is not None:
             left = f", left {duration_span(*snapshot.eta_s)}" if snapshot.eta_s else ""
-            return f"deleting {100 * snapshot.fraction:.0f} %{left}"
+            return f"deleting {percent_done(snapshot.fraction)}{left}"
         return str(job.phase)
     if job is not None:
         return "deleted"

@@ -15,7 +15,7 @@ from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Argv
-from tui_fs.model.units import count, duration_range
+from tui_fs.model.units import count, duration_range, percent_done
 from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings, age
 from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.report import ReportScreen
@@ -107,14 +107,15 @@ class JobsScreen(BaseScreen):
         self.show_place("", "jobs", note)
 
     def _show_rows(self) -> None:
-        is_live = any(job.state.is_live for job in self._jobs.values())
-        marked = self._marked
+        states = {job.state for job in self._jobs.values()}
+        has_left = any(state.is_live and state is not JobState.PAUSED for state in states)
         rows = [
-            _row(job, is_live=is_live, is_marked=job.job_id in marked)
+            _row(job, has_left=has_left, is_marked=job.job_id in self._marked)
             for job in self._jobs.values()
         ]
         table = self.query_one(BarTable)
-        table.set_columns(_columns(is_live=is_live))
+        is_live = any(state.is_live for state in states)
+        table.set_columns(_columns(is_live=is_live, has_left=has_left))
         table.set_rows(rows)
 
     def _toggle_mark(self, row: BarRow) -> None:
@@ -168,30 +169,30 @@ class JobsScreen(BaseScreen):
         self.app.push_screen(screen(folder, self.settings))
 
 
-def _columns(*, is_live: bool = False) -> tuple[Column, ...]:
-    """Return the columns, with those of live jobs if there are any."""
+def _columns(*, is_live: bool = False, has_left: bool = False) -> tuple[Column, ...]:
+    """Return the columns for jobs some of which run or are paused, or have a time left."""
     meaning = "running or paused, with the deleted part, or how it ended"
     left = Column("left", 15, right=True, is_optional=True, meaning="the time that it still needs")
     return (
         Column("job", 6, meaning="its identifier, for example for tui-fs attach"),
         Column("state", 12 if is_live else 9, meaning=meaning),
         Column("ago", 7, right=True, is_optional=True, meaning="the time since it was started"),
-        *((left,) * is_live),
+        *((left,) * has_left),
         Column("deleted", 13, right=True, is_optional=True, meaning="the entries it has deleted"),
         Column("strategy", 8, is_optional=True, meaning="how it deletes"),
         Column("directory", 0, keep_end=True, meaning="its targets"),
     )
 
 
-def _row(job: JobSummary, *, is_live: bool, is_marked: bool) -> BarRow:
+def _row(job: JobSummary, *, has_left: bool, is_marked: bool) -> BarRow:
     left = "" if job.left_s is None else duration_range(*job.left_s)
     return BarRow(
         key=job.job_id,
         cells=(
             job.job_id,
-            str(job.state) + ("" if job.fraction is None else f" {int(100 * job.fraction)} %"),
+            str(job.state) + ("" if job.fraction is None else f" {percent_done(job.fraction)}"),
             age(int(job.created_at), time.time()),
-            *((left,) * is_live),
+            *((left,) * has_left),
             "?" if job.deleted_entries is None else count(job.deleted_entries),
             str(job.strategy),
             job.place,

@@ -91,9 +91,9 @@ class OptionsDialog(ModalScreen[Choices | None]):
         with VerticalScroll(classes="box form", can_focus=False) as box:
             box.border_title = "filter" if self._at_filter else "options"
             box.border_subtitle = linked_hints(
-                ("enter accepts", "screen.accept"),
-                ("tab next", "app.focus_next"),
-                ("esc discards", "screen.dismiss(None)"),
+                ("enter", "accept", "screen.accept"),
+                ("tab", "next", "app.focus_next"),
+                ("esc", "cancel", "screen.dismiss(None)"),
             )
             if self._can_filter:
                 yield from self._filter_field()

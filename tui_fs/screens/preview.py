@@ -1,6 +1,7 @@
 """A preview of a deletion: the cost of each strategy, and the confirmation."""
 
 import os
+import re
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -95,7 +96,7 @@ from tui_fs.survey.quick_estimate import estimates
 from tui_fs.survey.single_file import remarks_on, survey_file
 from tui_fs.widgets.bar_table import HEADER_HEIGHT, BarRow, BarTable, Column, column_widths
 from tui_fs.widgets.call_table import CallRow, CallTable
-from tui_fs.widgets.confirm_dialog import DIALOG_TEXT_CELLS, ConfirmDialog
+from tui_fs.widgets.confirm_dialog import DIALOG_FRAME_CELLS, DIALOG_TEXT_CELLS, ConfirmDialog
 from tui_fs.widgets.daemon_thread import in_daemon_thread
 from tui_fs.widgets.footer import Footer
 
@@ -365,6 +366,7 @@ def confirmation(
     reason: str | None,
     lines_for_paths: int,
     freed: str | None = None,
+    cells: int = DIALOG_TEXT_CELLS,
 ) -> list[str | Text]:
     """Return the lines of the confirmation.
 
@@ -372,10 +374,11 @@ def confirmation(
         freed: the space that a single file frees, in words; None for directories.
         reason: why the name must be typed; None if it need not.
         lines_for_paths: the lines on the screen for the names of several targets.
+        cells: of a line.
     """
     totals = survey.totals if survey.matched is None else survey.matched
     if freed is not None:
-        return _confirmation_of_file(paths, survey, freed, reason)
+        return _confirmation_of_file(paths, survey, freed, reason, cells)
     at_least = "" if survey.finished else "at least "
     directories = totals.directories - len(paths) * options.keep_root
     contents = Text(
@@ -394,7 +397,7 @@ def confirmation(
     rate_per_s = options.pace.rate_per_s
     limit = f", at most {counted(rate_per_s, 'entry', 'entries')} per second" if rate_per_s else ""
     lines: list[str | Text] = [
-        *_confirmed(paths, lines_for_paths, verb="delete in" if options.filters.active else ""),
+        *_confirmed(paths, lines_for_paths, cells, "delete in" if options.filters.active else ""),
         contents,
         Text(
             f"with {estimate.strategy} in "
@@ -409,15 +412,15 @@ def confirmation(
         label = "the word below" if word_to_type(paths) == PLAIN_WORD else "the directory's name"
         lines.append(Text(f"Type {label}, because {reason}."))
     if _is_long(paths):
-        lines.append(Text(f"The directory is in {displayable(os.path.dirname(paths[0]))}"))
+        lines.append(_folded("The directory is in", os.path.dirname(paths[0]), cells))
     return lines
 
 
 def _confirmation_of_file(
-    paths: Sequence[str], survey: Survey, freed: str, reason: str | None
+    paths: Sequence[str], survey: Survey, freed: str, reason: str | None, cells: int
 ) -> list[str | Text]:
     lines: list[str | Text] = [
-        *_confirmed(paths, 1, verb=""),
+        *_confirmed(paths, 1, cells, ""),
         Text(f"{bytes_iec(survey.totals.allocated_bytes)} allocated; frees {freed}"),
         *(Text(f"! {remark}", "bold") for remark in remarks_on(survey)),
     ]
@@ -425,7 +428,7 @@ def _confirmation_of_file(
         label = "the word below" if word_to_type(paths) == PLAIN_WORD else "the file's name"
         lines.append(Text(f"Type {label}, because {reason}."))
     if _is_long(paths):
-        lines.append(Text(f"The file is in {displayable(os.path.dirname(paths[0]))}"))
+        lines.append(_folded("The file is in", os.path.dirname(paths[0]), cells))
     return lines
 
 
@@ -434,7 +437,17 @@ def _is_long(paths: Sequence[str]) -> bool:
     return len(paths) == 1 and len(displayable(paths[0])) > _LONG_PATH
 
 
-def _confirmed(paths: Sequence[str], lines_for_paths: int, verb: str) -> list[Text]:
+def _folded(words: str, path: str, cells: int, style: str = "") -> Text:
+    """Return words and a path, folded after slashes, so that no name is torn that fits."""
+    lines = [f"{words} ".lstrip()]
+    for part in re.findall("[^/]*/|[^/]+", displayable(path)):
+        if lines[-1].strip() and cell_len(lines[-1] + part) > cells:
+            lines.append("  ")
+        lines[-1] += part
+    return Text("\n".join(lines), style)
+
+
+def _confirmed(paths: Sequence[str], lines_for_paths: int, cells: int, verb: str) -> list[Text]:
     """Return the targets.
 
     Args:
@@ -442,7 +455,7 @@ def _confirmed(paths: Sequence[str], lines_for_paths: int, verb: str) -> list[Te
     """
     if len(paths) == 1:
         shown = os.path.basename(paths[0]) if _is_long(paths) else paths[0]
-        return [Text(f"{verb} {displayable(shown)}".lstrip(), style="bold")]
+        return [_folded(verb, shown, cells, "bold")]
     lines = [Text(f"{verb or 'delete'} {in_words(paths)}", style="bold")]
     above = common_directory(paths)
     names = [f"  {displayable(os.path.relpath(path, above))}" for path in paths]
@@ -930,6 +943,7 @@ class PreviewScreen(BaseScreen):
             question.reason,
             max(3, self.app.size.height - _LINES_BESIDE_PATHS),
             prediction.expected.freed_words if is_file(self._targets) else None,
+            min(DIALOG_TEXT_CELLS, self.app.size.width - DIALOG_FRAME_CELLS),
         )
         question.dialog.replace_lines(lines)
 

@@ -12,7 +12,7 @@ from textual.worker import get_current_worker
 from tui_fs.job.view import JobList, JobSummary
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
-from tui_fs.model.units import count, duration_range
+from tui_fs.model.units import count, duration_range, percent_done
 from tui_fs.screens.base import NARROW_COLUMNS
 from tui_fs.widgets.cell_drawing import fit_end
 
@@ -33,7 +33,7 @@ def strip_of(jobs: Sequence[JobSummary], columns: int) -> Text:
     line.append("PAUSED " if job.state is JobState.PAUSED else "▶ ", "bold")
     line.append(f"{job.strategy}", "bold")
     if job.fraction is not None:
-        line.append(f" {min(99, int(100 * job.fraction))} %", "bold")
+        line.append(f" {percent_done(job.fraction)}", "bold")
     if job.left_s is not None and job.state is not JobState.PAUSED:
         line.append(f" · {duration_range(*job.left_s)} left")
     if job.failed:

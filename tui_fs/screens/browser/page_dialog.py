@@ -55,9 +55,9 @@ class PageDialog(ModalScreen[PageFile | None]):
         with Vertical(classes="box") as box:
             box.border_title = "write this survey as a page"
             box.border_subtitle = linked_hints(
-                ("enter writes", "focused.submit"),
-                ("tab completes", "focused.complete"),
-                ("esc back", "focused.cancel"),
+                ("enter", "save", "focused.submit"),
+                ("tab", "complete", "focused.complete"),
+                ("esc", "back", "focused.cancel"),
             )
             text = f"A web page (HTML) of {displayable(self._root)}. It opens without a network."
             if not self._is_whole:
