@@ -57,13 +57,24 @@ def all_of(**seconds: float) -> list[Estimate]:
 
 
 def recommended_sentence(
-    survey: Survey, kind: str = "ext4", without: tuple[StrategyName, ...] = ()
+    survey: Survey,
+    kind: str = "ext4",
+    without: tuple[StrategyName, ...] = (),
+    seconds: float = 0.5,
 ) -> str:
     """Return the sentence of the strategy that is recommended."""
-    estimates = [estimate(name, reason="missing" if name in without else "") for name in STRATEGIES]
+    estimates = [
+        estimate(name, seconds, "missing" if name in without else "") for name in STRATEGIES
+    ]
     best = recommended(estimates)
     assert best is not None
     return advice(survey, kind, estimates)[best]
+
+
+def test_no_strategy_is_called_instant_beside_a_longer_time() -> None:
+    few = replace(PLAIN, totals=Totals(files=400, directories=10))
+    assert "instant" in recommended_sentence(few)
+    assert "instant" not in recommended_sentence(few, seconds=9.0)
 
 
 def test_every_strategy_has_its_place_in_the_order() -> None:

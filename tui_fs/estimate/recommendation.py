@@ -15,6 +15,7 @@ _SORTED_ON = ("ext2", "ext3", "ext4")  # where the order of inodes is that of th
 _FEW = 1_000
 _MUCH_SLOWER = 1.25
 _NOTICEABLE_S = 0.1
+_INSTANT_S = 2.0
 
 
 def recommended(estimates: Sequence[Estimate]) -> StrategyName | None:
@@ -114,7 +115,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
             f"A few large files: freeing their blocks takes most of the time, and {best} makes "
             "no extra calls."
         )
-    if totals.entries < _FEW:
+    if totals.entries < _FEW and estimate.seconds_high < _INSTANT_S:
         safe = f", and no other user can redirect {best} outside the tree" if is_safe else ""
         return f"With so few entries every strategy is instant{safe}."
     if survey.max_path_bytes >= PATH_MAX_BYTES and is_by_descriptor:

@@ -1,5 +1,7 @@
 """The state of a job for all views, folded from its events."""
 
+import math
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -307,9 +309,10 @@ def _eta(
     measured = None
     if removed > 0 and rate and rate > 0:
         left = max(0, snapshot.expected_entries - removed)
-        # A limit is the ground for its rate.
+        # A limit is the ground for its rate; tools that are stopped and continued begin faster.
+        limit = snapshot.pace.rate_per_s or math.inf
         known = 1.0 if snapshot.pace.rate_per_s else fraction
-        measured = from_rate(left, rate, removed / working_s, known)
+        measured = from_rate(left, min(rate, limit), min(removed / working_s, limit), known)
     started = snapshot.started
     predicted = started.predicted_seconds if started else None
     was_limited = started is not None and started.pace.rate_per_s > 0

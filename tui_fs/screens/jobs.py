@@ -170,7 +170,7 @@ class JobsScreen(BaseScreen):
 
 
 def _columns(*, is_live: bool = False, has_left: bool = False) -> tuple[Column, ...]:
-    """Return the columns for jobs some of which run or are paused, or have a time left."""
+    """Return the columns, with those of live jobs, or of a time left, if there are any."""
     meaning = "running or paused, with the deleted part, or how it ended"
     left = Column("left", 15, right=True, is_optional=True, meaning="the time that it still needs")
     return (

@@ -1,5 +1,6 @@
 """The report of a job, compared with the prediction."""
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -29,11 +30,11 @@ from tui_fs.job.view import JobView
 from tui_fs.model.calls import REMOVING_CALLS, CallLine
 from tui_fs.model.errors import TuiFsError, meaning
 from tui_fs.model.outcome import JobState
-from tui_fs.model.paths import displayable, harmless
+from tui_fs.model.paths import displayable, harmless, is_within
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv
-from tui_fs.model.target import shown_commands, shown_targets
+from tui_fs.model.target import common_directory, shown_commands, shown_targets
 from tui_fs.model.units import count
 from tui_fs.screens.base import (
     COPY_BINDING,
@@ -310,6 +311,8 @@ class ErrorsScreen(BaseScreen):
     def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
         super().__init__(settings)
         self._snapshot = snapshot
+        targets = snapshot.started.targets if snapshot.started else ("/",)
+        self._above = os.path.dirname(common_directory(targets))
 
     def compose_body(self) -> ComposeResult:
         """Lay out one paragraph for each group."""
@@ -321,7 +324,7 @@ class ErrorsScreen(BaseScreen):
                 text.append(f"{meaning(group.error)}\n", "not bold")
                 for path, cause in zip(group.examples, group.causes, strict=True):
                     reason = f": {cause}" if cause else ""
-                    text.append(f"   {displayable(path)}{reason}\n", "dim not bold")
+                    text.append(f"   {self._shown(path)}{reason}\n", "dim not bold")
                 if group.number > len(group.examples):
                     more = group.number - len(group.examples)
                     text.append(f"   … and {count(more)} more\n", "dim not bold")
@@ -331,4 +334,8 @@ class ErrorsScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Name the job."""
-        self.show_place("", f"{count(self._snapshot.failed)} failed")
+        self.show_place(f"{count(self._snapshot.failed)} failed in", displayable(self._above))
+
+    def _shown(self, path: str) -> str:
+        inside = is_within(path, self._above)
+        return displayable(os.path.relpath(path, self._above) if inside else path)

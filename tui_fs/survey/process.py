@@ -75,8 +75,8 @@ class Query(Struct, frozen=True):
         listing: a directory to list.
         ranking: the value to rank all directories by.
         name: the name of directories to find.
-        measured: paths of directories of which the sizes are wanted.
-        described: the path of a directory of which the details are wanted.
+        measured: paths of directories whose sizes are wanted.
+        described: the path of a directory whose details are wanted.
         page: make a page (HTML) of the survey so far, once.
         everything: from now on the answers count all entries, despite the filters.
     """
