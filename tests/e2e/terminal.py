@@ -2,11 +2,13 @@
 
 import os
 import subprocess
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.conftest import wait_until
+from tests.conftest import DEADLINE_S, wait_until
+from tui_fs.widgets.confirm_dialog import IGNORED_ENTER_S
 
 _LOOK_EVERY_S = 0.05
 """Each poll starts a process: more of them take CPU time from the observed program."""
@@ -42,13 +44,13 @@ class Terminal:
         shown = self._run("capture-pane", "-p")
         return shown.stdout if shown.returncode == 0 else ""
 
-    def wait_for(self, words: str, deadline_s: float = 60.0) -> str:
+    def wait_for(self, words: str, deadline_s: float = DEADLINE_S) -> str:
         """Wait until the screen shows some words; return all of it."""
         self.wait_until(lambda text: words in text, repr(words), deadline_s)
         return self.text()
 
     def wait_until(
-        self, condition: Callable[[str], bool], what: str, deadline_s: float = 60.0
+        self, condition: Callable[[str], bool], what: str, deadline_s: float = DEADLINE_S
     ) -> None:
         """Wait until the screen is as wanted."""
         try:
@@ -57,15 +59,11 @@ class Terminal:
             raise AssertionError(f"{error}; the screen shows:\n{self.text()}") from None
 
     def answer(self, question: str, key: str) -> None:
-        """Press a key until a question is gone: a dialog ignores what is pressed too early."""
-        for _ in range(20):
-            self.press(key)
-            try:
-                self.wait_until(lambda text: question not in text, f"{question!r} gone", 1.0)
-            except AssertionError:
-                continue
-            return
-        raise AssertionError(f"{question!r} does not go:\n{self.text()}")
+        """Press a key when a dialog no longer ignores it, and wait until its question is gone."""
+        self.wait_for(question)
+        time.sleep(IGNORED_ENTER_S)
+        self.press(key)
+        self.wait_until(lambda text: question not in text, f"{question!r} gone")
 
     def pid(self) -> int:
         """Return the process of the command."""

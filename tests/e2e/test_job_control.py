@@ -60,7 +60,7 @@ def test_the_screens_begin_with_the_file_systems_and_end_with_the_running_jobs(
     job = cli.only_job()
     run(shell, cli.program)
     shell.wait_for("1 job is running")
-    assert "free  file system" in shell.text()
+    shell.wait_for("free  file system")
     shell.press(".")
     shell.wait_for(f"job {job}")
     shell.press("q")
@@ -94,7 +94,7 @@ def test_a_deletion_in_the_foreground_goes_on_when_its_command_is_stopped(
     shell.press("C-z")
     job = cli.only_job()
     shell.wait_for(f"Only this command is stopped; job {job} continues.")
-    assert f"To pause the job: tui-fs pause {job}" in shell.text()
+    shell.wait_for(f"To pause the job: tui-fs pause {job}")
     shell.wait_for("Stopped")
     # And the job continues
     seen = len(cli.journal(job))

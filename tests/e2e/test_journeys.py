@@ -13,6 +13,7 @@ from tests.trees import Sentinel, flat, hostile_names, many_directories
 from tui_fs.strategies.registry import STRATEGIES
 
 ROW_OF: dict[str, int] = {name: row for row, name in enumerate(STRATEGIES)}
+SLOW_PER_S = 20
 
 
 def confirm(terminal: Terminal, strategy: str, name: str) -> None:
@@ -24,6 +25,7 @@ def confirm(terminal: Terminal, strategy: str, name: str) -> None:
     terminal.wait_for(f"› {strategy}")
     terminal.press("Enter")
     terminal.wait_for("Delete permanently?")
+    terminal.wait_for("esc goes back")  # the last line of the dialog
     if f"type {name} to confirm" in terminal.text():
         terminal.type(name)
     else:
@@ -158,17 +160,23 @@ def test_a_refused_target_cannot_be_confirmed(open_on: Open) -> None:
 
 @pytest.fixture
 def running(open_on: Open, cli: Cli, ext4: Path) -> tuple[Terminal, Path, str]:
-    """A paused deletion of 60,000 files, seen on the run screen."""
+    """A paused deletion, seen on the run screen, that will go on without a limit."""
     target = ext4 / "place" / "maildrop"
     target.mkdir(parents=True)
-    flat(target, 60_000)
+    flat(target, 20_000)
     terminal = open_on(target.parent)
     terminal.wait_for("complete")
-    confirm(terminal, "find", "maildrop")
+    # So slow that it does not end before it is paused
+    slow = ("--strategy", "find", "--detach", "--rate", str(SLOW_PER_S))
+    job = cli.run("delete", "--yes", *slow, target).expect(0).stdout.decode().strip()
+    terminal.press("J")
+    terminal.wait_for("running")
+    terminal.press("Enter")
     terminal.wait_for("system calls")
     terminal.press("p")
     terminal.wait_for("PAUSED")
-    return terminal, target, cli.only_job()
+    cli.run("rate", job, "off").expect(0)
+    return terminal, target, job
 
 
 def test_a_job_outlives_its_screen(
@@ -210,6 +218,7 @@ def test_ranks_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: 
 
     terminal.press("q")
     terminal.wait_for("The job stays paused")
+    terminal.press("Escape")
     terminal.wait_for("maildrop/")
     terminal.press("d")
     terminal.wait_for(f"Refused: Job {job} is already working in")
@@ -249,6 +258,9 @@ def test_a_dead_supervisor_is_shown_as_died_and_the_rest_taken_up(
     terminal.wait_for("Delete permanently?")
     terminal.type("maildrop")
     terminal.answer("Delete permanently?", "Enter")
+    wait_until(lambda: len(cli.jobs()) == 2, "the job that deletes the rest")
+    (rest,) = (str(listed["id"]) for listed in cli.jobs() if listed["id"] != job)
+    wait_until(lambda: cli.run("rate", rest, "off").code == 0, "its full speed")
     terminal.wait_for("DONE")
     assert not target.exists()
 
@@ -340,6 +352,8 @@ def test_keys_answer_in_a_large_directory(open_on: Open, tmpfs: Path) -> None:
     terminal.press("?")
     terminal.wait_for("esc close")
     terminal.press("Escape")
+    # Else both keys may come at once, as Alt and G
+    terminal.wait_until(lambda text: "esc closes" not in text, "the help gone")
     terminal.wait_for("100,001")
     terminal.press("G")
     terminal.wait_for("98,000 more")
