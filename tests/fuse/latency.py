@@ -56,7 +56,7 @@ def served_late(
         yield mount_point
     finally:
         subprocess.run(["umount", "--lazy", str(mount_point)], check=False)
-        server.terminate()
+        server.kill()  # else it would unmount what is mounted there now
         server.wait()
 
 
