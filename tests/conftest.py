@@ -34,6 +34,7 @@ from tests.filesystems import (
     ramfs_root,
     tmpfs,
     tmpfs_root,
+    unmount_copies,
     xfs,
     xfs_root,
 )
@@ -43,6 +44,7 @@ from tests.preloaded import Preloaded
 from tests.waiting_process import start_python
 from tui_fs.job.store import find
 from tui_fs.job.view import JobView
+from tui_fs.linux.mount_namespaces import own_mounts
 from tui_fs.linux.statx import spread_subdirectories
 from tui_fs.strategies.registry import STRATEGIES
 
@@ -67,7 +69,8 @@ __all__ = [
 Json = dict[str, Any]
 Argument = str | bytes | Path
 
-DEADLINE_S = 60.0
+DEADLINE_S = 300.0
+"""A busy machine is no failure."""
 _SEEN_BY_PYTHON = ("PYTHON", "LD_", "LC_", "LANG")
 """Beginnings of the names of variables that the interpreter or the loader read at its start."""
 
@@ -75,7 +78,6 @@ _POLL_S, _MAX_POLL_S = 0.01, 0.1
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
-# A busy machine is no failure.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
@@ -289,6 +291,15 @@ class Cli:
         wait_until(seems_so, f"job {job} being {state}", deadline_s)
         condition = f"job {job} being listed as {state}"
         wait_until(lambda: self.state_of(job) == state, condition, deadline_s)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def mounts_are_ours() -> None:
+    """Let no process of another session copy the mounts of a test, and so keep them in use."""
+    if os.geteuid() == 0:
+        with suppress(PermissionError):  # a container whose root may not mount
+            own_mounts()
+            unmount_copies()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -78,6 +78,13 @@ def unmount_below(directory: Path) -> None:
             subprocess.run(["umount", "-l", point], capture_output=True, check=False)
 
 
+def unmount_copies() -> None:
+    """In a new mount namespace: take down what other sessions have mounted in the one it copies."""
+    for point in mounts_below(Path(tempfile.gettempdir())):
+        if any(part.startswith(_PREFIX) for part in point.parts):
+            subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+
+
 def _unmounts(point: Path) -> bool:
     return subprocess.run(["umount", point], capture_output=True, check=False).returncode == 0
 

@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, NoReturn
 
 _REQUEST_BYTES = 1 << 20
 _NUMBER = struct.Struct("=i")
-_BEGINS_WITHIN_S = 60.0
+_BEGINS_WITHIN_S = 300.0
 _MAX_DESCRIPTORS = 1 << 20
 _NO_COMMANDS = {"__main__", "start_app"}
 """The last one loads the screens, which no command needs."""

@@ -17,13 +17,13 @@ from typing import Any
 
 from tests.attack import swapper
 from tests.attack.swapper import FILES_EACH, GID, INNER, READY, RECORD, UID, Pair
+from tests.conftest import DEADLINE_S
 from tui_fs.model.compat import StrEnum
 
 TOPS, DEEPS = 8, 3
 LEVELS = 7
 """GNU rm and find keep four descriptors to ascend by; below that they use ``..``."""
 
-_READY_WITHIN_S = 30.0
 _POLL_S = 0.1
 LIFTED_FROM = "top-7"
 _LINKED = (
@@ -250,7 +250,7 @@ def _pipe(path: Path) -> Iterator[int]:
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", answer: int) -> None:
-    end = time.monotonic() + _READY_WITHIN_S
+    end = time.monotonic() + DEADLINE_S
     while not select.select([answer], [], [], _POLL_S)[0]:
         assert process.poll() is None, "the attacker has died"
         assert time.monotonic() < end, "the attacker did not begin"

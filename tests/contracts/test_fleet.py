@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Finished, Json, wait_until
+from tests.conftest import DEADLINE_S, Cli, Finished, Json, wait_until
 from tests.contracts.fleet_servers import REACHED, ROLES, Servers, servers
 from tests.needs import needs_engine
 from tests.trees import flat
@@ -151,7 +151,7 @@ def test_lost_connections_and_viewers_change_nothing_on_the_hosts(cli: Cli, host
                 ids[lines[-1]["host"]] = lines[-1]["job_id"]
         for role, job in ids.items():
             hosts.tui_fs(role, "rate", job, "off")
-        output, _ = attached.communicate(timeout=60)
+        output, _ = attached.communicate(timeout=DEADLINE_S)
     assert attached.returncode == 0
     last = json.loads(output.splitlines()[-1])
     results = {host["host"]: host for host in last["hosts"]}
@@ -170,7 +170,7 @@ def test_a_viewer_finds_its_jobs_again(cli: Cli, hosts: Servers) -> None:
         while b'"JobStarted"' not in (line := viewer.stdout.readline()):
             assert line
         hosts.kill_connections()
-        output, errors = viewer.communicate(timeout=60)
+        output, errors = viewer.communicate(timeout=DEADLINE_S)
     assert viewer.returncode == 0, errors
     assert b'"fleet-report"' in output
     assert not hosts.seen_by("plain", hosts.target).exists()
@@ -205,7 +205,7 @@ def test_an_interrupt_cancels_the_jobs_on_the_hosts(cli: Cli, hosts: Servers) ->
             assert line
         hosts.kill_connections(signal.SIGINT)  # as Ctrl-C does, which every ssh gets, too
         viewer.send_signal(signal.SIGINT)
-        output, errors = viewer.communicate(timeout=60)
+        output, errors = viewer.communicate(timeout=DEADLINE_S)
     assert viewer.returncode == 130, errors
     assert b'"JobStarted"' not in output  # no connection was lost, and the job followed anew
     left = [len(os.listdir(hosts.seen_by(r, hosts.target / "flat"))) for r in ("gate", "plain")]
@@ -267,7 +267,7 @@ def test_a_host_that_dies_is_one_line_and_the_others_go_on(cli: Cli) -> None:
                     ids[event["host"]] = event["job_id"]
             hosts.die("plain")
             hosts.tui_fs("gate", "rate", ids["gate"], "off")
-            output, errors = viewer.communicate(timeout=60)
+            output, errors = viewer.communicate(timeout=DEADLINE_S)
         assert viewer.returncode == 1, errors
         results = {host["host"]: host for host in json.loads(output.splitlines()[-1])["hosts"]}
         assert results["gate"]["report"]["outcome"] == "done"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Json, wait_until
+from tests.conftest import DEADLINE_S, Cli, Json, wait_until
 from tests.trees import flat
 from tui_fs.job.lock import is_occupied
 from tui_fs.job.retention import RetentionRule, prune
@@ -25,7 +25,7 @@ def run_with_limit(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes)),
-        timeout=120,
+        timeout=DEADLINE_S,
         check=False,
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, default_signals, wait_until
+from tests.conftest import DEADLINE_S, Cli, default_signals, wait_until
 from tests.contracts.asking import Terminal
 from tests.contracts.ordinary import ordinary
 from tests.filesystems import mount_bind
@@ -24,7 +24,6 @@ from tui_fs.linux.tools import find_engine
 
 __all__ = ["ordinary"]
 
-DEADLINE_S = 60.0
 FILES, DIRECTORIES = 6, 4
 
 

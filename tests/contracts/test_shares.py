@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli
+from tests.conftest import DEADLINE_S, Cli
 from tests.fuse.latency import served_late
 from tests.needs import needs_engine
 from tests.trees import flat, hostile_names, many_directories
@@ -146,7 +146,7 @@ def test_clients_delete_at_the_same_time(
             path = mounts.enter_context(client) / "tree"
             jobs.append(cli.start("delete", path, *share, "--yes", "--json"))
         for job in jobs:
-            output, _ = job.communicate(timeout=60)
+            output, _ = job.communicate(timeout=DEADLINE_S)
             assert job.returncode == 0, output.decode()
             reports.append(json.loads(output.splitlines()[-1]))
     assert os.listdir(backing) == []

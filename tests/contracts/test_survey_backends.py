@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import DEADLINE_S
 from tests.contracts.backends import FLAGS, assert_same
 from tests.filesystems import mount_bind, mount_tmpfs
 from tests.matrix.ordinary_user import GID, UID, ordinary_user
@@ -240,7 +241,9 @@ def test_an_ordinary_user(tmpfs: Path) -> None:
     repository = Path(__file__).parents[2]
     user = ordinary_user(Path(find_engine() or "/").parent, tmpfs)
     command: list[str | Path] = [*user, sys.executable, "-c", _BOTH, root, repository]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    finished = subprocess.run(
+        command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
     assert (finished.returncode, finished.stderr) == (0, "")
     counts = dict(line.rsplit(" ", 1) for line in finished.stdout.splitlines())
     assert int(counts["roots-closed"]) == DirectoryFlag.UNREADABLE

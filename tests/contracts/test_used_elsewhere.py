@@ -45,7 +45,7 @@ def test_a_directory_in_use_is_found_and_refused_until_the_use_ends(
             finished.assert_one_sentence()
             assert [part for part in used.says if part not in finished.stderr] == []
         assert manifest(used.target) == before
-    # The use has ended; namespaces of other tests may have copied a mount
+    # The use has ended; a process that an earlier test has left may have copied a mount
     wait_until(lambda: cli.delete(used.target, "rm").code == 0, "a target that nothing uses")
     assert not used.target.exists()
 

@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import DEADLINE_S
 from tests.needs import needs_engine
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.tools import find_engine
 from tui_fs.strategies.parallel import pin_argument
 
-DEADLINE_S = 120.0
 Json = dict[str, Any]
 
 

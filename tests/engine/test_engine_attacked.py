@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import wait_until
-from tests.engine.running import DEADLINE_S, Conversation, delete, delete_command
+from tests.conftest import DEADLINE_S, wait_until
+from tests.engine.running import Conversation, delete, delete_command
 from tests.needs import needs_root
 from tests.trees import flat, many_directories
 from tui_fs.linux.processes import state_of

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.running import DEADLINE_S, delete, delete_command
+from tests.conftest import DEADLINE_S
+from tests.engine.running import delete, delete_command
 from tests.needs import needs_own_current_directory, needs_tool
 from tests.trees import flat, many_directories
 

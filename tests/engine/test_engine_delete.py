@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.running import DEADLINE_S, delete, delete_command
+from tests.conftest import DEADLINE_S
+from tests.engine.running import delete, delete_command
 from tests.filesystems import mount_overlay
 from tests.needs import needs_root, needs_tool
 from tests.trees import Sentinel, census, chain, flat, hostile_names, many_directories

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from textual.message import Message
 from textual.pilot import Pilot
 
-from tests.conftest import wait_until
+from tests.conftest import DEADLINE_S, wait_until
 from tests.ui.recorded import RUNNING, Host, at_all_sizes, screen_text, settle, wait_for
 from tui_fs.fleet.connections import Ended, HostCommand, Line
 from tui_fs.fleet.deletion import FleetDeletion, Phase
@@ -359,13 +359,13 @@ def test_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     client = FleetClient(fleet, 64)
     client.start(posted.put)
     client.fetch("web1", PATH, str(tmp_path / "none" / "file"))
-    refused = posted.get(timeout=60)
+    refused = posted.get(timeout=DEADLINE_S)
     assert isinstance(refused, Fetched)
     assert refused.problem.endswith("file cannot be written: No such file or directory.")
     # A disk that fills up; and the client still works
     fleet.coming += [Line(FETCH, bytes(1 << 20)), Ended(FETCH, 255, True, ())]
     client.fetch("web1", PATH, "/dev/full")
-    full = posted.get(timeout=60)
+    full = posted.get(timeout=DEADLINE_S)
     assert isinstance(full, Fetched)
     assert full.problem == "/dev/full cannot be written: No space left on device."
     assert fleet.abandoned == [("web1", "fetch")]
@@ -393,9 +393,9 @@ def test_followed_jobs_are_attached_to() -> None:
         hear_job(fleet, host, JOB)
         end_job(fleet, host, job_id=JOB)
     client.follow({"web1": [JOB], "web2": [JOB]})
-    message = posted.get(timeout=60)
+    message = posted.get(timeout=DEADLINE_S)
     while not (isinstance(message, Progressed) and message.deletion.is_over):
-        message = posted.get(timeout=60)
+        message = posted.get(timeout=DEADLINE_S)
     attach: Argv = ("attach", "--json", JOB)
     assert fleet.started == [(host, attach, f"follow {host} {JOB}") for host in ("web1", "web2")]
     client.close()
@@ -413,7 +413,7 @@ def test_a_host_is_browsed_while_jobs_run(tmp_path: Path) -> None:
         client.fetch("web1", PATH, str(file))
     wait_until(lambda: fleet.started[-1][2] == "fetch", "the start of the survey")
     fleet.coming += [Line(FETCH, b"[1]"), Ended(FETCH, 0, True, ())]
-    while not isinstance(message := posted.get(timeout=60), Fetched):
+    while not isinstance(message := posted.get(timeout=DEADLINE_S), Fetched):
         pass
     assert (message.problem, file.read_bytes()) == ("", b"[1]\n")
     assert [purpose for _, _, purpose in fleet.started].count("fetch") == 1

@@ -7,6 +7,7 @@ from threading import Event
 
 import pytest
 
+from tests.conftest import DEADLINE_S
 from tui_fs.widgets.daemon_thread import in_daemon_thread
 
 NEVER_ANSWERED = """
@@ -65,6 +66,9 @@ def test_an_unneeded_answer_harms_nothing() -> None:
 @pytest.mark.parametrize("who", ["itself", "completion"])
 def test_a_program_ends_although_it_was_never_answered(who: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", NEVER_ANSWERED, who], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", NEVER_ANSWERED, who],
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, b"")

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tests.conftest import DEADLINE_S
 from tests.unit.test_model_snapshot import started
 from tui_fs import __version__
 from tui_fs.fleet.access import OneFile
@@ -18,8 +19,6 @@ from tui_fs.fleet.deletion import FleetDeletion, HostJob
 from tui_fs.fleet.fleet import Fleet
 from tui_fs.model.codec import encode
 from tui_fs.model.paths import PathStr
-
-DEADLINE_S = 60.0
 
 # It drops the options of ssh, and runs the command with the environment of the host.
 _SSH = """#!/bin/sh

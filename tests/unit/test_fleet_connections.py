@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import DEADLINE_S
 from tests.needs import needs_tool
 from tests.unit.fleet_hosts import Hosts, ends_of, waits_for
 from tui_fs.fleet.connections import Connections, Ended, HostCommand, Line, Ssh, for_any_shell
@@ -137,7 +138,7 @@ def test_a_host_that_never_ends_its_line_is_cut(hosts: Hosts) -> None:
 def test_a_host_that_prints_faster_than_it_is_heard_is_cut(hosts: Hosts) -> None:
     with hosts.connections() as connections:
         connections.start(HostCommand("a", "exec yes $(printf %01000d 0)"))
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + DEADLINE_S
         while connections._running and time.monotonic() < deadline:
             _worker, running = next(iter(connections._running.items()))
             if running.received_bytes > 32 << 20:

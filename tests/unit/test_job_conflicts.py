@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.conftest import DEADLINE_S
 from tests.unit.test_job_store import plan
 from tests.waiting_process import waiting_process
 from tui_fs.job import conflicts
@@ -259,6 +260,10 @@ def test_no_job_waits_for_its_own_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/missing/..")
     script = "from tui_fs.job.conflicts import no_job_starting as lock\nwith lock(): print('alone')"
     ended = subprocess.run(
-        [sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-I", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
     )
     assert ended.stdout == "alone\n"

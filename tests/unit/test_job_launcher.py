@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import DEADLINE_S
 from tests.limits.limits import limited, why_not_limited
 from tests.needs import lacks, needs_root, needs_tool
 from tui_fs.job.launcher import MAX_OUTPUT_BYTES, Launcher, StepsEnd, run_steps
@@ -78,7 +79,7 @@ print(ended.output.decode(), end="")
 def test_a_tool_is_as_nice_as_the_program() -> None:
     script = [sys.executable, "-c", _NICED, tool("nice")]
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    printed = subprocess.run(script, stdout=subprocess.PIPE, timeout=60, check=True).stdout
+    printed = subprocess.run(script, stdout=subprocess.PIPE, timeout=DEADLINE_S, check=True).stdout
     assert int(printed) == min(own + 3, 19)
 
 
@@ -190,7 +191,7 @@ def test_a_group_that_has_got_the_number_of_collected_tools_is_not_killed() -> N
         [*namespace, sys.executable, "-c", _NUMBER_GIVEN_AGAIN, tool("true")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert (finished.stderr, finished.stdout) == ("", "True\n")

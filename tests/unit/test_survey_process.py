@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import wait_until
+from tests.conftest import DEADLINE_S, wait_until
 from tests.needs import needs_engine
 from tests.trees import hostile_names
 from tests.unit.survey_trees import assert_counts, children_of, naive
@@ -342,7 +342,9 @@ except ChildProcessError:
 def _printed(code: str, tree: Path, backend: str) -> list[str]:
     """Run a program over a tree; return the lines it prints."""
     command = [sys.executable, "-c", code, str(tree), backend]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    finished = subprocess.run(
+        command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
     assert (finished.returncode, finished.stderr) == (0, "")
     return finished.stdout.splitlines()
 
