@@ -23,7 +23,7 @@ FILESYSTEMS = ("ext4", "xfs", "tmpfs")
 # One to three seconds of deleting on ext4: time to speak to the job.
 CROWDED_FILES = 120_000
 
-_PREFIX = "tui-fs-scratch-"
+PREFIX = "tui-fs-scratch-"
 _EXT4_BYTES = 2 << 30
 _EXT4_INODES = 400_000
 # The kernel thread that fills inode tables lazily would compete with every test.
@@ -81,7 +81,7 @@ def unmount_below(directory: Path) -> None:
 def unmount_copies() -> None:
     """In a new mount namespace: take down what other sessions have mounted in the one it copies."""
     for point in mounts_below(Path(tempfile.gettempdir())):
-        if any(part.startswith(_PREFIX) for part in point.parts):
+        if any(part.startswith(PREFIX) for part in point.parts):
             subprocess.run(["umount", "-l", point], capture_output=True, check=False)
 
 
@@ -103,11 +103,14 @@ def remove_tree(directory: Path) -> None:
 @pytest.fixture(scope="session")
 def mount_root() -> Iterator[Path]:
     """Yield the directory below which this session mounts."""
-    _take_down_leftovers()
-    root = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    take_down_leftovers()
+    root = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    lock = os.open(root, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
     yield root
     unmount_below(root)
     shutil.rmtree(root)
+    os.close(lock)
 
 
 @pytest.fixture(scope="session")
@@ -143,7 +146,7 @@ def tmpfs_root(mount_root: Path) -> Iterator[Path]:
         return
     if not os.access("/dev/shm", os.W_OK):
         needs_root("mounting tmpfs, as /dev/shm is not writable,")
-    root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/dev/shm"))
+    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir="/dev/shm"))
     yield root
     remove_tree(root)
 
@@ -295,11 +298,27 @@ def mount(point: Path, source: str, kind: str, options: str) -> Path:
     return point
 
 
-def _take_down_leftovers() -> None:
+def take_down_leftovers() -> None:
+    """Remove what killed sessions left in the directory for temporary files."""
     for name in os.listdir(tempfile.gettempdir()):
-        owner = re.match(rf"{_PREFIX}(\d+)-", name)
-        if owner is None or Path("/proc", owner[1]).exists():
-            continue
+        owner = re.match(rf"{PREFIX}(\d+)-", name)
         leftover = Path(tempfile.gettempdir(), name)
+        if owner is None or Path("/proc", owner[1]).exists() or _is_locked(leftover):
+            continue
         unmount_below(leftover)
         shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _is_locked(root: Path) -> bool:
+    """Return whether the owner lives, in a PID namespace that need not be ours."""
+    try:
+        descriptor = os.open(root, os.O_RDONLY)
+    except FileNotFoundError:
+        return False  # another session has removed it
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
