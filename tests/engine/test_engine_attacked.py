@@ -27,7 +27,7 @@ def test_what_was_changed_during_a_pause_is_checked_again(tmpfs: Path) -> None:
     for file in target.iterdir():
         os.utime(file, (OLD_S, OLD_S))
     run = Conversation(
-        "--modified-before", str(OLD_S + 1), "--rate", "500", "--threads", "1", "--", target
+        "--modified-before", str(OLD_S + 1), "--rate", "50", "--threads", "1", "--", target
     )
     while not run.counts["removed"]:
         run.next_counts()
@@ -44,7 +44,7 @@ def test_what_was_changed_during_a_pause_is_checked_again(tmpfs: Path) -> None:
 
 def test_what_was_changed_while_it_was_stopped_is_checked_again(tmpfs: Path) -> None:
     lost = 0
-    for turn in range(12):
+    for turn in range(20):
         target = tmpfs / f"target-{turn}"
         flat(target, CROWD)
         for file in target.iterdir():
@@ -67,7 +67,7 @@ def test_what_was_changed_while_it_was_stopped_is_checked_again(tmpfs: Path) -> 
         lost += len(left) - len(os.listdir(target))
     # Without the check, every third turn or so loses one. The check cannot see a stop in the few
     # instructions between its look at the clock and the removal, likelier on a busy machine.
-    assert lost <= 1
+    assert lost <= 3
 
 
 def _all_stopped(threads: str) -> bool:
@@ -93,7 +93,7 @@ def test_garbage_on_standard_input_does_not_end_control(tmpfs: Path) -> None:
     target = tmpfs / "target"
     flat(target, CROWD)
     process = subprocess.Popen(
-        delete_command("--rate", "500", "--", target),
+        delete_command("--rate", "50", "--", target),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
@@ -107,7 +107,7 @@ def test_without_a_reader_it_stops_and_says_so(tmpfs: Path) -> None:
     flat(target, CROWD)
     with open("/dev/full", "wb") as full:
         finished = subprocess.run(
-            delete_command("--rate", "500", "--every", "20", "--", target),
+            delete_command("--rate", "50", "--every", "20", "--", target),
             stdin=subprocess.DEVNULL,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -149,7 +149,7 @@ def test_a_directory_moved_away_does_not_use_up_the_descriptors(ext4: Path) -> N
         place.mkdir(parents=True)
         flat(place / "files", CROWDED)
         ends.append(place / "files")
-    run = Conversation("--rate", "100", "--threads", "1", "--", target, descriptors=64)
+    run = Conversation("--rate", "20", "--threads", "1", "--", target, descriptors=64)
     # And a run that is stopped while it empties one of them
     while not run.counts["removed"]:
         run.next_counts()
@@ -170,7 +170,7 @@ def test_a_directory_that_is_moved_away_while_it_is_emptied_is_reported(tmpfs: P
     target = tmpfs / "target"
     target.mkdir()
     flat(target / "rescued", CROWD)
-    run = Conversation("--rate", "500", "--threads", "1", "--", target)
+    run = Conversation("--rate", "50", "--threads", "1", "--", target)
     while not run.counts["removed"]:
         run.next_counts()
     os.rename(target / "rescued", tmpfs / "elsewhere")
@@ -187,7 +187,7 @@ def test_a_directory_replaced_by_another_is_not_read_again(tmpfs: Path, threads:
     target, elsewhere = tmpfs / "target", tmpfs / "elsewhere"
     target.mkdir()
     flat(target / "rescued", CROWD)
-    run = Conversation("--rate", "500", "--threads", threads, "--", target)
+    run = Conversation("--rate", "50", "--threads", threads, "--", target)
     while not run.counts["removed"]:
         run.next_counts()
     run.say("pause")
@@ -218,7 +218,7 @@ def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: P
         flat(place / "files", CROWDED)
     ends = {name: above.joinpath(name, *["d"] * 60, "files") for name in names}
     number = above.stat().st_ino
-    run = Conversation("--rate", "100", "--threads", "1", "--", ext4 / "target", descriptors=40)
+    run = Conversation("--rate", "20", "--threads", "1", "--", ext4 / "target", descriptors=40)
     # And a run that is stopped while it empties one of them
     while not run.counts["removed"]:
         run.next_counts()

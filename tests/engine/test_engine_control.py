@@ -94,7 +94,7 @@ def test_cancelled_it_ends_and_says_what_it_did(tmpfs: Path) -> None:
 def test_threads_can_be_changed(tmpfs: Path) -> None:
     target = tmpfs / "target"
     many_directories(target, 200, 100)
-    engine = Conversation("--rate", str(SLOW_PER_S), "--threads", "4", "--", target)
+    engine = Conversation("--rate", "200", "--threads", "4", "--", target)
     assert engine.next_counts()["threads"] == 4
     chosen = min(4, len(os.sched_getaffinity(0)))
     for command, number in (("threads 1", 1), ("threads 3", 3), ("threads auto", chosen)):
