@@ -42,7 +42,7 @@ class Directory(Struct, eq=False):
 _Directory = TypeVar("_Directory", bound=Directory)
 
 
-class Entered(NamedTuple, Generic[_Directory]):
+class Entered(Struct, Generic[_Directory]):
     """A walk has opened a directory; `above` is None for the root.
 
     Whoever reads it adds to its `pending` what the walk is to enter.
@@ -52,7 +52,7 @@ class Entered(NamedTuple, Generic[_Directory]):
     above: _Directory | None
 
 
-class Skipped(NamedTuple, Generic[_Directory]):
+class Skipped(Struct, Generic[_Directory]):
     """A walk cannot enter a subdirectory.
 
     Attributes:
@@ -65,7 +65,7 @@ class Skipped(NamedTuple, Generic[_Directory]):
     error: OSError | None
 
 
-class Left(NamedTuple, Generic[_Directory]):
+class Left(Struct, Generic[_Directory]):
     """A walk has finished a directory and everything below it."""
 
     directory: _Directory
