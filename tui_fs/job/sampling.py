@@ -38,7 +38,7 @@ SPACE_TIMEOUT_S = 0.05
 """How long a sample waits for the file systems; commands must not wait for a dead one."""
 LAST_PATIENCE_S = 10.0
 """How long the last sample retries to read counts and space while a limit prevents it."""
-_RELEASE_LIMIT_S, _RELEASE_STEP_S = 0.2, 0.005
+_RELEASE_LIMIT_S, _RELEASE_STEP_S = 1.0, 0.005
 """After a confined tool has ended, the kernel keeps the target's inode for 45 to 70 ms, because
 Landlock drops its rules after a grace period."""
 _SHORTEST_INTERVAL_S = 0.01
