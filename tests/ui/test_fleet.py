@@ -100,6 +100,10 @@ class QuietFleet(Fleet):
     def abandon(self, host: str, purpose: str = "") -> None:
         self.abandoned.append((host, purpose))
 
+    @property
+    def is_busy(self) -> bool:
+        return False
+
     def close(self) -> None:
         pass
 
@@ -197,7 +201,7 @@ async def answered(pilot: Pilot[None], client: RecordingClient) -> None:
     client.post(survey("web2", 40_212, 0.41))
     client.post(survey("web3", 12, 0.12))
     unreached = Answer("db3", None, problem="connect to host db3 port 22: Connection refused")
-    client.post(Heard("", unreached))
+    client.post(Heard("survey", unreached))
     await wait_for(pilot, "Connection refused")
     await settle(pilot)
 
@@ -328,7 +332,7 @@ async def test_filter() -> None:
 async def test_what_a_host_says_cannot_change_the_terminal() -> None:
     client = RecordingClient()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
-        client.post(Heard("", Answer("db3", None, problem="\x1b[2J[red]gone")))
+        client.post(Heard("survey", Answer("db3", None, problem="\x1b[2J[red]gone")))
         await wait_for(pilot, "[red]gone")
         assert "\x1b[2J" not in screen_text(pilot.app)
 
@@ -454,7 +458,9 @@ async def test_deletion_is_previewed_confirmed_and_started(picture: SnapshotAsse
             "delete", "--dry-run", "--json", "--strategy=parallel", "--", PATH,
         )  # fmt: skip
         refused = Answer("web2", 3, problem="Another job deletes there.")
-        client.post(Asked("delete", {"web1": Answer("web1", 0, dry_run(9)), "web2": refused}))
+        client.post(
+            Asked(client.asked[-1][1], {"web1": Answer("web1", 0, dry_run(9)), "web2": refused})
+        )
         await wait_for(pilot, "Delete on 1 host?")
         assert "not on web2: Another job deletes there." in screen_text(pilot.app)
         await pilot.press(*"app", "enter")
@@ -480,6 +486,43 @@ async def test_marked_hosts_that_have_not_answered_are_named_in_the_preview() ->
         assert client.asked[-1][0] == ("web1",)
 
 
+async def test_a_host_counts_only_once_at_the_same_time() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.press("r", "r", "r")
+        client.post(survey("web1", 7, 0.2))
+        await wait_for(pilot, "7")
+        await settle(pilot)
+        asked = [hosts for hosts, arguments in client.asked if arguments[0] == "survey"]
+    assert asked == [HOSTS, HOSTS, ("web1",)]  # after its answer, as of the last key
+
+
+async def test_answers_for_an_earlier_preview_are_none_for_this_one() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.press("A", "d")
+        client.post(estimate("web1", 9))
+        client.post(estimate("web2", 9))
+        client.post(estimate("web3", 9))
+        await wait_for(pilot, "3 of 3 hosts answered")
+        await pilot.press("enter")
+        hosts, earlier = client.asked[-1]
+        await pilot.press("escape", "u", "j", "d")
+        await wait_for(pilot, "0 of 1 host answered")
+        client.post(estimate("web2", 9))
+        client.post(Asked(earlier, {host: Answer(host, 0, dry_run(9)) for host in hosts}))
+        client.post(estimate("web1", 9))
+        await wait_for(pilot, "1 of 1 host answered")
+        await pilot.press("enter")
+        client.post(Asked(earlier, {host: Answer(host, 0, dry_run(9)) for host in hosts}))
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, FleetPreviewScreen)
+        client.post(Asked(client.asked[-1][1], {"web1": Answer("web1", 0, dry_run(9))}))
+        await wait_for(pilot, "Delete on 1 host?")
+
+
 async def test_nothing_is_deleted_when_every_host_refuses() -> None:
     client = RecordingClient()
     screen = FleetPreviewScreen(client, ("web1",), PATH, Settings())
@@ -489,7 +532,9 @@ async def test_nothing_is_deleted_when_every_host_refuses() -> None:
         client.post(estimate("web1", 9))
         await wait_for(pilot, "1 of 1 host answered")
         await pilot.press("enter")
-        client.post(Asked("delete", {"web1": Answer("web1", 3, problem="It is a mount point.")}))
+        client.post(
+            Asked(client.asked[-1][1], {"web1": Answer("web1", 3, problem="It is a mount point.")})
+        )
         await wait_for(pilot, "Every host refuses.")
         assert "! not on web1: It is a mount point." in screen_text(pilot.app)
     assert client.deleted == []

@@ -1,11 +1,13 @@
 """Reaching hosts, bringing tui-fs, sudo, and what hosts answer."""
 
 import platform
+import queue
 from pathlib import Path
 
 import pytest
+from textual.message import Message
 
-from tests.unit.fleet_hosts import Hosts, prints
+from tests.unit.fleet_hosts import Hosts, prints, waits_for
 from tui_fs import __version__
 from tui_fs.fleet.access import Account, OneFile, Password
 from tui_fs.fleet.answers import (
@@ -18,7 +20,8 @@ from tui_fs.fleet.answers import (
     total_seconds,
     understood,
 )
-from tui_fs.fleet.fleet import Answer
+from tui_fs.fleet.fleet import Answer, Fleet
+from tui_fs.screens.fleet_client import Asked, FleetClient, Heard
 
 DOCTOR = ("doctor", "--json")
 
@@ -55,6 +58,38 @@ def test_what_a_host_says_of_itself_cannot_control_the_terminal(hosts: Hosts) ->
     hosts.on("bad", "version", "tui-fs \x1b[2J\n")
     with hosts.fleet("bad") as fleet:
         assert fleet.problems["bad"].isprintable()
+
+
+def test_a_slow_host_delays_the_answers_of_no_other(hosts: Hosts) -> None:
+    names, ready = ("slow", "busy", "bare", "fast"), hosts.place / "ready"
+    for host in names:
+        hosts.on(host, "survey", "echo '{}'")
+    hosts.on("slow", "connect", waits_for(ready))
+    hosts.on("busy", "survey", f"{waits_for(ready)}echo '{{}}'")
+    hosts.on("bare", "connect", "PATH=/usr/bin:/bin")
+    hosts.on("fast", "estimate", "echo '{}'")
+    posted = queue.SimpleQueue[Message]()
+    client = FleetClient(Fleet(names, hosts.ssh, one_file(hosts)), 64)
+
+    def heard(number: int) -> list[tuple[str, str]]:
+        messages = [posted.get(timeout=60) for _ in range(number)]
+        return sorted((m.purpose, m.answer.host) for m in messages if isinstance(m, Heard))
+
+    try:
+        client.start(posted.put)
+        client.ask(names, ("survey", "--json"))
+        assert heard(2) == [("survey", "bare"), ("survey", "fast")]
+        client.ask(("fast",), ("estimate", "--json"))
+        assert heard(1) == [("estimate", "fast")]
+        assert isinstance(posted.get(timeout=60), Asked)
+        ready.touch()
+        assert heard(2) == [("survey", "busy"), ("survey", "slow")]
+        asked = posted.get(timeout=60)
+    finally:
+        ready.touch()
+        client.close()
+    assert isinstance(asked, Asked)
+    assert asked.answers == {host: Answer(host, 0, {}) for host in names}
 
 
 # Bringing the program

@@ -1,13 +1,14 @@
 """The hosts of a fleet: reach them, run tui-fs there, collect what each one answers."""
 
+import itertools
 import json
 import os
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tui_fs.fleet.access import (
@@ -32,6 +33,8 @@ _BRING_TIMEOUT_S = 600.0
 _BRING_AT_ONCE = 8
 """Each of them has a copy of the program in its buffer."""
 
+_BROUGHT_IS_LOST = "The connection that brought tui-fs was lost."
+
 _POLL_S = 0.1
 _MAX_ANSWER_BYTES = 32 << 20
 
@@ -53,6 +56,14 @@ class Answer(Struct, frozen=True):
 
 def ignore(_: object) -> None:
     """Hear nothing."""
+
+
+class _Pending(Struct):
+    """A command whose output is collected for `take`."""
+
+    take: Callable[[Ended, list[bytes]], None]
+    lines: list[bytes] = field(default_factory=list)
+    size_bytes: int = 0
 
 
 class Fleet:
@@ -82,6 +93,15 @@ class Fleet:
         self._one_file = one_file
         self._becomes_root, self._ask_password = becomes_root, ask_password
         self._accounts: dict[str, Account] = {}
+        # What waits until it is known whether a host is reached
+        self._undecided: dict[str, list[Callable[[], None]]] = {}
+        self._probing: set[str] = set()
+        self._without_sudo: dict[str, Probed] = {}
+        self._to_bring: deque[str] = deque()
+        self._began_s: dict[str, float] = {}  # to bring
+        self._versions: dict[str, str] = {}  # of what was brought
+        self._pending: dict[str, _Pending] = {}
+        self._numbers = itertools.count()
         self._connections = Connections(ssh)
 
     def close(self) -> None:
@@ -92,43 +112,63 @@ class Fleet:
         """Return a command line of ``tui-fs fleet`` that reaches the hosts in the same way."""
         return shell_quoted(("tui-fs", "fleet", *words, *self.options))
 
-    def reach(self, heard: Callable[[Answer], None] = ignore) -> None:
-        """Find tui-fs on all hosts, or bring it.
+    @property
+    def is_busy(self) -> bool:
+        """Whether hosts are still being reached, or have not answered."""
+        return bool(self._undecided or self._pending)
 
-        Args:
-            heard: called for each host that is not reached, as soon as that is known.
-        """
+    def reach(self) -> None:
+        """Find tui-fs on all hosts, or bring it."""
+        self.start_reaching()
+        while self._undecided:
+            self.next_event()
+        self.programs = {h: self.programs[h] for h in self.hosts if h in self.programs}
 
-        def give_up(host: str, problem: str) -> None:
-            self.problems[host] = problem
-            heard(Answer(host, None, problem=problem))
-
+    def start_reaching(self) -> None:
+        """Begin to find tui-fs on all hosts, or to bring it; `next_event` continues."""
         script = probe_script(becomes_root=self._becomes_root)
         for host in self.hosts:
-            self._connections.start(HostCommand(host, script, timeout_s=_PROBE_TIMEOUT_S))
-        has: dict[str, Probed] = {}
-        for ended, lines in self._collected(set(self.hosts)):
-            if ended.is_success:
-                has[ended.command.host] = probed(lines)
+            self._undecided[host] = []
+        for host in self.hosts:
+            purpose = self._collect(self._take_probe)
+            self._connections.start(HostCommand(host, script, purpose, timeout_s=_PROBE_TIMEOUT_S))
+        self._probing = set(self.hosts)
+
+    def _take_probe(self, ended: Ended, lines: list[bytes]) -> None:
+        host = ended.command.host
+        self._probing.discard(host)
+        if not ended.is_success:
+            self._decide(host, ended.sentence)
+        else:
+            self._accounts[host], installed = Account(self._becomes_root), probed(lines)
+            if installed.has_sudo is False:
+                self._without_sudo[host] = installed
             else:
-                give_up(ended.command.host, ended.sentence)
-        self._accounts = {host: Account(self._becomes_root) for host in has}
-        refused = self._take_password(
-            [h for h in self.hosts if h in has and has[h].has_sudo is False]
-        )
-        waiting: list[str] = []
-        for host, installed in has.items():
-            if host in refused:
-                give_up(host, refused[host])
-            elif installed.is_compatible:
-                self.programs[host] = installed.program
-            elif problem := why_not_brought(installed, self._one_file):
-                give_up(host, problem)
-            else:
-                waiting.append(host)
-        if self._one_file is not None:
-            self._bring(self._one_file, deque(waiting), give_up)
-        self.programs = {h: self.programs[h] for h in self.hosts if h in self.programs}
+                self._find_program(host, installed)
+        if not self._probing and self._without_sudo:
+            refused = self._take_password([h for h in self.hosts if h in self._without_sudo])
+            for host, installed in self._without_sudo.items():
+                if host in refused:
+                    self._decide(host, refused[host])
+                else:
+                    self._find_program(host, installed)
+
+    def _find_program(self, host: str, installed: Probed) -> None:
+        if installed.is_compatible:
+            self.programs[host] = installed.program
+            self._decide(host)
+        elif problem := why_not_brought(installed, self._one_file):
+            self._decide(host, problem)
+        else:
+            self._to_bring.append(host)
+            self._bring_more()
+
+    def _decide(self, host: str, problem: str = "") -> None:
+        """Run the commands that wait until a host is reached, or is known not to be."""
+        if problem:
+            self.problems[host] = problem
+        for begin in self._undecided.pop(host):
+            begin()
 
     def _take_password(self, hosts: Sequence[str]) -> dict[str, str]:
         """Ask for the password that sudo needs on some hosts; return why it is of no use there.
@@ -152,54 +192,65 @@ class Fleet:
         """Let sudo check a password on hosts; return why it refuses it, or keep it."""
         account = Account(self._becomes_root, password)
         line = '"$(command -v tui-fs || echo true)" --version'
-        for host in hosts:
-            script = f"exec {account.line(())} {line}"
-            self._connections.start(
-                HostCommand(host, script, stdin=account.stdin, timeout_s=_PROBE_TIMEOUT_S)
-            )
         refusals: dict[str, str] = {}
-        for ended, _ in self._collected(set(hosts)):
+        unchecked = set(hosts)
+
+        def take(ended: Ended, _: list[bytes]) -> None:
             host = ended.command.host
+            unchecked.discard(host)
             if ended.is_success:
                 self._accounts[host] = account
             else:
                 reason = ended.sentence.removeprefix("sudo: ").rstrip(".")
                 refusals[host] = f"sudo on {host} refuses: {reason}."
+
+        script = f"exec {account.line(())} {line}"
+        for host in hosts:
+            purpose = self._collect(take)
+            self._connections.start(
+                HostCommand(host, script, purpose, account.stdin, timeout_s=_PROBE_TIMEOUT_S)
+            )
+        while unchecked:
+            self.next_event()
         return refusals
 
-    def _bring(
-        self, one_file: OneFile, waiting: deque[str], give_up: Callable[[str, str], None]
-    ) -> None:
-        began_s: dict[str, float] = {}
-        versions: dict[str, str] = {}
-        while waiting or began_s:
-            while waiting and len(began_s) < _BRING_AT_ONCE:
-                host = waiting.popleft()
-                began_s[host] = time.monotonic()
-                self._connections.start(one_file.command(host))
-            event = self._connections.next_event(_POLL_S)
-            host = event.command.host if event else ""
-            match event:
-                case Line(text=text) if host in began_s and text.startswith(b"version="):
-                    versions[host] = os.fsdecode(text.removeprefix(b"version="))
-                case Line(text=text) if host in began_s and text.startswith(b"program="):
-                    del began_s[host]
-                    if problem := why_not_run(versions.get(host, "")):
-                        self._connections.release(host)
-                        give_up(host, problem)
-                    else:
-                        self.programs[host] = os.fsdecode(text.removeprefix(b"program="))
-                        self.brought_to.append(host)
-                case Ended():
-                    if began_s.pop(host, None) is not None:
-                        give_up(host, event.sentence)
-                    elif self.programs.pop(host, None) is not None:
-                        self.brought_to.remove(host)
-                        give_up(host, "The connection that brought tui-fs was lost.")
-            for host in [h for h, s in began_s.items() if time.monotonic() > s + _BRING_TIMEOUT_S]:
-                del began_s[host]
-                self._connections.abandon(host, BRING)
-                give_up(host, f"The program was not received within {_BRING_TIMEOUT_S:.0f} s.")
+    def _bring_more(self) -> None:
+        while self._one_file is not None and self._to_bring and len(self._began_s) < _BRING_AT_ONCE:
+            host = self._to_bring.popleft()
+            self._began_s[host] = time.monotonic()
+            self._connections.start(self._one_file.command(host))
+
+    def _end_bringing(self, host: str, problem: str = "") -> None:
+        del self._began_s[host]
+        self._bring_more()
+        self._decide(host, problem)
+
+    def _take_brought(self, event: Line | Ended) -> None:
+        host = event.command.host
+        match event:
+            case Ended() if host in self._began_s:
+                self._end_bringing(host, event.sentence)
+            case Ended():  # the program is gone with the connection that brought it
+                if self.programs.pop(host, None) is not None:
+                    self.brought_to.remove(host)
+                    if self._undecided:
+                        self.problems[host] = _BROUGHT_IS_LOST
+            case Line(text=text) if text.startswith(b"version="):
+                self._versions[host] = os.fsdecode(text.removeprefix(b"version="))
+            case Line(text=text) if host in self._began_s and text.startswith(b"program="):
+                if problem := why_not_run(self._versions.get(host, "")):
+                    self._connections.release(host)
+                else:
+                    self.programs[host] = os.fsdecode(text.removeprefix(b"program="))
+                    self.brought_to.append(host)
+                self._end_bringing(host, problem)
+
+    def _give_up_bringing(self) -> None:
+        late_s = time.monotonic() - _BRING_TIMEOUT_S
+        for host in [host for host, began_s in self._began_s.items() if began_s < late_s]:
+            self._connections.abandon(host, BRING)
+            problem = f"The program was not received within {_BRING_TIMEOUT_S:.0f} s."
+            self._end_bringing(host, problem)
 
     def start(
         self, host: str, arguments: Argv, purpose: str = "", *, is_long: bool = False
@@ -215,17 +266,66 @@ class Fleet:
         self._connections.start(command)
 
     def next_event(self) -> Line | Ended | None:
-        """Return what has happened next; None if nothing did within a tenth of a second."""
-        event = self._connections.next_event(_POLL_S)
-        if isinstance(event, Ended) and event.command.holds:
-            # The program is gone with the connection that brought it.
-            self.programs.pop(event.command.host, None)
-            return None
-        return event
+        """Return what has happened next; None if nothing did within a tenth of a second.
 
-    def abandon(self, host: str, purpose: str = "") -> None:
+        What belongs to reaching hosts and to `send` is handled here, and None is returned.
+        """
+        event = self._connections.next_event(_POLL_S)
+        self._give_up_bringing()
+        if event is None:
+            return None
+        if event.command.holds:
+            self._take_brought(event)
+            return None
+        pending = self._pending.get(event.command.purpose)
+        if pending is None:
+            return event
+        if isinstance(event, Ended):
+            del self._pending[event.command.purpose]
+            is_cut = event.was_cut or pending.size_bytes > _MAX_ANSWER_BYTES
+            pending.take(replace(event, was_cut=is_cut), pending.lines)
+            return None
+        pending.size_bytes += len(event.text)
+        if pending.size_bytes > _MAX_ANSWER_BYTES:
+            pending.lines.clear()
+            self.abandon(event.command.host, event.command.purpose)
+        else:
+            pending.lines.append(event.text)
+        return None
+
+    def abandon(self, host: str, purpose: str) -> None:
         """Stop listening to a host's commands for a purpose; what runs there continues."""
         self._connections.abandon(host, purpose)
+
+    def send(
+        self,
+        host: str,
+        arguments: Argv,
+        heard: Callable[[Answer], None],
+        *,
+        wants_value: bool = True,
+    ) -> None:
+        """Run a command on a host as soon as that is reached, without waiting for its answer.
+
+        Args:
+            arguments: of tui-fs.
+            heard: called by `next_event` with the answer; at once if the host was not reached.
+            wants_value: an answer without JSON is a problem.
+        """
+
+        def begin() -> None:
+            if host not in self.programs:
+                heard(Answer(host, None, problem=self.problems.get(host, _BROUGHT_IS_LOST)))
+                return
+            purpose = self._collect(
+                lambda ended, lines: heard(_answer(ended, lines, wants_value=wants_value))
+            )
+            self.start(host, arguments, purpose)
+
+        if host in self._undecided:
+            self._undecided[host].append(begin)
+        else:
+            begin()
 
     def ask(
         self,
@@ -234,41 +334,30 @@ class Fleet:
         *,
         wants_value: bool = True,
     ) -> dict[str, Answer]:
-        """Run a command on reached hosts; return what each one answers, in the order of the hosts.
+        """Run a command on hosts; return what each one answers, in the order of the hosts.
 
         Args:
             arguments: of tui-fs, for each host.
             heard: called for each host as soon as it has answered.
             wants_value: an answer without JSON is a problem.
         """
-        for host, argv in arguments.items():
-            self.start(host, argv)
         answers: dict[str, Answer] = {}
-        for ended, lines in self._collected(set(arguments)):
-            answer = _answer(ended, lines, wants_value=wants_value)
+
+        def take(answer: Answer) -> None:
             answers[answer.host] = answer
             heard(answer)
+
+        for host, argv in arguments.items():
+            self.send(host, argv, take, wants_value=wants_value)
+        while len(answers) < len(arguments):
+            self.next_event()
         return {host: answers[host] for host in arguments}
 
-    def _collected(self, hosts: set[str]) -> Iterable[tuple[Ended, list[bytes]]]:
-        lines: dict[str, list[bytes]] = defaultdict(list)
-        sizes: dict[str, int] = defaultdict(int)
-        while hosts:
-            event = self.next_event()
-            if event is None:
-                continue
-            host = event.command.host
-            if isinstance(event, Ended):
-                hosts.discard(host)
-                is_cut = event.was_cut or sizes[host] > _MAX_ANSWER_BYTES
-                yield replace(event, was_cut=is_cut), lines.pop(host, [])
-                continue
-            sizes[host] += len(event.text)
-            if sizes[host] > _MAX_ANSWER_BYTES:
-                lines[host] = []
-                self.abandon(host)
-            else:
-                lines[host].append(event.text)
+    def _collect(self, take: Callable[[Ended, list[bytes]], None]) -> str:
+        """Return the purpose of a command, whose output and end `next_event` passes on."""
+        purpose = f"collect {next(self._numbers)}"
+        self._pending[purpose] = _Pending(take)
+        return purpose
 
 
 def _answer(ended: Ended, lines: list[bytes], *, wants_value: bool) -> Answer:

@@ -73,6 +73,8 @@ class HostRow(Struct):
         problem: why it is not reached, or did not count; empty without one.
         job: the present or last deletion there; None before the first.
         live: jobs that run in the directory already, the newest first.
+        is_counting: it has not answered yet.
+        counts_again: as soon as it has.
     """
 
     host: str
@@ -80,6 +82,8 @@ class HostRow(Struct):
     survey: HostSurvey | None = None
     job: HostJob | None = None
     live: tuple[ListedJob, ...] = ()
+    is_counting: bool = False
+    counts_again: bool = False
 
     @property
     def shares(self) -> tuple[float | None, float | None]:
@@ -223,8 +227,18 @@ class FleetScreen(BaseScreen):
             self._count()
 
     def _count(self) -> None:
-        self._client.ask(self._client.hosts, ("survey", "--json", "--", self._path))
+        """Count on all hosts; where a count still runs, after it."""
+        for row in self._rows.values():
+            row.counts_again = row.is_counting
+        self._survey([row for row in self._rows.values() if not row.is_counting])
+        # On its own: a survey may take minutes
         self._client.ask(self._client.hosts, ("jobs", "--json"))
+
+    def _survey(self, rows: Sequence[HostRow]) -> None:
+        for row in rows:
+            row.is_counting = True
+        if hosts := tuple(row.host for row in rows):
+            self._client.ask(hosts, ("survey", "--json", "--", self._path))
 
     def _is_kept_waiting(self) -> bool:
         """Say that a deletion is running, if one is."""
@@ -282,8 +296,12 @@ class FleetScreen(BaseScreen):
             row.live = tuple(job for job in jobs if job.is_live and _is_below(job, place))
             if row.live and row.job is not None and row.job.exit_code == CONNECTION_FAILED:
                 row.job = None  # the lost job is found
-        if message.purpose not in ("", "survey"):
+        if message.purpose != "survey":
             return
+        row.is_counting = False
+        if row.counts_again:
+            row.counts_again = False
+            self._survey([row])
         survey = understood(HostSurvey, message.answer)
         if isinstance(survey, str):
             row.survey, row.problem = None, survey
@@ -698,7 +716,7 @@ class FleetPreviewScreen(BaseScreen):
         self._estimates: dict[str, HostEstimate] = {}
         self._refused: dict[str, str] = {}
         self._has_canary = len(hosts) > 1
-        self._is_asking = False
+        self._dry_run: tuple[list[str], Argv] | None = None
 
     def compose_body(self) -> ComposeResult:
         """Lay out the hosts, the strategies, and what is refused."""
@@ -717,9 +735,9 @@ class FleetPreviewScreen(BaseScreen):
 
     def take_answer(self, message: Heard) -> None:
         """Take the estimates of a host."""
-        if message.purpose != "estimate":
-            return
         host, estimate = message.answer.host, understood(HostEstimate, message.answer)
+        if message.purpose != "estimate" or host not in self._hosts:  # of an earlier preview
+            return
         if isinstance(estimate, str):
             self._refused[host] = estimate
         elif estimate.refused:
@@ -730,8 +748,8 @@ class FleetPreviewScreen(BaseScreen):
 
     def take_answers(self, message: Asked) -> None:
         """Confirm what the dry runs say."""
-        if message.purpose == "delete":
-            self._is_asking = False
+        if self._dry_run == (list(message.answers), message.arguments):
+            self._dry_run = None
             self._confirm(message.answers)
 
     def _show(self) -> None:
@@ -778,15 +796,17 @@ class FleetPreviewScreen(BaseScreen):
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Ask each host for a dry run, then for the confirmation."""
-        if self._is_asking or len(self._estimates) + len(self._refused) < len(self._hosts):
+        if self._dry_run is not None or len(self._estimates) + len(self._refused) < len(
+            self._hosts
+        ):
             self.notify("Not all hosts have answered yet.", markup=False)
             return
-        self._is_asking = True
         self.notify("Each host checks its rules…", markup=False)
         strategy = f"--strategy={message.row.key}"
         arguments = ("delete", "--dry-run", "--json", strategy, "--", self._path)
         # The first host is deleted alone: the first in the list, not the quickest to answer.
         hosts = [host for host in self._hosts if host in self._estimates]
+        self._dry_run = hosts, arguments
         self._client.ask(hosts, arguments)
 
     def _confirm(self, answers: Mapping[str, Answer]) -> None:

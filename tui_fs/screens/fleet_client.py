@@ -35,7 +35,7 @@ class Heard(Message):
     """A host has answered, or cannot be reached.
 
     Attributes:
-        purpose: the first of the arguments; empty for a host that is not reached.
+        purpose: the first of the arguments.
     """
 
     def __init__(self, purpose: str, answer: Answer) -> None:
@@ -46,9 +46,9 @@ class Heard(Message):
 class Asked(Message):
     """All hosts have answered."""
 
-    def __init__(self, purpose: str, answers: Mapping[str, Answer]) -> None:
+    def __init__(self, arguments: Argv, answers: Mapping[str, Answer]) -> None:
         super().__init__()
-        self.purpose, self.answers = purpose, answers
+        self.arguments, self.answers = arguments, answers
 
 
 class Progressed(Message):
@@ -65,30 +65,6 @@ class Fetched(Message):
     def __init__(self, host: str, file: str, problem: str) -> None:
         super().__init__()
         self.host, self.file, self.problem = host, file, problem
-
-
-class _Ask(Struct, frozen=True):
-    hosts: tuple[str, ...]
-    arguments: Argv
-
-
-class _Fetch(Struct, frozen=True):
-    host: str
-    path: str
-    file: str
-
-
-class _Delete(Struct, frozen=True):
-    arguments: Mapping[str, Argv]
-    job_ids: Mapping[str, str]
-    canary: bool
-
-
-class _Follow(Struct, frozen=True):
-    job_ids: Mapping[str, Sequence[str]]
-
-
-_Request = _Ask | _Fetch | _Delete | _Follow
 
 
 class _RunningFetch(Struct):
@@ -113,12 +89,12 @@ class FleetClient:
         self.hosts, self.at_once, self.options = fleet.hosts, at_once, fleet.options
         self.brought_to: Sequence[str] = fleet.brought_to
         self._fleet = fleet
-        self._requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._fetches: dict[str, _RunningFetch] = {}
         self._post: Callable[[Message], Any] = lambda _: None
         self._deletion: FleetDeletion | None = None
-        self._orders: queue.SimpleQueue[Callable[[FleetDeletion], None]] = queue.SimpleQueue()
-        self._is_closing = False
+        self._is_watching = self._had_canary = False
+        self._posted_at_s = 0.0
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self, post: Callable[[Message], Any]) -> None:
@@ -129,11 +105,11 @@ class FleetClient:
 
     def ask(self, hosts: Sequence[str], arguments: Argv) -> None:
         """Run a command on hosts; `Heard` for each of them, then `Asked`."""
-        self._requests.put(_Ask(tuple(hosts), arguments))
+        self._requests.put(lambda: self._ask(hosts, arguments))
 
     def fetch(self, host: str, path: str, file: str) -> None:
         """Write the survey of a directory on a host to a file; `Fetched`."""
-        self._requests.put(_Fetch(host, path, file))
+        self._requests.put(lambda: self._fetch(host, path, file))
 
     def delete(
         self,
@@ -143,19 +119,33 @@ class FleetClient:
         canary: bool,
     ) -> None:
         """Delete on hosts; `Progressed` until it is over."""
-        self._requests.put(_Delete(arguments, job_ids, canary))
+
+        def begin() -> None:
+            self._watch(
+                FleetDeletion(
+                    self._fleet,
+                    arguments,
+                    job_ids,
+                    at_once=self.at_once,
+                    canary=canary,
+                    other=self._hear_fetched,
+                )
+            )
+
+        self._requests.put(begin)
 
     def follow(self, job_ids: Mapping[str, Sequence[str]]) -> None:
         """Follow jobs on some hosts; `Progressed` until all are over."""
-        self._requests.put(_Follow(job_ids))
+        self._requests.put(
+            lambda: self._watch(FleetDeletion.following(self._fleet, job_ids, self._hear_fetched))
+        )
 
     def order(self, order: Callable[[FleetDeletion], None]) -> None:
         """Call a method of the present deletion in its thread."""
-        self._orders.put(order)
+        self._requests.put(lambda: order(self._deletion) if self._deletion else None)
 
     def close(self) -> None:
         """End the connections; jobs continue on their hosts."""
-        self._is_closing = True
         self._requests.put(None)
         if self._thread.ident is not None:
             self._thread.join(_PATIENCE_S)  # the end of the process closes what is left
@@ -169,65 +159,56 @@ class FleetClient:
         fleet = self._fleet
         try:
             if not (fleet.programs or fleet.problems):
-                fleet.reach(lambda answer: self._post(Heard("", answer)))
-            else:
-                for host, problem in fleet.problems.items():
-                    self._post(Heard("", Answer(host, None, problem=problem)))
-            while (request := self._requests.get()) is not None:
-                match request:
-                    case _Ask():
-                        self._ask(fleet, request)
-                    case _Fetch():
-                        self._begin_fetch(request)
-                    case _Delete():
-                        self._watch(
-                            FleetDeletion(
-                                fleet,
-                                request.arguments,
-                                request.job_ids,
-                                at_once=self.at_once,
-                                canary=request.canary,
-                                other=self._hear_fetched,
-                            )
-                        )
-                    case _Follow():
-                        follow = FleetDeletion.following
-                        self._watch(follow(fleet, request.job_ids, self._hear_fetched))
-                while self._fetches and not self._is_closing:
-                    if (event := fleet.next_event()) is not None:
-                        self._hear_fetched(event)
+                fleet.start_reaching()
+            while self._take_requests():
+                if self._deletion is not None and self._is_watching:
+                    self._step(self._deletion)
+                elif (event := fleet.next_event()) is not None:
+                    self._hear_fetched(event)
         finally:
             fleet.close()
 
-    def _ask(self, fleet: Fleet, request: _Ask) -> None:
-        purpose = request.arguments[0]
-        hosts = [host for host in request.hosts if host in fleet.programs]
-        answers = fleet.ask(
-            dict.fromkeys(hosts, request.arguments),
-            lambda answer: self._post(Heard(purpose, answer)),
-        )
-        self._post(Asked(purpose, answers))
+    def _take_requests(self) -> bool:
+        """Begin what is asked for, and wait for a request if nothing else can happen.
 
-    def _begin_fetches(self) -> None:
-        """Begin those that are asked for while jobs are watched; other requests wait."""
-        for _ in range(self._requests.qsize()):
+        Returns:
+            False at the end.
+        """
+        is_idle = not (self._fleet.is_busy or self._fetches or self._is_watching)
+        while is_idle or not self._requests.empty():
+            is_idle = False
             request = self._requests.get()
-            if isinstance(request, _Fetch):
-                self._begin_fetch(request)
-            else:
-                self._requests.put(request)
+            if request is None:
+                return False
+            request()
+        return True
 
-    def _begin_fetch(self, request: _Fetch) -> None:
-        if request.host in self._fetches:
+    def _ask(self, hosts: Sequence[str], arguments: Argv) -> None:
+        answers: dict[str, Answer] = {}
+
+        def hear(answer: Answer) -> None:
+            answers[answer.host] = answer
+            self._post(Heard(arguments[0], answer))
+            if len(answers) == len(hosts):
+                self._post(Asked(arguments, {host: answers[host] for host in hosts}))
+
+        for host in hosts:
+            self._fleet.send(host, arguments, hear)
+
+    def _fetch(self, host: str, path: str, name: str) -> None:
+        if host in self._fetches:
+            return
+        if host not in self._fleet.programs:
+            self._post(Fetched(host, name, "It cannot be reached any more."))
             return
         try:
-            file = open(request.file, "wb", buffering=0)  # noqa: SIM115
+            file = open(name, "wb", buffering=0)  # noqa: SIM115
         except OSError as error:
-            self._post(Fetched(request.host, request.file, _why_not_written(request.file, error)))
+            self._post(Fetched(host, name, _why_not_written(name, error)))
             return
-        self._fetches[request.host] = _RunningFetch(request.file, file)
-        words = ("survey", "--export", "-", "--format", "ncdu", "--", request.path)
-        self._fleet.start(request.host, words, _FETCH)
+        self._fetches[host] = _RunningFetch(name, file)
+        words = ("survey", "--export", "-", "--format", "ncdu", "--", path)
+        self._fleet.start(host, words, _FETCH)
 
     def _hear_fetched(self, event: Line | Ended) -> None:
         """Write the next line of a survey, or close its file."""
@@ -250,19 +231,18 @@ class FleetClient:
                 self._post(Fetched(host, fetch.name, fetch.problem or event.sentence))
 
     def _watch(self, deletion: FleetDeletion) -> None:
-        self._deletion = deletion
-        posted_at_s, had_canary = 0.0, False
-        while not (deletion.is_over or self._is_closing):
-            deletion.step()
-            self._begin_fetches()
-            while not self._orders.empty():
-                self._orders.get()(deletion)
-            has_canary = deletion.canary is not None
-            if time.monotonic() >= posted_at_s + _INTERVAL_S or has_canary > had_canary:
-                posted_at_s = time.monotonic()
-                self._post(Progressed(deletion))
-            had_canary = has_canary
-        self._post(Progressed(deletion))
+        self._deletion, self._is_watching = deletion, True
+        self._posted_at_s, self._had_canary = 0.0, False
+
+    def _step(self, deletion: FleetDeletion) -> None:
+        deletion.step()
+        self._is_watching = not deletion.is_over
+        has_canary = deletion.canary is not None
+        is_due = time.monotonic() >= self._posted_at_s + _INTERVAL_S
+        if is_due or not self._is_watching or has_canary > self._had_canary:
+            self._posted_at_s = time.monotonic()
+            self._post(Progressed(deletion))
+        self._had_canary = has_canary
 
 
 def _why_not_written(file: str, error: OSError) -> str:
