@@ -147,7 +147,10 @@ def dry_run(entries: int) -> dict[str, Json]:
     }  # fmt: skip
     return {
         "strategy": "parallel",
-        "expected": {"totals": totals, "freed_bytes_min": 0, "freed_bytes_max": entries * 4096},
+        "expected": {
+            "totals": totals, "complete": True,
+            "freed_bytes_min": 0, "freed_bytes_max": entries * 4096,
+        },
         "predicted": {
             "seconds_low": 3.0, "seconds_high": 6.0, "syscalls": {"unlinkat": entries},
             "processes": 2,

@@ -11,16 +11,16 @@ from tests.unit.fleet_hosts import Hosts, prints, waits_for
 from tui_fs import __version__
 from tui_fs.fleet.access import Account, OneFile, Password
 from tui_fs.fleet.answers import (
-    Expected,
     HostPlan,
     HostSurvey,
     Predicted,
-    Totals,
     different_directories,
     total_seconds,
     understood,
 )
 from tui_fs.fleet.fleet import Answer, Fleet
+from tui_fs.model.plan import Expected
+from tui_fs.model.survey import Totals
 from tui_fs.screens.fleet_client import Asked, FleetClient, Heard
 
 DOCTOR = ("doctor", "--json")
@@ -320,8 +320,8 @@ def test_total_seconds(seconds: list[float], at_once: int, total: float) -> None
 
 def plan(*ids: str) -> HostPlan:
     """Return a plan for directories with these ids."""
-    totals = Totals(1, 1, 0, 0, 4096)
-    expected, predicted = Expected(totals, 0, 4096), Predicted(1, 2, {}, 1)
+    totals = Totals(1, 1, allocated_bytes=4096)
+    expected, predicted = Expected(totals, 0, 4096, complete=True), Predicted(1, 2, {}, 1)
     return HostPlan("rm", expected, predicted, list(ids))
 
 

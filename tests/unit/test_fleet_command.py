@@ -18,6 +18,7 @@ PLAN = prints(
             },
             "freed_bytes_min": 4096,
             "freed_bytes_max": 4096,
+            "complete": True,
         },
         "predicted": {"seconds_low": 1, "seconds_high": 2, "syscalls": {}, "processes": 1},
         "directory_ids": ["0123456789abcdef"],

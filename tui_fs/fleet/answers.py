@@ -10,32 +10,10 @@ from msgspec import Struct
 from tui_fs.fleet.fleet import Answer
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.outcome import JobState
+from tui_fs.model.plan import Expected
 from tui_fs.strategies.registry import STRATEGIES
 
 T = TypeVar("T")
-
-
-class Totals(Struct, frozen=True):
-    """Numbers of entries."""
-
-    files: int
-    directories: int
-    symlinks: int
-    other: int
-    allocated_bytes: int
-
-    @property
-    def entries(self) -> int:
-        """Everything that is deleted."""
-        return self.files + self.directories + self.symlinks + self.other
-
-
-class Expected(Struct, frozen=True):
-    """What the deletion is expected to do."""
-
-    totals: Totals
-    freed_bytes_min: int
-    freed_bytes_max: int
 
 
 class Predicted(Struct, frozen=True):

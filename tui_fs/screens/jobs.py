@@ -20,6 +20,7 @@ from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings, age
 from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
+from tui_fs.screens.selection import toggled_pair
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 
 _POLL_INTERVAL_S = 1.0
@@ -119,11 +120,7 @@ class JobsScreen(BaseScreen):
         table.set_rows(rows)
 
     def _toggle_mark(self, row: BarRow) -> None:
-        """Mark at most two jobs; a third replaces the first."""
-        if row.key in self._marked:
-            self._marked.remove(row.key)
-        else:
-            self._marked = [*self._marked[-1:], row.key]
+        self._marked = toggled_pair(self._marked, row.key)
         self._show_rows()
 
     def command_to_copy(self) -> Argv:

@@ -162,3 +162,10 @@ def marks_line(
 def removed_paths(paths: Sequence[PathStr]) -> list[PathStr]:
     """Return the paths at which nothing is any more; the file system may not answer."""
     return [path for path in paths if not os.path.lexists(path)]
+
+
+def toggled_pair(marked: list[str], key: str) -> list[str]:
+    """Return the marks of a list in which two rows are compared; a third replaces the first."""
+    if key in marked:
+        return [other for other in marked if other != key]
+    return [*marked[-1:], key]

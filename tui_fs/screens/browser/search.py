@@ -216,21 +216,13 @@ class SearchScreen(SideScreen):
             keep_cursor=rows.is_cursor_placed,
         )
 
-    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
-        """Go there."""
-        self.app.pop_screen()
-        self.browser.jump_to(PathStr(message.row.key))
-
     def _toggle_mark(self, row: BarRow) -> None:
         """Toggle the mark of a directory."""
         match = self._matches[PathStr(row.key)]
         if match.kind is EntryKind.DIRECTORY:
-            explanation = self.marks.toggle(match.path, Size())
+            self.toggle_mark(match.path, Size())
         else:
-            explanation = cannot_mark_files(1)
-        if explanation:
-            self.notify(explanation, markup=False)
-        self.show_update()
+            self.notify(cannot_mark_files(1), markup=False)
 
     def action_mark_all(self) -> None:
         """Mark all listed directories, and report how many that are."""

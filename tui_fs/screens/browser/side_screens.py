@@ -104,9 +104,28 @@ class SideScreen(BaseScreen):
         self.marks.clear()
         self.show_update()
 
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
+        """Go there."""
+        path = self.path_of(message.row)
+        if path is not None:
+            self.app.pop_screen()
+            self.browser.jump_to(path)
+
+    def path_of(self, row: BarRow) -> PathStr | None:
+        """Return the path that a row is about."""
+        return PathStr(row.key)
+
+    def toggle_mark(self, path: PathStr, size: Size) -> None:
+        """Mark a directory or remove its mark, or explain why it cannot be marked."""
+        explanation = self.marks.toggle(path, size)
+        if explanation:
+            self.notify(explanation, markup=False)
+        self.show_update()
+
     def target(self) -> PathStr | None:
         """Return the directory under the cursor; explain why it has none that can be deleted."""
-        raise NotImplementedError
+        row = self.query_one(BarTable).cursor_row
+        return None if row is None else self.check_target(PathStr(row.key))
 
     def action_delete(self) -> None:
         """Preview the deletion of the marked directories, or of the one under the cursor."""
@@ -320,12 +339,10 @@ class FindingsScreen(SideScreen):
         findings = self.shown.survey.findings
         return next((finding for finding in findings if finding_key(finding) == key), None)
 
-    def on_bar_table_opened(self) -> None:
-        """Go there."""
-        finding = self._highlighted()
-        if finding is not None:
-            self.app.pop_screen()
-            self.browser.jump_to(finding.path)
+    def path_of(self, row: BarRow) -> PathStr | None:
+        """Return the path of the finding of a row, while there is one."""
+        finding = self._finding(row.key)
+        return None if finding is None else finding.path
 
     def target(self) -> PathStr | None:
         """Return the directory of the finding, unless the finding is about several."""
@@ -564,16 +581,6 @@ class RankingScreen(SideScreen):
         self.client.ask(Query(ranking=self._by))
         self.show_update()
 
-    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
-        """Go there."""
-        self.app.pop_screen()
-        self.browser.jump_to(PathStr(message.row.key))
-
-    def target(self) -> PathStr | None:
-        """Return the directory under the cursor."""
-        row = self.query_one(BarTable).cursor_row
-        return None if row is None else self.check_target(PathStr(row.key))
-
     def _toggle_mark(self, row: BarRow) -> None:
         """Toggle a mark; the known size is a lower bound, as it excludes the subdirectories."""
         shown = self.shown.ranking
@@ -581,10 +588,7 @@ class RankingScreen(SideScreen):
         if directory is not None:
             own = int(not self.client.is_filtered)  # the directory itself
             size = Size(directory.entries + own, directory.allocated_bytes)
-            explanation = self.marks.toggle(directory.path, size)
-            if explanation:
-                self.notify(explanation, markup=False)
-            self.show_update()
+            self.toggle_mark(directory.path, size)
 
 
 FILE_COLUMNS = (
@@ -647,11 +651,6 @@ class LargestFilesScreen(SideScreen):
             ],
             keep_cursor=rows.is_cursor_placed,
         )
-
-    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
-        """Go there."""
-        self.app.pop_screen()
-        self.browser.jump_to(PathStr(message.row.key))
 
     def action_delete(self) -> None:
         """Preview the deletion of the file under the cursor."""
@@ -751,18 +750,10 @@ class MarksScreen(SideScreen):
         ]
         self.query_one(BarTable).set_rows(rows)
 
-    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
-        """Go there."""
-        self.app.pop_screen()
-        self.browser.jump_to(PathStr(message.row.key))
-
     def _toggle_mark(self, row: BarRow) -> None:
         """Remove the mark, or set it again."""
         path = PathStr(row.key)
-        explanation = self.marks.toggle(path, self._sizes[path])
-        if explanation:
-            self.notify(explanation, markup=False)
-        self.show_update()
+        self.toggle_mark(path, self._sizes[path])
 
     def target(self) -> PathStr | None:
         """Return nothing: without a mark, nothing is deleted from this list."""

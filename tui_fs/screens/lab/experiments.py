@@ -30,6 +30,7 @@ from tui_fs.model.units import counted
 from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, age
 from tui_fs.screens.lab.result import LabResultScreen, ending_words, verdict_words
 from tui_fs.screens.lab.run import LabRunScreen
+from tui_fs.screens.selection import toggled_pair
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 
 EXPERIMENT_COLUMNS = (
@@ -412,12 +413,7 @@ class LabRunsScreen(BaseScreen):
         self.app.push_screen(screen)
 
     def _toggle_mark(self, row: BarRow) -> None:
-        """Mark at most two runs; a third replaces the first."""
-        folder = row.key
-        if folder in self._marked:
-            self._marked.remove(folder)
-        else:
-            self._marked = [*self._marked[-1:], folder]
+        self._marked = toggled_pair(self._marked, row.key)
         self._show()
 
     def action_compare(self) -> None:
