@@ -12,7 +12,7 @@ from tests.fuzz.common import damaged, fuzzed, mutated, nasty, tried, values_of
 from tests.fuzz.samples import EVENT_LINES, JOURNALS, event_line, plan_json
 from tui_fs.cli.follow import report_as_text, status
 from tui_fs.job.journal import JournalReader, JournalWriter
-from tui_fs.job.report import report_of
+from tui_fs.job.report import Report, report_of
 from tui_fs.job.store import JobFolder, load_plan
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput
@@ -59,7 +59,7 @@ def event_of(line: bytes) -> Event | None:
         return None
 
 
-def report_for(events: list[Event]) -> dict[str, Any]:
+def report_for(events: list[Event]) -> Report:
     """Fold events and return the report, as the job view does."""
     snapshot = Snapshot()
     for event in events:
@@ -67,16 +67,16 @@ def report_for(events: list[Event]) -> dict[str, Any]:
         status(snapshot, snapshot.state or JobState.RUNNING)
     state = snapshot.state if snapshot.state and not snapshot.state.is_live else JobState.DIED
     errors = [event for event in events if isinstance(event, EntryFailed)]
-    return report_of(snapshot, state, errors).to_json()
+    return report_of(snapshot, state, errors)
 
 
-def assert_can_be_shown(report: dict[str, Any]) -> None:
-    """Fail unless a report can be written, read again, and shown in every view."""
-    again = json.loads(json.dumps(report, allow_nan=False).encode("ascii"))
-    show(again)
+def assert_can_be_shown(report: Report) -> None:
+    """Fail unless a report can be written and shown in every view."""
+    json.dumps(report.to_json(), allow_nan=False).encode("ascii")
+    show(report)
 
 
-def show(report: dict[str, Any]) -> None:
+def show(report: Report) -> None:
     """Draw a report in every view."""
     report_as_text(report)
     headline(report)
@@ -130,7 +130,7 @@ def test_a_journal_of_any_lines_can_be_reported(folder: Path, text: bytes) -> No
         assert_can_be_shown(report)
     # And it says done only if that was written
     ends = [event.outcome for event in events if isinstance(event, JobFinished)]
-    assert report["outcome"] != "done" or Outcome.DONE in ends
+    assert report.outcome is not Outcome.DONE or Outcome.DONE in ends
 
 
 @given(st.lists(any_event, max_size=8))

@@ -11,7 +11,7 @@ from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled, started
 from tui_fs.cli.follow import report_as_text
 from tui_fs.job.outcome import JobOutcome, Verification, outcome_of_job
-from tui_fs.job.report import report_of
+from tui_fs.job.report import Report, report_of
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.events import (
     CancelRequested,
@@ -115,11 +115,15 @@ def test_a_done_job_says_where_its_counts_disagree_with_the_survey() -> None:
     assert ending(GONE, ALL).explanation == "The directory is gone."
 
 
-def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
+def ended_report(*events: Event, state: JobState = JobState.DONE) -> Report:
     """Return the report after these events."""
-    snapshot = folded(*events)
     errors = [event for event in events if isinstance(event, EntryFailed)]
-    return report_of(snapshot, state, errors).to_json()
+    return report_of(folded(*events), state, errors)
+
+
+def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
+    """Return the report after these events as JSON."""
+    return ended_report(*events, state=state).to_json()
 
 
 @pytest.mark.parametrize("stands", [Paused(2.0, 2.0, True), Throttled(2.0, "io", 50.0)])
@@ -284,10 +288,10 @@ def test_what_a_tool_reports_explains_what_is_left_where_no_entry_failed() -> No
 
 def test_a_command_is_shown_with_the_bytes_that_ran() -> None:
     begun = replace(started(), command=(("/usr/bin/rm", "-rf", "--", "/srv/a\udcff"),))
-    shown = report_as_text(report(begun, finished(Outcome.DONE)))
+    shown = report_as_text(ended_report(begun, finished(Outcome.DONE)))
     assert "$ /usr/bin/rm -rf -- $'/srv/a\\xff'" in shown
 
 
 def test_a_sentence_of_the_report_shows_names_as_everything_else_does() -> None:
     end = replace(finished(Outcome.PARTIAL), explanation=displayable("/a\\b  c") + " stays.")
-    assert "/a\\\\b \\x20c stays." in report_as_text(report(started(), end))
+    assert "/a\\\\b \\x20c stays." in report_as_text(ended_report(started(), end))

@@ -1,14 +1,13 @@
 """The report in words, and its figure of predicted and measured."""
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled
 from tui_fs.cli.follow import report_as_text
-from tui_fs.job.report import report_of
+from tui_fs.job.report import Report, report_of
 from tui_fs.job.report_text import Pair, figures, pairs
-from tui_fs.model.codec import encode
+from tui_fs.model.calls import CallCount
+from tui_fs.model.events import JobStarted
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.space import Space
 from tui_fs.widgets.figure_layout import layout_predicted
@@ -16,16 +15,29 @@ from tui_fs.widgets.figure_layout import layout_predicted
 CALLS = {"unlinkat": 990, "getdents64": 20, "openat": 3, "read": 60}
 
 
-def report(outcome: Outcome = Outcome.DONE, calls: dict[str, int] | None = None) -> dict[str, Any]:
-    """Return the report of a job that was predicted to take 1 to 3 s and took 7.5 s."""
-    begun = replace(
-        RUNNING[0],
-        predicted_calls={"unlinkat": 1000, "getdents64": 20, "openat": 3},
-        predicted_other_calls=50,
-        predicted_measured_at=1e9,
-    )
+BEGUN = replace(
+    RUNNING[0],
+    predicted_calls={"unlinkat": 1000, "getdents64": 20, "openat": 3},
+    predicted_other_calls=50,
+    predicted_measured_at=1e9,
+)
+"""Predicted to take 1 to 3 s."""
+
+
+def report(
+    outcome: Outcome = Outcome.DONE,
+    calls: dict[str, int] | None = None,
+    begun: JobStarted = BEGUN,
+) -> Report:
+    """Return the report of a job that took 7.5 s."""
     events = begun, RUNNING[1], sampled(7, 990, CALLS if calls is None else calls)
-    return report_of(folded(*events, finished(outcome)), JobState(outcome.value), ()).to_json()
+    return report_of(folded(*events, finished(outcome)), JobState(outcome.value), ())
+
+
+def shown_figures(shown: Report) -> dict[str, str]:
+    """Return the figures of a report by their labels."""
+    assert shown.started is not None
+    return dict(figures(shown, shown.started))
 
 
 def test_the_comment_on_the_time_follows_the_figures() -> None:
@@ -49,24 +61,25 @@ def test_pairs_are_time_the_larger_groups_of_calls_and_freed_bytes() -> None:
 
 
 def test_calls_that_were_not_predicted_are_not_compared_with_0() -> None:
-    filtered = report()
-    filtered["predicted"] |= {"other_calls": None, "syscalls": {"unlinkat": 1_000}}
+    begun = replace(BEGUN, predicted_other_calls=None, predicted_calls={"unlinkat": 1_000})
+    filtered = report(begun=begun)
     assert [pair.label for pair in pairs(filtered)] == ["time", "calls: remove", "freed"]
 
 
 def test_directories_are_left_out_for_a_single_file() -> None:
-    shown = report()
-    assert "directories" in dict(figures(shown))
-    shown["expected"]["totals"]["directories"] = 0
-    assert "directories" not in dict(figures(shown))
-    assert "directories" in dict(figures({**shown, "filters": "*.log"}))
+    assert "directories" in shown_figures(report())
+    totals = replace(BEGUN.expected.totals, directories=0)
+    of_file = replace(BEGUN, expected=replace(BEGUN.expected, totals=totals))
+    assert "directories" not in shown_figures(report(begun=of_file))
+    assert "directories" in shown_figures(report(begun=replace(of_file, filters="*.log")))
 
 
 def test_times_of_removals_are_shown_where_they_are_known() -> None:
     shown = report()
-    assert "unlinkat" not in dict(figures(shown))
-    shown["syscalls"]["unlinkat"] |= {"quantiles_s": [4.1e-6, 38e-6], "timed_calls": 62}
-    assert dict(figures(shown))["unlinkat"] == "p50 4.1 µs, p99 38 µs (sampled: 1 in 16)"
+    assert "unlinkat" not in shown_figures(shown)
+    timed = CallCount(990, quantiles_s=(4.1e-6, 38e-6), timed_calls=62)
+    shown = replace(shown, syscalls={**shown.syscalls, "unlinkat": timed})
+    assert shown_figures(shown)["unlinkat"] == "p50 4.1 µs, p99 38 µs (sampled: 1 in 16)"
 
 
 def test_calls_that_nothing_counted_are_not_compared() -> None:
@@ -75,7 +88,7 @@ def test_calls_that_nothing_counted_are_not_compared() -> None:
 
 def test_a_job_that_was_stopped_has_no_pairs() -> None:
     assert pairs(report(Outcome.CANCELLED)) == []
-    assert pairs(report_of(folded(), JobState.DIED, ()).to_json()) == []
+    assert pairs(report_of(folded(), JobState.DIED, ())) == []
 
 
 PAIRS = [
@@ -110,14 +123,14 @@ def test_bars_that_would_show_no_length_are_left_out() -> None:
 
 
 def test_space_that_only_root_can_use_is_named() -> None:
-    shown = report()
     full, freed = Space(0, 10), Space(0, 1000, 3 << 30)
-    shown |= {"space_before": encode(full), "space_after": encode(freed), "freed_bytes": 0}
+    shown = replace(report(begun=replace(BEGUN, space=full)), space_after=freed, freed_bytes=0)
     assert "0 B more free, 3.0 GiB more only for root · expected" in report_as_text(shown)
-    shown["space_after"] = encode(full)
-    assert "only for root" not in report_as_text(shown)
+    assert "only for root" not in report_as_text(replace(shown, space_after=full))
 
 
 def test_space_that_others_used_up_is_not_a_negative_size() -> None:
-    assert pairs(report() | {"freed_bytes": -(3 << 20)})[-1].measured_shown == "3.0 MiB less free"
-    assert pairs(report() | {"freed_bytes": 3 << 20})[-1].measured_shown == "3.0 MiB"
+    assert (
+        pairs(replace(report(), freed_bytes=-(3 << 20)))[-1].measured_shown == "3.0 MiB less free"
+    )
+    assert pairs(replace(report(), freed_bytes=3 << 20))[-1].measured_shown == "3.0 MiB"

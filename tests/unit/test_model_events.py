@@ -8,7 +8,7 @@ from hypothesis import example, given
 from msgspec import Struct
 
 from tests.fuzz.common import values_of
-from tui_fs.model.codec import argv_fields, decode, path_fields, shown_path
+from tui_fs.model.codec import argv_fields, decode, path_fields
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import (
     Resumed,
@@ -77,17 +77,6 @@ def test_only_other_bytes_than_utf8_are_given_twice() -> None:
     fields = path_fields("path", os.fsdecode(b"/a\xff"))
     assert fields == {"path": "/a\\xff", "path_b64": "L2H/"}
     assert argv_fields("command", (("rm", "é"),)) == {"command": [["rm", "é"]]}
-
-
-@pytest.mark.parametrize(
-    ("record", "shown"),
-    [
-        ({"path": "a\nb"}, "a\\nb"),
-        ({"path": "a\\xff", "path_b64": "Yf8="}, "a\\xff"),
-    ],
-)
-def test_a_path_in_json_is_escaped_once(record: dict[str, str], shown: str) -> None:
-    assert shown_path(record, "path") == shown
 
 
 @given(values_of(tuple[tuple[PathStr, ...], ...]))

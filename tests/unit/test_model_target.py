@@ -1,7 +1,5 @@
 """The words for one directory and for several, in text and in JSON."""
 
-import json
-
 import pytest
 
 from tests.unit.test_job_store import plan
@@ -15,7 +13,6 @@ from tui_fs.model.target import (
     command_lines,
     common_directory,
     in_words,
-    shown_targets,
     target_fields,
 )
 
@@ -34,9 +31,6 @@ from tui_fs.model.target import (
 def test_words(paths: tuple[str, ...], common: str, words: str) -> None:
     assert common_directory(paths) == common
     assert in_words(paths) == words
-    # And the JSON results in the same words
-    record = json.loads(json.dumps(target_fields(paths)))
-    assert shown_targets(record) == words
 
 
 def test_each_target_says_whether_it_is_gone() -> None:

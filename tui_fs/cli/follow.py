@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tui_fs.cli.command_process import report_reaction, set_wait_hint, watch_session
 from tui_fs.cli.exit_codes import (
@@ -36,11 +36,13 @@ from tui_fs.model.events import Event
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import harmless
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.target import shown_commands, shown_targets
+from tui_fs.model.target import command_lines, in_words
 from tui_fs.model.units import clock, count, duration_span, percent_done
 
 if TYPE_CHECKING:
+    from tui_fs.job.report import Report
     from tui_fs.job.view import JobView
+    from tui_fs.model.events import JobStarted
 
 _FIRST_POLL_S, _MAX_POLL_S, _POLL_SHARE = 0.01, 0.25, 0.1
 """The interval is a tenth of the time the job has taken, within these limits."""
@@ -112,10 +114,10 @@ def follow(
         state = "has not ended yet" if interrupting_cancels else "continues"
         note(f"tui-fs: job {folder.job_id} {state}; to follow it: tui-fs attach {folder.job_id}")
         return interrupts.exit_code
-    report = view.report().to_json()
+    report = view.report()
     try:
         if as_json:
-            print_json_line(report)
+            print_json_line(report.to_json())
         else:
             print_text(report_as_text(report))
     except OutputLost:
@@ -220,28 +222,29 @@ def _cancel(folder: JobFolder) -> bool:
     return True
 
 
-def report_as_text(report: dict[str, Any]) -> str:
+def report_as_text(report: "Report") -> str:
     """Return the report of a job as text."""
-    lines = [f"{report['outcome']}: {harmless(report['explanation'])}"]
-    if "target" not in report:
+    lines, started = [f"{report.outcome}: {harmless(report.explanation)}"], report.started
+    if started is None:
         return "\n".join(lines)
+    targets = in_words(started.targets, started.share, is_filtered=started.is_filtered)
     rows: list[tuple[str, ...]] = [
-        ("target", shown_targets(report)),
-        ("strategy", report["strategy"]),
-        *figures(report),
+        ("target", targets),
+        ("strategy", started.strategy),
+        *figures(report, started),
     ]
     lines.append(columns(rows, frozenset()))
-    lines += [line.text for line in remarks(report)]
-    if report["syscalls"]:
-        lines += ["", calls_title(report), _calls(report)]
+    lines += [line.text for line in remarks(report, started)]
+    if report.syscalls:
+        lines += ["", calls_title(started), _calls(report, started)]
     lines += [""]
-    lines += [f"$ {line}" for line in shown_commands(report, "command")]
+    lines += [f"$ {line}" for line in command_lines(started.command)]
     return "\n".join(lines)
 
 
-def _calls(report: dict[str, Any]) -> str:
+def _calls(report: "Report", started: "JobStarted") -> str:
     rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors", "")]
-    lines = call_lines_of(report)
+    lines = call_lines_of(report, started)
     for line in lines:
         calls, errors = line.counted.calls, line.counted.errors
         number = count(errors) if errors else ""

@@ -33,27 +33,9 @@ def path_fields(name: str, path: str) -> dict[str, Json]:
     return _text_fields(name, path)
 
 
-def shown_path(record: Mapping[str, Json], name: str) -> str:
-    """Return the displayable path under `name`; with a _b64 field it is already escaped."""
-    text = str(record[name])
-    return text if f"{name}{_EXACT}" in record else displayable(text)
-
-
-def shown_failure(record: Mapping[str, Json]) -> str:
-    """Return the displayable path of an error in a report, with the cause if known."""
-    cause = record.get("cause")
-    return f"{shown_path(record, 'path')}: {cause}" if cause else shown_path(record, "path")
-
-
 def argv_fields(name: str, argvs: Argvs) -> dict[str, Json]:
     """Return the JSON fields for argv lists; ``NAME_b64`` if an argument is not UTF-8."""
     return _text_fields(name, [list(argv) for argv in argvs])
-
-
-def argvs_of(record: Mapping[str, Json], name: str) -> Argvs:
-    """Return the exact argv lists from the fields of `argv_fields`."""
-    exact = _exact_texts(record, name)
-    return tuple(map(tuple, record.get(name, ()) if exact is None else exact))
 
 
 def encode(value: Any) -> Json:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tui_fs.model.codec import Json, argvs_of, path_fields, shown_path
+from tui_fs.model.codec import Json, path_fields
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.strategy import Argv, Share, program_of
@@ -116,26 +116,6 @@ def target_fields(
     for target, state in zip(targets, states, strict=False):
         target.update(state)
     return {**path_fields("target", common_directory(paths)), "targets": targets}
-
-
-def shown_targets(record: Mapping[str, Json]) -> str:
-    """Return the text for the targets in a record of `target_fields`."""
-    words = _words(len(record["targets"]), shown_path(record, "target"), record.get("share"))
-    return f"matches in {words}" if record.get("is_filtered") else words
-
-
-def done_word(report: Mapping[str, Json]) -> str:
-    """Return the word of a report for a target whose deletion is complete."""
-    if report["is_filtered"]:
-        return "matches gone"
-    if report.get("share") is not None:
-        return "share deleted"
-    return "emptied" if report["keep_root"] else "gone"
-
-
-def shown_commands(record: Mapping[str, Json], name: str) -> list[str]:
-    """Return the command lines from the fields of `argv_fields`."""
-    return command_lines(argvs_of(record, name))
 
 
 def command_lines(argvs: Sequence[Argv], inside: Sequence[str] = ()) -> list[str]:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rich.text import Text
 from textual import work
@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from tui_fs.job.command_line import attach_command
 from tui_fs.job.permission import read_only_reason
+from tui_fs.job.report import Report
 from tui_fs.job.report_text import (
     Weight,
     call_lines_of,
@@ -29,12 +30,12 @@ from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.calls import REMOVING_CALLS, CallLine
 from tui_fs.model.errors import TuiFsError, meaning
-from tui_fs.model.outcome import JobState
+from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import displayable, harmless, is_within
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv
-from tui_fs.model.target import common_directory, shown_commands, shown_targets
+from tui_fs.model.target import command_lines, common_directory, in_words
 from tui_fs.model.units import count
 from tui_fs.screens.base import (
     COPY_BINDING,
@@ -65,32 +66,33 @@ _HEADLINES = {
 }
 
 
-def headline(report: dict[str, Any]) -> Text:
+def headline(report: Report) -> Text:
     """Return the outcome and its explanation."""
-    text = Text(_HEADLINES[report["outcome"]], style="bold")
-    if "target" in report:
-        text.append(f"  {shown_targets(report)}", "not bold")
-    text.append(f"\n{harmless(report['explanation'])}", "not bold")
+    text = Text(_HEADLINES[report.outcome], style="bold")
+    if (started := report.started) is not None:
+        targets = in_words(started.targets, started.share, is_filtered=started.is_filtered)
+        text.append(f"  {targets}", "not bold")
+    text.append(f"\n{harmless(report.explanation)}", "not bold")
     return text
 
 
-def details(report: dict[str, Any], width: int) -> Text:
+def details(report: Report, width: int) -> Text:
     """Return figures, what is left, why space is missing, and the failures; figures in a width."""
     text = Text()
-    if "target" not in report:
+    if report.started is None:
         return text
-    for label, value in figures(report):
+    for label, value in figures(report, report.started):
         text.append(f"{label:<{_LABEL_CELLS}}", "dim")
         lines = broken_at_dots(Text(value), width - _LABEL_CELLS).plain.split("\n")
         text.append(f"\n{'':{_LABEL_CELLS}}".join(lines) + "\n")
-    for line in remarks(report):
+    for line in remarks(report, report.started):
         text.append(f"{line.text}\n", _STYLES[line.weight])
     return text
 
 
-def call_rows(report: dict[str, Any], trends: Trends | None = None) -> tuple[CallRow, ...]:
+def call_rows(report: Report, trends: Trends | None = None) -> tuple[CallRow, ...]:
     """Return predicted and counted calls by group, and their rates."""
-    lines = call_lines_of(report)
+    lines = call_lines_of(report, report.started) if report.started else []
     totals = CallTotals.of(lines)
     calls = trends.calls if trends is not None else {}
     return tuple(call_row(line, totals, trend=calls.get(line.name, ())) for line in lines)
@@ -149,10 +151,10 @@ def percent(share: float) -> str:
     return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
-def where_kept(report: dict[str, Any], path: str) -> Text:
+def where_kept(report: Report, path: str) -> Text:
     """Return the command lines that ran and the path of the record."""
     text = Text()
-    for line in shown_commands(report, "command"):
+    for line in command_lines(report.started.command) if report.started else ():
         text.append("\n$ ", "dim")
         text.append(line)
     text.append(f"\n\nreport stored in {displayable(path)}", "dim")
@@ -201,7 +203,7 @@ class ReportScreen(BaseScreen):
         super().__init__(settings)
         self._folder = folder
         self._snapshot = Snapshot()
-        self._report: dict[str, Any] | None = None
+        self._report: Report | None = None
         self._died: Plan | None = None
         self._history = RunHistory(SAMPLE_EVERY_S)
         self._lines: list[CallLine] = []
@@ -227,14 +229,14 @@ class ReportScreen(BaseScreen):
         try:
             view = JobView(self._folder)
             view.poll(lambda event: self._history.add(view.snapshot, event))
-            report = view.report().to_json()
+            report = view.report()
         except TuiFsError as error:
             self.post_message(Failed(error))
             return
         died = view.plan if view.state is JobState.DIED else None
         self.app.call_from_thread(self._show, report, view.snapshot, died)
 
-    def _show(self, report: dict[str, Any], snapshot: Snapshot, died: Plan | None) -> None:
+    def _show(self, report: Report, snapshot: Snapshot, died: Plan | None) -> None:
         self._snapshot, self._died = snapshot, died
         if died is not None and read_only_reason(by_option=self.settings.read_only) is None:
             self.query_one(Footer).keys = (
@@ -244,20 +246,22 @@ class ReportScreen(BaseScreen):
             )
         top = self.query_one("#headline", Static)
         top.update(headline(report))
-        top.set_class(report["outcome"] == "refused", "refused")
-        top.set_class(report["outcome"] in ("partial", "died"), "failed")
-        self.query_one("#results").display = "target" in report
+        top.set_class(report.outcome is Outcome.REFUSED, "refused")
+        top.set_class(report.outcome in (Outcome.PARTIAL, Outcome.DIED), "failed")
+        started = report.started
+        self.query_one("#results").display = started is not None
         self._report = report
         self.on_resize()
         figure, compared = self.query_one("#pairs", FittedLines), pairs(report)
         figure.display = bool(compared)
         figure.lay_out_by(partial(layout_predicted, compared))
         table = self.query_one(CallTable)
-        table.display = bool(report["syscalls"])
-        if table.display:
-            table.title = calls_title(report)
+        table.display = False
+        if started is not None and report.syscalls:
+            table.display = True
+            table.title = calls_title(started)
             table.rows = call_rows(report, self._history.trends())
-            self._lines = call_lines_of(report)
+            self._lines = call_lines_of(report, started)
         harmless_words = self.query_one("#harmless", Static)
         harmless_words.update(muted("\n".join(harmless_errors(self._lines))))
         harmless_words.display = bool(self._lines)
