@@ -45,7 +45,7 @@ _Directory = TypeVar("_Directory", bound=Directory)
 class Entered(Struct, Generic[_Directory]):
     """A walk has opened a directory; `above` is None for the root.
 
-    Whoever reads it adds to its `pending` what the walk is to enter.
+    The reader adds to its `pending` what the walk is to enter.
     """
 
     directory: _Directory
