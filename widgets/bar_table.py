@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from textwrap import wrap
 from typing import Literal, get_args, overload
 
@@ -105,18 +106,22 @@ class BarRow:
     flag_tone: FlagTone = "muted"
 
 
+_ROWS_KEPT = 256
+"""More than are in view: each key compares these with what was drawn."""
+
+
 class LazyRows(Sequence[BarRow]):
     """As many rows as there are keys; only those in view are ever made.
 
     Args:
         keys: The rows' keys, in order.
-        make: Makes the row at an index (never negative).
+        make: Makes the row at an index (never negative); always the same one.
     """
 
     def __init__(self, keys: Sequence[str], make: Callable[[int], BarRow]) -> None:
         """Create the sequence; make no row yet."""
         self.keys = keys
-        self._make = make
+        self._make = lru_cache(_ROWS_KEPT)(make)
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -239,6 +244,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._columns: tuple[Column, ...] = ()
         self._cursor = RowCursor()
         self._drawn: dict[int, _Line] = {}
+        self._base = Style()
         self._toggle_mark = toggle_mark
         self._is_cursor_placed = False
         self.set_columns(columns)
@@ -301,14 +307,19 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._reveal_cursor()
         self._refresh_changed()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw some lines of the viewport."""
+        self._base = self.rich_style  # finding it takes as long as drawing a line
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Draw one line of the viewport; the first is the header."""
         width = self.scrollable_content_region.width
-        base = self.rich_style
+        base = self._base
         if y < HEADER_HEIGHT:
             text = header_line(self._columns, width)
             return self._strip([Segment(text, base + self._style("header"))], base)
-        self._drawn[y] = row, is_cursor = self._line_at(y)
+        self._drawn[y] = row, is_cursor = self._line_at(y, *self._view())
         if row is not None:
             return self._render_row(row, width, is_cursor=is_cursor)
         if not self._cursor.rows and y > HEADER_HEIGHT:
@@ -404,25 +415,35 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         if self._height:
             self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
-    def _line_at(self, y: int) -> _Line:
-        index = self.scroll_offset.y + y - HEADER_HEIGHT
-        if index >= len(self._cursor.rows):
-            return None, False
+    def _view(self) -> tuple[int, int]:
+        """Return the first row in view, and the one that shows a cursor, or -1."""
         # Of several tables, only the one that has the focus shows a cursor.
         is_elsewhere = not self.has_focus and isinstance(self.screen.focused, BarTable)
-        return self._cursor.rows[index], index == self._cursor.index and not is_elsewhere
+        return self.scroll_offset.y, -1 if is_elsewhere else self._cursor.index
+
+    def _line_at(self, y: int, top: int, cursor: int) -> _Line:
+        index = top + y - HEADER_HEIGHT
+        if index >= len(self._cursor.rows):
+            return None, False
+        return self._cursor.rows[index], index == cursor
 
     def _refresh_changed(self) -> None:
         """Draw only the lines that differ from what was drawn: a terminal may be far away."""
         if not self._cursor.rows or not self.is_attached:
             self.refresh()
             return
-        for y in range(HEADER_HEIGHT, self.size.height):
-            if self._drawn.get(y) != self._line_at(y):
-                self.refresh(Region(0, y, self.size.width, 1))
+        width, height = self.size
+        top, cursor = self._view()
+        changed = [
+            Region(0, y, width, 1)
+            for y in range(HEADER_HEIGHT, height)
+            if self._drawn.get(y) != self._line_at(y, top, cursor)
+        ]
+        if changed:
+            self.refresh(*changed)
 
     def _render_row(self, row: BarRow, width: int, *, is_cursor: bool) -> Strip:
-        base = self.rich_style
+        base = self._base
         if is_cursor:
             base += self._style("cursor")
         plain: tuple[str, ...] = ("",)

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from tests.ui.recorded import MAILDROP, SPOOL, screen_text, settle
+from tests.ui.recorded import MAILDROP, SPOOL, screen_text, settle, until
 from tests.ui.recorded_tree import DETAILS, NOW_S, SESSIONS, bins, directory, spool_listing
 from tests.ui.test_browser import Browsing, answering, browsing
 from tests.ui.test_screens import a_quiet_machine
@@ -19,6 +19,7 @@ from tui_fs.model.survey import (
     Totals,
 )
 from tui_fs.screens.browser.panes import details_lines, treemap_parts
+from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.survey.histogram import AGES_DAYS, SIZES_BYTES
 from tui_fs.widgets.bar_table import BarTable
 from tui_fs.widgets.treemap import Treemap
@@ -71,6 +72,29 @@ async def test_the_panes_describe_the_directory_under_the_cursor() -> None:
         assert described(browser)[-1] == SPOOL
         await browser.press("enter", "g", "r")  # counting again asks again
         assert described(browser)[-1] == MAILDROP
+
+
+async def test_a_key_draws_the_cursor_without_a_new_layout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with browsing() as browser:
+        await resize(browser, 120, 40)
+        await browser.press("j")
+        layouts: list[object] = []
+        monkeypatch.setattr(BrowserScreen, "_refresh_layout", lambda *_, **__: layouts.append(1))
+        await browser.press("j", "j", "k")
+        browser.survey.count_on(finished=False)
+        await browser.sees("counting")
+        assert layouts == []
+
+
+async def test_a_treemap_without_room_costs_nothing() -> None:
+    async with browsing() as browser:
+        treemap = browser.screen.query_one("#treemap", Treemap)
+        await resize(browser, 120, 40)
+        assert treemap.parts == ()
+        await browser.press("T")
+        await until(browser.pilot, lambda: treemap.parts != ())
 
 
 def plain(lines: list[tuple[tuple[str, str], ...]]) -> list[str]:

@@ -332,6 +332,10 @@ async def test_of_a_million_rows_only_those_in_view_are_made() -> None:
         app.bar_list.move_to("500,000")
         assert app.bar_list.cursor_row == row("500,000")
         assert len(made) < 2_000
+        made.clear()
+        await pilot.press("down", "up", "down")
+        await pilot.pause()
+        assert len(made) < 10  # those in view were made before
 
 
 async def test_only_changed_lines_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

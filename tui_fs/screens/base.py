@@ -248,6 +248,13 @@ class BaseScreen(OneShotTimers, Screen[None]):
         header.verb, header.place = verb, place
         header.note = Text(note) if isinstance(note, str) else note
 
+    def set_line(self, name: str, text: Text) -> None:
+        """Change a text of fixed height; a layout of the screen would draw all of it again."""
+        line = self.query_one(name, Static)
+        shown = line.content
+        if shown != text or (isinstance(shown, Text) and shown.style != text.style):
+            line.update(text, layout=False)
+
     def actions(self) -> list[KeyAction]:
         """Return all that the keys do on this screen now."""
         return key_actions(self.active_bindings.values(), self.OPENS)

@@ -150,7 +150,6 @@ class FleetScreen(BaseScreen):
         self._deletion: FleetDeletion | None = None
         self._asks_canary = self._is_draw_due = False
         self._files: tempfile.TemporaryDirectory[str] | None = None
-        self._texts: dict[str, Text] = {}
 
     def compose_body(self) -> ComposeResult:
         """Lay out the hosts above the sum of a running deletion."""
@@ -464,19 +463,13 @@ class FleetScreen(BaseScreen):
             totals.append(f" · tui-fs is in memory of {counted(brought, 'host', 'hosts')}")
         if not self._is_deleting and (busy := sum(bool(row.live) for row in self._rows.values())):
             totals.append(f" · jobs run on {counted(busy, 'host', 'hosts')}: w follows them")
-        self._update("#totals", totals)
+        self.set_line("#totals", totals)
         self._draw_about()
 
     def _draw_about(self) -> None:
         cursor = self.query_one("#hosts", BarTable).cursor_row
         about = "" if cursor is None else _about(self._rows[cursor.key])
-        self._update("#about-host", Text(about))
-
-    def _update(self, name: str, text: Text) -> None:
-        """Change a text of fixed height, without a new layout."""
-        if self._texts.get(name) != text:
-            self._texts[name] = text
-            self.query_one(name, Static).update(text, layout=False)
+        self.set_line("#about-host", Text(about))
 
     def _is_shown(self, row: HostRow) -> bool:
         wanted = self._filter

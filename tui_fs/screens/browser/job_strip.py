@@ -103,7 +103,7 @@ class JobStrip(Static):
         self.display = bool(running)
         self.job_id = running[0].job_id if running else ""
         if running:
-            self.update(strip_of(running, self.screen.size.width - 2))
+            self.update(strip_of(running, self.screen.size.width - 2), layout=False)
         ids = frozenset(job.job_id for job in running)
         ended = [job for job in message.jobs if job.job_id in self._live - ids]
         self._live = ids

@@ -260,7 +260,7 @@ class TreemapPane(Vertical):
         self.treemap.parts = treemap_parts(listing, order, now_s)
         by = "entries" if order.sorting in _BY_ENTRIES else "allocated"
         title = f"{by} · {self.treemap.old_sign} older than {OLD_DAYS} days"
-        self.query_one("#treemap-title", Static).update(muted(title))
+        self.query_one("#treemap-title", Static).update(muted(title), layout=False)
 
     def clear(self) -> None:
         """Show nothing."""

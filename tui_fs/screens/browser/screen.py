@@ -398,8 +398,8 @@ class BrowserScreen(BaseScreen):
         self._show_totals()
         self._show_marks()
         self._show_finding()
-        self._treemap.show(listing, arranged.order, arranged.now_s)
         self._show_panes()
+        self._show_treemap()
 
     def _reason_empty(self, listing: Listing, survey: Survey) -> str:
         if listing.problem:
@@ -416,7 +416,7 @@ class BrowserScreen(BaseScreen):
         """Show a directory without any counts yet."""
         self._table.clear_rows(reason, sought)
         for line in ("#totals", "#finding"):
-            self.query_one(line, Static).update(Text(""))
+            self.set_line(line, Text(""))
         if self.filters.active:
             self._show_finding()
         self._show_panes()
@@ -487,7 +487,7 @@ class BrowserScreen(BaseScreen):
             is_filtered=self.client.is_filtered,
             keys="d previews · M lists",
         )
-        self.query_one("#marks", Static).update(line)
+        self.set_line("#marks", line)
 
     def _show_finding(self) -> None:
         finding = self.query_one("#finding", Static)
@@ -499,18 +499,27 @@ class BrowserScreen(BaseScreen):
             path = self._path_of(child) if child is not None else None
             line = finding_line(self.client.survey, self.path, path)
             size = finding.content_size
-            finding.update(within_lines(line, self.app.console, size.width, size.height))
+            text = within_lines(line, self.app.console, size.width, size.height)
+            self.set_line("#finding", text)
 
     def _show_panes(self) -> None:
         """Show the highlighted directory in the panes, as far as the screen is wide enough."""
+        self._follow_cursor()
+        self._details.refresh()
+
+    def _follow_cursor(self) -> None:
+        """Highlight the directory in the treemap, and ask for its details."""
         child = self._table.highlighted
         self._treemap.treemap.highlighted = "" if child is None else child.name
-        if not self._details.display or self.client.survey is None:
-            self._details.refresh()
-            return
-        directory = self._highlighted_directory()
-        self.client.describe(self.path if directory is None else self._path_of(directory))
-        self._details.refresh()
+        if self._details.display and self.client.survey is not None:
+            directory = self._highlighted_directory()
+            self.client.describe(self.path if directory is None else self._path_of(directory))
+
+    def _show_treemap(self) -> None:
+        """Show the listed directory in the treemap, if there is room for it."""
+        arranged = self._table.arranged
+        if arranged is not None and self._treemap.display:
+            self._treemap.show(arranged.listing, arranged.order, arranged.now_s)
 
     def _lay_out_details(self, width: int) -> list[Line]:
         survey, listing = self.client.survey, self.client.listing(self.path)
@@ -541,11 +550,13 @@ class BrowserScreen(BaseScreen):
     def on_bar_table_highlighted(self) -> None:
         """Show the finding and the details of the entry under the cursor."""
         self._show_finding()
-        self._show_panes()
+        self._follow_cursor()
+        self.call_after_refresh(self._details.refresh)  # it takes longer to draw than the cursor
 
     def action_map(self) -> None:
         """Show the treemap below the table at full width, or the panes again."""
         self.toggle_class("-map")
+        self.call_after_refresh(self._show_treemap)
         self.call_after_refresh(self._show_panes)
 
     def on_treemap_clicked(self, message: Treemap.Clicked) -> None:
@@ -574,11 +585,12 @@ class BrowserScreen(BaseScreen):
         line, room = make_line(), self.size.width - 2
         if line.cell_len > room:
             line = make_line(is_narrow=True)
-        self.query_one("#totals", Static).update(line)
+        self.set_line("#totals", line)
 
     def on_resize(self) -> None:
         """Fill the panes that have appeared, and shorten the totals to a narrow terminal."""
         self._show_totals()
+        self.call_after_refresh(self._show_treemap)
         self.call_after_refresh(self._show_finding)
         self.call_after_refresh(self._show_panes)
 

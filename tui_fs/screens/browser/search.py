@@ -195,7 +195,7 @@ class SearchScreen(SideScreen):
 
     def on_failed(self, message: Failed) -> None:
         """Show why the search has ended."""
-        self.query_one("#totals", Static).update(Text(str(message.error), "bold"))
+        self.set_line("#totals", Text(str(message.error), "bold"))
         self.query_one(BarTable).empty_text = "the search has ended early"
 
     def show_update(self) -> None:
@@ -208,7 +208,7 @@ class SearchScreen(SideScreen):
             about.append(f" · {count(self._removed)} gone since", "bold")
         if self.client.is_filtered:
             about.append(" · without the filter", "dim")
-        self.query_one("#totals", Static).update(about)
+        self.set_line("#totals", about)
         rows = self.query_one(BarTable)
         rows.empty_text = "no name matches" if self._update.is_finished else "searching…"
         rows.set_rows(

@@ -97,7 +97,7 @@ class SideScreen(BaseScreen):
         # A recount has no counts at first; the former ones stay.
         self.shown = self.client.last_update or self.shown
         line = marks_line(self.marks, is_filtered=self.client.is_filtered)
-        self.query_one("#marks", Static).update(line)
+        self.set_line("#marks", line)
 
     def action_unmark_all(self) -> None:
         """Remove all marks."""
@@ -545,7 +545,7 @@ class RankingScreen(SideScreen):
         rows = self.query_one(BarTable)
         is_wanted = update.query.ranking is self._by
         ranking = update.ranking if is_wanted else ()
-        self.query_one("#totals", Static).update(self._about(len(ranking)))
+        self.set_line("#totals", self._about(len(ranking)))
         rows.set_columns(ranking_columns(self._by, is_filtered=self.client.is_filtered))
         rows.empty_text = "no directory has entries with a known date" if is_wanted else "reading…"
         rows.set_rows(
