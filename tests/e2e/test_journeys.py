@@ -25,7 +25,7 @@ def confirm(terminal: Terminal, strategy: str, name: str) -> None:
     terminal.wait_for(f"› {strategy}")
     terminal.press("Enter")
     terminal.wait_for("Delete permanently?")
-    terminal.wait_for("esc goes back")  # the last line of the dialog
+    terminal.wait_for("No, go back")  # below all other lines of the dialog
     if f"type {name} to confirm" in terminal.text():
         terminal.type(name)
     else:
