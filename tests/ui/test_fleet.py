@@ -571,6 +571,22 @@ async def test_running_deletion(picture: SnapshotAssertion) -> None:
     assert cancelled == ["web1", "web2"]
 
 
+async def test_figures_from_before_a_deletion_are_not_shown_after_it() -> None:
+    client, fleet = RecordingClient(), QuietFleet()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        deletion = running(fleet, ("web1", "web2"))
+        end_job(fleet, "web1")
+        handle_all(fleet, deletion)
+        client.post(Progressed(deletion))
+        await wait_for(pilot, "1 of 2 hosts over")
+        await settle(pilot)
+        shown = screen_text(pilot.app)
+        assert "1,204,113" not in shown
+        assert "40,212" in shown  # the deletion there is not over
+        assert "2 counted" in shown
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("goes_on", [True, False])
 async def test_others_wait_for_the_answer_after_the_first_host(goes_on: bool) -> None:

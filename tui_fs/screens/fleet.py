@@ -313,7 +313,10 @@ class FleetScreen(BaseScreen):
         for job in sorted(
             deletion.jobs.values(), key=lambda job: (not job.is_over, job.has_failed)
         ):
-            self._rows[job.host].job, self._rows[job.host].live = job, ()
+            row = self._rows[job.host]
+            row.job, row.live = job, ()
+            if job.phase is Phase.OVER:
+                row.survey = None  # of before the deletion
         self._show_deletion()
         if (canary := deletion.canary) is not None and not self._asks_canary:
             self._asks_canary = True
