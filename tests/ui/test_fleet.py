@@ -40,7 +40,8 @@ class RecordingClient(FleetClient):
     """Notes the requests of the screens; the test posts the answers."""
 
     def __init__(self, hosts: Sequence[str] = HOSTS) -> None:
-        self.hosts, self.at_once, self.options = tuple(hosts), 64, ()
+        self.hosts, self.options = tuple(hosts), ()
+        self.at_once, self.max_failures = 64, 0
         self.brought_to = ()
         self.asked: list[tuple[tuple[str, ...], Argv]] = []
         self.fetched: list[str] = []
@@ -524,6 +525,31 @@ async def test_answers_for_an_earlier_preview_are_none_for_this_one() -> None:
         assert isinstance(pilot.app.screen, FleetPreviewScreen)
         client.post(Asked(client.asked[-1][1], {"web1": Answer("web1", 0, dry_run(9))}))
         await wait_for(pilot, "Delete on 1 host?")
+
+
+async def test_the_preview_shows_the_order_of_the_hosts() -> None:
+    client = RecordingClient()
+    client.at_once, client.max_failures = 2, 1
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.press("A", "d")
+        client.post(estimate("web1", 9))
+        await wait_for(pilot, "at most 2 at the same time · stop after 1 failure")
+        assert isinstance(pilot.app.screen, FleetPreviewScreen)
+        words = pilot.app.screen.command_to_copy()
+        assert {"--serial=2", "--max-failures=1", "--canary"} < set(words)
+
+
+def test_no_further_deletion_starts_after_the_failures_that_are_accepted() -> None:
+    fleet = QuietFleet()
+    client = FleetClient(fleet, 1, 1)
+    client.start(lambda _: None)
+    hosts = HOSTS[1:]
+    end_job(fleet, "web1", "partial", 1)
+    client.delete(dict.fromkeys(hosts, ("delete", PATH)), dict.fromkeys(hosts, JOB), canary=False)
+    wait_until(lambda: client.jobs_in(Phase.SKIPPED) == ["web2", "web3"], "the end")
+    client.close()
+    assert [host for host, *_ in fleet.started] == ["web1"]
 
 
 async def test_nothing_is_deleted_when_every_host_refuses() -> None:

@@ -119,6 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
     opening = add("open", run_open, "open the screen of these hosts", "[PATH] ")
     opening.epilog = "example:\n  tui-fs fleet web[1-8] /var/cache/app"
+    _add_order_options(opening.add_argument_group("order of the hosts"))
     add_screen_options(opening.add_argument_group("screens"))
     add_output_options(opening, has_json=False)
 
@@ -142,14 +143,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         help="the hosts share one file system: each deletes a share of one directory",
     )  # fmt: skip
     group = delete.add_argument_group("order of the hosts")
-    group.add_argument(
-        "--serial", type=positive, metavar="N",
-        help="hosts on which a job runs at the same time (default: --at-once)",
-    )  # fmt: skip
-    group.add_argument(
-        "--max-failures", type=positive, default=0, metavar="N",
-        help="start no further job after N have failed (default: no limit)",
-    )  # fmt: skip
+    _add_order_options(group)
     group.add_argument(
         "--canary", action="store_true",
         help="delete on the first host, and ask again before the others",
@@ -210,6 +204,17 @@ def _add_host_options(group: Group) -> None:
         "removed at the end",
     )  # fmt: skip
     group.add_argument("--become", action="store_true", help="run as root, through sudo")
+
+
+def _add_order_options(group: Group) -> None:
+    group.add_argument(
+        "--serial", type=positive, metavar="N",
+        help="hosts on which a job runs at the same time (default: --at-once)",
+    )  # fmt: skip
+    group.add_argument(
+        "--max-failures", type=positive, default=0, metavar="N",
+        help="start no further job after N have failed (default: no limit)",
+    )  # fmt: skip
 
 
 def _absolute(path: str) -> str:
@@ -857,7 +862,7 @@ def run_open(parsed: argparse.Namespace) -> int:
     fleet, settings = _fleet_of(parsed), screen_settings(parsed)
     if parsed.become:
         fleet.reach()  # asks for the password of sudo before the screen opens
-    client = FleetClient(fleet, parsed.at_once)
+    client = FleetClient(fleet, parsed.serial or parsed.at_once, parsed.max_failures)
     try:
         return open_app(parsed.paths or "/", fleet=client, **settings)
     finally:

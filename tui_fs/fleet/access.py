@@ -46,7 +46,7 @@ for base in /dev/shm "$XDG_RUNTIME_DIR"; do
     cat >/dev/null
     exit 0
 done
-echo "Programs cannot be run from memory there: /dev/shm is missing or mounted noexec." >&2
+echo "Programs cannot be run from memory there: /dev/shm is missing, full or mounted noexec." >&2
 exit 1
 """
 """Receives the program, and removes it when the connection ends, however it ends."""

@@ -769,6 +769,9 @@ class FleetPreviewScreen(BaseScreen):
         words = (
             f"first host alone, then ask {box} · at most {self._client.at_once} at the same time"
         )
+        if self._client.max_failures:
+            failures = counted(self._client.max_failures, "failure", "failures")
+            words += f" · stop after {failures}"
         options = Text("options  ", style="dim")
         options.append(words, "not dim")
         self.query_one("#options", Static).update(options)
@@ -787,7 +790,9 @@ class FleetPreviewScreen(BaseScreen):
         strategy = () if row is None else ("--strategy", row.key)
         canary = ("--canary",) if self._has_canary else ()
         hosts = folded(list(self._estimates))
-        options = (*self._client.options, *strategy, *canary)
+        limit = self._client.max_failures
+        order = (f"--serial={self._client.at_once}", *((f"--max-failures={limit}",) * bool(limit)))
+        options = (*self._client.options, *strategy, *order, *canary)
         return ("tui-fs", "fleet", "delete", *options, hosts, self._path)
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:

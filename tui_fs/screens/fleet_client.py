@@ -79,14 +79,16 @@ class FleetClient:
     Args:
         fleet: not yet reached, or reached already.
         at_once: deletions that run at the same time.
+        max_failures: no further deletion starts after this many have failed; 0 for no limit.
 
     Attributes:
         options: of the command line, which say how the hosts are reached.
         brought_to: the hosts that have got tui-fs into their memory.
     """
 
-    def __init__(self, fleet: Fleet, at_once: int) -> None:
-        self.hosts, self.at_once, self.options = fleet.hosts, at_once, fleet.options
+    def __init__(self, fleet: Fleet, at_once: int, max_failures: int = 0) -> None:
+        self.hosts, self.options = fleet.hosts, fleet.options
+        self.at_once, self.max_failures = at_once, max_failures
         self.brought_to: Sequence[str] = fleet.brought_to
         self._fleet = fleet
         self._requests: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -127,6 +129,7 @@ class FleetClient:
                     arguments,
                     job_ids,
                     at_once=self.at_once,
+                    max_failures=self.max_failures,
                     canary=canary,
                     other=self._hear_fetched,
                 )
