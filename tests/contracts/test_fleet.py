@@ -237,7 +237,7 @@ def test_shares_of_one_file_system_remove_its_directory_last(cli: Cli, hosts: Se
 
 
 def test_a_host_that_loses_packets_only_takes_longer(cli: Cli, hosts: Servers) -> None:
-    """By nftables, as netem is missing in many kernels; not at random, so that each run loses some."""
+    """By nftables, as many kernels lack netem; not at random, so that each run loses some."""
     sentinels = hosts.plant("lossy")
     (answer,) = by_host(fleet(cli, hosts, "survey", "lossy", hosts.target, "--json")).values()
     assert answer["survey"]["entries"] > 300, answer
