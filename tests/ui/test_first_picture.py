@@ -75,10 +75,20 @@ def test_the_survey_begins_before_the_screens_are_loaded_and_ends_with_them(
     assert TreeSurvey.begun[-1].is_stopped
 
 
+def loaded_with(module: str) -> list[str]:
+    """Return the names of all modules that a process of its own loads with one."""
+    code = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout.split()
+
+
+def test_a_survey_loads_neither_the_page_nor_the_reader_of_exports() -> None:
+    loaded = loaded_with("tui_fs.survey.worker")
+    assert "tui_fs.survey.runner" in loaded
+    assert not {"tui_fs.survey.report.page", "tui_fs.survey.imported"}.intersection(loaded)
+
+
 def test_only_the_first_screen_is_loaded_for_the_first_picture() -> None:
-    code = "import sys, tui_fs.app; print(*(name for name in sys.modules))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout.split()
+    loaded = loaded_with("tui_fs.app")
     assert "tui_fs.screens.browser.screen" in loaded
     assert [name for name in _LATER if f"tui_fs.screens.{name}" in loaded] == []

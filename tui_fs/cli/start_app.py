@@ -15,7 +15,6 @@ from tui_fs.cli.output import moves_cursor, note
 from tui_fs.model.errors import BadInput, Refused, TuiFsError, did_you_mean
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
-from tui_fs.survey.imported import root_of
 from tui_fs.survey.process import SurveyProcess, SurveyRequest
 
 _AUTO = "auto"
@@ -201,6 +200,8 @@ def _directory_of(path: str | None, imported: str | None) -> str:
     """Return the directory to open: one of this machine, or one of the imported file."""
     if imported is None:
         return directory_argument("." if path is None else path)
+    from tui_fs.survey.imported import root_of
+
     top = root_of(imported)
     if path is None:
         return top

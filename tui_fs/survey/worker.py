@@ -14,6 +14,7 @@ import pickle
 import sys
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -24,13 +25,15 @@ from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Details, Order, Survey
 from tui_fs.model.target import common_directory
-from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.listing import Names, Publish, listing_of
 from tui_fs.survey.process import ListingQuery, Query, SurveyRequest, Update
-from tui_fs.survey.report.page import circumstances, page
 from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.same_name_dirs import paths_named
 from tui_fs.survey.table import NO_ROW
+
+# Loaded when needed, so that the first counts come earlier.
+if TYPE_CHECKING:
+    from tui_fs.survey.imported import ImportedSurvey
 
 _READ_WITHIN_S, _READ_AGAIN_S = 0.5, 0.25
 _NO_ANSWER = "The file system has not answered yet."
@@ -90,7 +93,9 @@ class Server:
             for everything.
     """
 
-    def __init__(self, survey: SurveyRunner | ImportedSurvey, *, is_filtered: bool = False) -> None:
+    def __init__(
+        self, survey: "SurveyRunner | ImportedSurvey", *, is_filtered: bool = False
+    ) -> None:
         self._survey = survey
         self._is_filtered = is_filtered
         self._last: Survey | None = None
@@ -152,6 +157,8 @@ class Server:
         sys.stdout.buffer.flush()
 
     def _page(self, survey: Survey) -> bytes:
+        from tui_fs.survey.report.page import circumstances, page
+
         facts = circumstances(is_here=isinstance(self._survey, SurveyRunner))
         if facts.moment_s is not None and self._finished_at_s is not None:
             facts = replace(facts, moment_s=self._finished_at_s)
@@ -213,25 +220,28 @@ def _read_line() -> bytes:
     return bytes(line)
 
 
+def _survey_of(request: SurveyRequest) -> "SurveyRunner | ImportedSurvey":
+    if request.imported is not None:
+        from tui_fs.survey.imported import ImportedSurvey
+
+        return ImportedSurvey(request.imported, filters=request.filters)
+    return SurveyRunner(
+        request.paths,
+        request.filters,
+        family=os.getppid(),
+        matches_by_directory=True,
+        has_histograms=True,
+    )
+
+
 def main() -> None:
     """Survey the directories or the file that the first request names."""
     # A stopped process does not notice the end of its input, so the kernel kills it as well.
     with contextlib.suppress(Missing):  # the end of standard input still ends it
         set_pdeathsig()
     request = decode(SurveyRequest, json.loads(_read_line()))
-    filters = request.filters
     try:
-        if request.imported is None:
-            runner: SurveyRunner | ImportedSurvey = SurveyRunner(
-                request.paths,
-                filters,
-                family=os.getppid(),
-                matches_by_directory=True,
-                has_histograms=True,
-            )
-        else:
-            runner = ImportedSurvey(request.imported, filters=filters)
-        Server(runner, is_filtered=filters.active).run()
+        Server(_survey_of(request), is_filtered=request.filters.active).run()
     except BrokenPipeError:
         os._exit(0)  # the parent has closed the pipe
     except TuiFsError as error:
