@@ -275,7 +275,7 @@ def walk(session: Session) -> None:
     session.press("2")
     session.draw("browser-by-entries")
     session.press("1", "T")
-    session.wait_for("older than 90 days")
+    session.wait_for("newer than 90 days")
     help_of(session, "treemap")
     session.press("T", "Tab")
     help_of(session, "findings")

@@ -12,6 +12,8 @@ from textual.app import RenderResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui_fs.widgets.cell_drawing import ELLIPSIS, has_few_characters
+
 GAP = "  "
 KEY_NAMES = {
     "esc": "escape",
@@ -105,7 +107,10 @@ class Footer(Widget):
     def render(self) -> RenderResult:
         """Draw the pairs that fit."""
         line = Text(no_wrap=True, overflow="ellipsis")
-        for key, label in fitting_keys(self.keys, self.size.width):
+        keys = self.keys
+        if has_few_characters():
+            keys = tuple((key, label.replace(ELLIPSIS, "...")) for key, label in keys)
+        for key, label in fitting_keys(keys, self.size.width):
             if line:
                 line.append(GAP)
             style = self.get_component_rich_style("key-line--key")

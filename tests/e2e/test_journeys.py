@@ -444,7 +444,7 @@ def test_the_treemap_leads_into_a_directory_and_out_again(open_on: Open, tmpfs: 
     terminal = open_on(tmpfs / "srv")
     terminal.wait_for("complete")
     terminal.press("T")
-    terminal.wait_for("older than 90 days")
+    terminal.wait_for("newer than 90 days")
     terminal.wait_for("ada/ 4.0 MiB" if "ada/ 4.0 MiB" in terminal.text() else "ada/")
     assert "mail/ 6.0 MiB" in terminal.text()  # a frame around ada and ben
     terminal.press("Enter")
@@ -456,7 +456,7 @@ def test_the_treemap_leads_into_a_directory_and_out_again(open_on: Open, tmpfs: 
     terminal.wait_for("cache/")
     assert "mail/ 6.0 MiB" in terminal.text()
     terminal.press("T")
-    terminal.wait_until(lambda text: "older than 90 days" not in text, "the table alone")
+    terminal.wait_until(lambda text: "newer than 90 days" not in text, "the table alone")
 
 
 def test_the_page_of_a_survey_is_written_where_it_was_asked_for(

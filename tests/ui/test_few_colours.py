@@ -10,6 +10,7 @@ from tui_fs.linux.filesystem import FileSystem
 from tui_fs.screens.base import Settings
 from tui_fs.screens.start import StartScreen
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.footer import Footer
 
 DISKS = [
     FileSystem("ext4", "/dev/vda1", "/", False, 100, 50, 50),
@@ -62,6 +63,16 @@ async def test_the_palette_shows_the_chosen_row_without_colours(
         await wait_for(pilot, "Last row")
         await pilot.press("down")
         await until(pilot, lambda: any("Key: " in words for words in underlined(app)))
+
+
+async def test_a_key_that_asks_first_has_dots_that_the_console_can_draw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "linux")
+    app = Host(StartScreen("/", Settings(), lambda: list(DISKS)), FEW_COLOURS_THEME)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.screen.query_one(Footer).keys = (("d", "delete…"), ("?", "help"))
+        await wait_for(pilot, "d delete...")
 
 
 async def test_keys_have_the_colours_of_the_terminal() -> None:

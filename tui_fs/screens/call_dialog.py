@@ -58,7 +58,7 @@ def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
         words = f"{words}. {_times(counted)}"
         return f"{words} {counted.waits_text}" if line.name in REMOVING_CALLS else words
     usage = snapshot.usage
-    if usage is not None and snapshot.usage_entries:
+    if usage is not None and usage.system_s and snapshot.usage_entries:
         each_us = 1e6 * usage.system_s / snapshot.usage_entries
         return (
             f"{words}. This counter measures no times; all calls together take {each_us:.1f} µs of "

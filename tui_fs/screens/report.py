@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, NamedTuple
 
+from rich.style import NULL_STYLE, Style
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -66,14 +67,13 @@ _HEADLINES = {
 }
 
 
-def headline(report: Report) -> Text:
-    """Return the outcome and its explanation."""
-    text = Text(_HEADLINES[report.outcome], style="bold")
+def headline(report: Report, style: Style = NULL_STYLE) -> Text:
+    """Return the outcome, in a style, and its explanation."""
+    text = Text.assemble((_HEADLINES[report.outcome], Style(bold=True) + style))
     if (started := report.started) is not None:
         targets = in_words(started.targets, started.share, is_filtered=started.is_filtered)
-        text.append(f"  {targets}", "not bold")
-    text.append(f"\n{harmless(report.explanation)}", "not bold")
-    return text
+        text.append(f"  {targets}")
+    return text.append(f"\n{harmless(report.explanation)}")
 
 
 def details(report: Report, width: int) -> Text:
@@ -199,6 +199,8 @@ class ReportScreen(BaseScreen):
         *PAGE_BINDINGS,
     ]
 
+    COMPONENT_CLASSES: ClassVar = {"report--failed"}
+
     def __init__(self, folder: JobFolder, settings: Settings) -> None:
         super().__init__(settings)
         self._folder = folder
@@ -245,9 +247,10 @@ class ReportScreen(BaseScreen):
                 ("?", "help"),
             )
         top = self.query_one("#headline", Static)
-        top.update(headline(report))
+        has_failed = report.outcome in (Outcome.PARTIAL, Outcome.DIED)
+        failed = self.get_component_rich_style("report--failed", partial=True)
+        top.update(headline(report, failed if has_failed else NULL_STYLE))
         top.set_class(report.outcome is Outcome.REFUSED, "refused")
-        top.set_class(report.outcome in (Outcome.PARTIAL, Outcome.DIED), "failed")
         started = report.started
         self.query_one("#results").display = started is not None
         self._report = report

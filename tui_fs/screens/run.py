@@ -34,7 +34,7 @@ from tui_fs.screens.call_dialog import CallDialog, explanation
 from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
 from tui_fs.screens.run_history import MARK_WORDS, STARTED, RunHistory, Trends
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallRow, CallTable
-from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
+from tui_fs.widgets.cell_drawing import eighth_blocks
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 from tui_fs.widgets.figure_layout import Line
 from tui_fs.widgets.fitted_lines import FittedLines
@@ -293,9 +293,13 @@ def aside_lines(snapshot: Snapshot, trends: Trends, width: int, height: int) -> 
         limit = ", unlimited" if is_limited_since else ""
         predicted = f"predicted {duration_span(low_s, high_s)}{limit}"
         incidents[0] = (incidents[0][0], f"{incidents[0][1]}; {predicted}")
-    for at, words in incidents[-room:] if room else []:
-        lines.append((("muted", f"  {at:>7}  "), ("", fit_cells(words, width - 11))))
-    return lines[:height]
+    happened: list[Line] = []
+    for at, words in incidents:
+        begin = f"  {at:>7}  "
+        for line in textwrap.wrap(words, max(20, width - len(begin))):
+            happened.append((("muted", begin), ("", line)))
+            begin = " " * len(begin)
+    return [*lines, *(happened[-room:] if room else ())][:height]
 
 
 def paragraphs(title: str, sentences: Sequence[str], width: int, height: int) -> list[Line]:

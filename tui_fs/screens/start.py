@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -33,6 +33,10 @@ _MOST_DIRECTORIES = 5
 _BAR_CELLS = ((160, 40), (110, 20), (76, 10), (56, 5), (0, 0))
 """Columns of the terminal, and the cells of a bar from there on."""
 _PERCENT_CELLS = 6
+_FREE_CELLS = 11
+_MIN_BAR = 5
+_GAPS = 10
+"""Cells beside the columns of the file systems: cursor, gaps, and the end of the line."""
 
 
 class StartScreen(BaseScreen):
@@ -80,7 +84,7 @@ class StartScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out both lists above a line on the highlighted file system."""
-        yield BarTable(_columns(0), empty_text="reading…", id="file-systems")
+        yield BarTable(_columns(), empty_text="reading…", id="file-systems")
         yield BarTable(_directory_columns(()), id="directories")
         yield Static(Text(""), id="about-file-system")
         path = PathInput(id="path-input", classes="hidden")
@@ -145,8 +149,9 @@ class StartScreen(BaseScreen):
 
     def _draw(self) -> None:
         table = self.query_one("#file-systems", BarTable)
-        table.set_columns(_columns(self.size.width, self._file_systems))
-        bar_cells = _bar_cells(self.size.width)
+        names = max((cell_len(displayable(name)) for name in self._file_systems), default=0)
+        bar_cells = _bar_cells(self.size.width, names)
+        table.set_columns(_columns(bar_cells, names))
         table.set_rows([_row(each, bar_cells) for each in self._file_systems.values()])
         table.styles.max_height = HEADER_HEIGHT + max(2, len(self._file_systems))
         self._show_details()
@@ -217,22 +222,29 @@ class StartScreen(BaseScreen):
         self.app.push_screen(BrowserScreen(path, self.settings))
 
 
-def _bar_cells(width: int) -> int:
-    return next(cells for columns, cells in _BAR_CELLS if width >= columns)
+def _bar_cells(width: int, names: int) -> int:
+    """Return the cells of a bar; the longest of the names is shown rather than a long bar."""
+    cells = next(cells for columns, cells in _BAR_CELLS if width >= columns)
+    missing = 2 * (cells + _PERCENT_CELLS) + _FREE_CELLS + names + _GAPS - width
+    return max(min(cells, _MIN_BAR), cells - max(0, missing + 1) // 2)
 
 
-def _columns(width: int, names: Iterable[str] = ()) -> tuple[Column, ...]:
-    """Return the columns for the mount points."""
-    cells = _bar_cells(width) + _PERCENT_CELLS
+def _columns(bar_cells: int = 0, names: int = 0) -> tuple[Column, ...]:
+    """Return the columns for the mount points.
+
+    Args:
+        names: cells of the longest mount point.
+    """
+    cells = bar_cells + _PERCENT_CELLS
     return (
         Column("bytes", cells, meaning="the used part of its bytes, as df counts it"),
         Column("inodes", cells, meaning="the used part of its inodes; – if they are not limited"),
-        Column("free", 11, right=True, meaning="free for users other than root"),
+        Column("free", _FREE_CELLS, right=True, meaning="free for users other than root"),
         Column(
             "file system",
             0,
             keep_end=True,
-            text_cells=max((cell_len(displayable(name)) for name in names), default=0),
+            text_cells=names,
             meaning="the directory where it is mounted",
         ),
     )

@@ -259,7 +259,7 @@ class TreemapPane(Vertical):
         """Show a directory."""
         self.treemap.parts = treemap_parts(listing, order, now_s)
         by = "entries" if order.sorting in _BY_ENTRIES else "allocated"
-        title = f"{by} · {self.treemap.old_sign} older than {OLD_DAYS} days"
+        title = f"{by} · {self.treemap.old_sign} nothing newer than {OLD_DAYS} days"
         self.query_one("#treemap-title", Static).update(muted(title), layout=False)
 
     def clear(self) -> None:

@@ -459,4 +459,4 @@ def _titled(title: str, widget: Widget, remark: str = "") -> Iterator[Widget]:
     yield Static(Text(harmless(title), "bold"), classes="exhibit-title")
     yield widget
     if remark:
-        yield Static(muted(harmless(remark)))
+        yield Static(muted(harmless(remark)), classes="remark")
