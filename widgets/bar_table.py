@@ -32,7 +32,10 @@ MINIMUM_NAME = 8
 
 Tone = Literal["normal", "muted", "directory"]
 FlagTone = Literal["muted", "warning", "danger"]
-Component = Literal["", "bar", "mark", "muted", "directory", "warning", "danger"]
+Component = Literal["", "bar", "mark", "muted", "sorted", "directory", "warning", "danger"]
+_SORTED = ("▲", "▼")
+"""The title of the column by which the rows are sorted ends with one of these."""
+_TEXT_CELLS, _MIN_BAR_BESIDE_TEXT = 6, 5
 
 _KEYS = (
     ("up,k", "move(-1)", "up", "Previous row"),
@@ -54,7 +57,8 @@ class Column:
         title: Drawn in the header.
         width: Cells; 0 takes the remaining width, which exactly one column must do.
         right: Align title and cells at the right.
-        bar: Draw the row's fraction as a bar; the row's cell text is ignored.
+        bar: Draw the row's fraction as a bar, and where there is room the text beside it, which
+            has at most 6 cells.
         has_range: Draw the row's span as a range; the row's cell text is ignored.
         is_optional: Left out, the last one first, where the flexible column has no room, as are
             bars.
@@ -167,6 +171,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         "bar-list--mark",
         "bar-list--muted",
         "bar-list--directory",
+        "bar-list--sorted",
         "bar-list--warning",
         "bar-list--danger",
     }
@@ -187,6 +192,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         & > .bar-list--bar { color: $primary 70%; }
         & > .bar-list--mark { color: $text-accent; text-style: bold; }
         & > .bar-list--muted { color: $text-muted; }
+        & > .bar-list--sorted { text-style: bold; }
         & > .bar-list--directory { color: $text-primary; }
         & > .bar-list--warning { color: $text-warning; }
         & > .bar-list--danger { color: $text-error; text-style: bold; }
@@ -622,7 +628,12 @@ def row_parts(
             parts.append((plain, " " * GAP))
         text = row.cells[index] if index < len(row.cells) else ""
         if column.bar:
-            parts.append((bar, fit_cells(eighth_blocks(row.fraction or 0.0, cells), cells)))
+            beside = _TEXT_CELLS if cells - _TEXT_CELLS > _MIN_BAR_BESIDE_TEXT and text else 0
+            room = cells - beside
+            drawn = eighth_blocks(row.fraction or 0.0, room - bool(beside))
+            parts.append((bar, fit_cells(drawn, room)))
+            if beside:
+                parts.append((plain, fit_cells(text, beside, right=True)))
         elif column.has_range:
             drawn = range_bar(*row.span, cells, strong=row.strong) if row.span else ""
             parts.append((bar, fit_cells(drawn, cells)))
@@ -634,7 +645,8 @@ def row_parts(
             if rest != shown_text:
                 parts.append((bar, shown_text[: len(shown_text) - len(rest)]))
             is_sign = index == shown[0] and not row.flag and row.flag_tone != "muted"
-            parts.append((row.flag_tone if is_sign else plain, rest))
+            figure: Component = plain or ("sorted" if column.title.endswith(_SORTED) else "")
+            parts.append((row.flag_tone if is_sign else figure, rest))
     return parts
 
 

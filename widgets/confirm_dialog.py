@@ -86,6 +86,7 @@ class ConfirmDialog(ModalScreen[bool]):
             max-height: 100%;
             padding: 0 2;
             border: round $foreground 40%;
+            border-subtitle-color: $text-muted;
             background: $surface;
         }
         #confirm-text {

@@ -132,6 +132,22 @@ def test_a_share_above_nothing_is_seen_and_only_all_is_full() -> None:
     assert bar(1.0) == bar(7.0) == "████████"
 
 
+def test_a_wide_bar_has_its_text_beside_it() -> None:
+    def beside(cells: int, text: str = "50 %") -> list[tuple[str, str]]:
+        columns = (Column("share", cells, bar=True), Column("name", 0))
+        return list(row_parts(BarRow("k", (text, "a"), 0.5), columns, 40)[1:3])
+
+    assert beside(13) == [("bar", "███    "), ("", "  50 %")]
+    assert beside(13, "")[0] == ("bar", "██████▌      ")
+    assert beside(11)[0] == ("bar", "█████▌     ")
+
+
+def test_the_column_that_rows_are_sorted_by_stands_out() -> None:
+    columns = (Column("entries", 5), Column("size ▼", 5), Column("name", 0))
+    parts = row_parts(BarRow("k", ("1", "2", "a")), columns, 30)
+    assert [component for component, text in parts if text.strip() in ("1", "2")] == ["", "sorted"]
+
+
 def test_optional_columns_give_way_to_the_name() -> None:
     columns = (
         Column("job", 6),

@@ -86,6 +86,9 @@ class Arranged(Struct, frozen=True):
         return "" if child.complete or self.is_growing else "not counted"
 
     def _cell(self, field: Sorting | None, child: Child) -> str:
+        if field is None:
+            share = self._share(child)
+            return ("" if child.complete else "~") + _percent(share) if share else ""
         if not child.complete and not self.is_growing:
             return "?"
         growing = "" if child.complete else "~"
@@ -101,7 +104,7 @@ class Arranged(Struct, frozen=True):
             case Sorting.NEWEST:
                 return growing + age(child.newest_s, self.now_s)
             case _:
-                return ""  # a bar
+                return ""
 
     def _share(self, child: Child) -> float | None:
         if not child.complete and not self.is_growing:
@@ -153,6 +156,11 @@ _GROWING = (Sorting.NEWEST, Sorting.NAME)
 """The criteria with ascending default: the youngest, or A, comes first."""
 
 
+def _percent(share: float) -> str:
+    """Return a share as text; 100 % is the whole."""
+    return "<1 %" if share < 0.01 else f"{100 if share >= 1 else min(99, round(100 * share))} %"
+
+
 def columns_of(order: Order, *, is_filtered: bool = False) -> tuple[Column, ...]:
     """Return the columns; an arrow in a title marks the criterion."""
     upwards = (order.sorting in _GROWING) is not order.is_reversed
@@ -164,7 +172,7 @@ def columns_of(order: Order, *, is_filtered: bool = False) -> tuple[Column, ...]
 
     return (
         *(
-            Column("share", 14, bar=True, meaning=_SHARE_MEANING)
+            Column("share", 16, bar=True, meaning=_SHARE_MEANING)
             if field is None
             else Column(
                 title(field),
