@@ -72,6 +72,7 @@ _PASSED_OPTIONS = {
 
 _ZERO_IS_UNSET = ("rate", "nice", "threads")
 _POLL_S = 0.2
+_LIST_JOBS = ("jobs", "--json")
 _PASSED_FLAGS = ("keep_root", "accept_races", "gentle", "no_measuring")
 
 
@@ -307,15 +308,16 @@ def _paths_of(parsed: argparse.Namespace) -> list[str]:
     return [] if paths is None else [paths] if isinstance(paths, str) else paths
 
 
-def _answers(parsed: argparse.Namespace, *arguments: str) -> list[Answer]:
+def _answers(parsed: argparse.Namespace, argv: Argv) -> list[Answer]:
     """Return the answer of each host, those that were not reached included."""
     with reached(parsed) as fleet:
-        argv = (*arguments, "--json", *_options_of(parsed), "--", *_paths_of(parsed))
-        if not _paths_of(parsed):
-            argv = argv[: argv.index("--")]
-        answers = _ask(fleet, dict.fromkeys(fleet.programs, argv))
-        missed = {h: Answer(h, None, problem=p) for h, p in fleet.problems.items()}
-        return [(answers | missed)[host] for host in fleet.hosts]
+        return list(_ask(fleet, dict.fromkeys(fleet.hosts, argv)).values())
+
+
+def _argv(parsed: argparse.Namespace, *words: str) -> Argv:
+    """Return a command with the options and paths that the hosts get."""
+    paths = _paths_of(parsed)
+    return (*words, "--json", *_options_of(parsed), *(("--", *paths) if paths else ()))
 
 
 def _exit_code(codes: Iterable[int | None]) -> int:
@@ -367,7 +369,7 @@ def _print_table(rows: list[tuple[str, ...]], right: set[int]) -> None:
 
 def run_survey(parsed: argparse.Namespace) -> int:
     """Count a directory on each host."""
-    answers = _answers(parsed, "survey")
+    answers = _answers(parsed, _argv(parsed, "survey"))
     surveys = {answer.host: understood(HostSurvey, answer) for answer in answers}
     codes = _codes(answers, surveys)
     surveyed = [survey for survey in surveys.values() if isinstance(survey, HostSurvey)]
@@ -395,7 +397,7 @@ def run_survey(parsed: argparse.Namespace) -> int:
 
 def run_estimate(parsed: argparse.Namespace) -> int:
     """Predict the cost of each strategy on all hosts."""
-    answers = _answers(parsed, "estimate")
+    answers = _answers(parsed, _argv(parsed, "estimate"))
     read = {answer.host: understood(HostEstimate, answer) for answer in answers}
     estimates = {h: e for h, e in read.items() if isinstance(e, HostEstimate)}
     sums = strategy_sums(estimates, parsed.at_once)
@@ -431,7 +433,7 @@ def run_estimate(parsed: argparse.Namespace) -> int:
 
 def run_doctor(parsed: argparse.Namespace) -> int:
     """Report what works on each host."""
-    answers = _answers(parsed, "doctor")
+    answers = _answers(parsed, _argv(parsed, "doctor"))
     if parsed.json:
         _print_answers("doctor", answers, {})
     else:
@@ -448,7 +450,7 @@ def run_doctor(parsed: argparse.Namespace) -> int:
 
 def run_jobs(parsed: argparse.Namespace) -> int:
     """List the jobs of each host."""
-    answers = _job_answers(parsed)
+    answers = _answers(parsed, _LIST_JOBS)
     listed = {answer.host: understood(list[ListedJob], answer) for answer in answers}
     if parsed.json:
         _print_answers("jobs", answers, {})
@@ -467,13 +469,6 @@ def run_jobs(parsed: argparse.Namespace) -> int:
                 rows.append((host, *state, *numbers, ", ".join(job.paths)))
         _print_table(rows, {4, 5})
     return _exit_code(_codes(answers, listed))
-
-
-def _job_answers(parsed: argparse.Namespace) -> list[Answer]:
-    with reached(parsed) as fleet:
-        answers = _ask(fleet, dict.fromkeys(fleet.programs, ("jobs", "--json")))
-        missed = {h: Answer(h, None, problem=p) for h, p in fleet.problems.items()}
-        return [(answers | missed)[host] for host in fleet.hosts]
 
 
 def _chosen(jobs: Sequence[ListedJob], parsed: argparse.Namespace) -> list[ListedJob]:
@@ -519,7 +514,7 @@ def _live_jobs(
     """Return the live jobs of each host, and the hosts that list none; report these."""
     live: dict[str, list[ListedJob]] = {}
     unlisted: list[str] = []
-    for host, answer in _ask(fleet, dict.fromkeys(fleet.programs, ("jobs", "--json"))).items():
+    for host, answer in _ask(fleet, dict.fromkeys(fleet.programs, _LIST_JOBS)).items():
         jobs = understood(list[ListedJob], answer)
         if isinstance(jobs, str):
             note(f"tui-fs: {host}: {jobs}")
@@ -566,7 +561,7 @@ def run_delete(parsed: argparse.Namespace) -> int:
     if parsed.shard and len(parsed.paths) > 1:
         raise BadInput("--shard works only with one directory.")
     with reached(parsed) as fleet:
-        asked = ("delete", "--dry-run", "--json", *_options_of(parsed), "--", *parsed.paths)
+        asked = _argv(parsed, "delete", "--dry-run")
         answers = _ask(fleet, dict.fromkeys(fleet.programs, asked))
         read = {host: understood(HostPlan, answer) for host, answer in answers.items()}
         plans = {host: plan for host, plan in read.items() if isinstance(plan, HostPlan)}
