@@ -353,7 +353,7 @@ def test_keys_answer_in_a_large_directory(open_on: Open, tmpfs: Path) -> None:
     terminal.wait_for("esc close")
     terminal.press("Escape")
     # Else both keys may come at once, as Alt and G
-    terminal.wait_until(lambda text: "esc closes" not in text, "the help gone")
+    terminal.wait_until(lambda text: "esc close" not in text, "the help gone")
     terminal.wait_for("100,001")
     terminal.press("G")
     terminal.wait_for("98,000 more")

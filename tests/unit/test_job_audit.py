@@ -246,16 +246,26 @@ def test_what_is_no_socket_is_said(tmp_path: Path) -> None:
     assert "Not a directory" in str(send_to_syslog("x", str(tmp_path / "log" / "below")))
 
 
-def test_a_socket_without_a_listener_is_reported(tmp_path: Path) -> None:
-    path = str(tmp_path / "log")
+def _socket_in(directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the path of a socket, which may have no more than 107 bytes (unix(7))."""
+    monkeypatch.chdir(directory)
+    return "log"
+
+
+def test_a_socket_without_a_listener_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _socket_in(tmp_path, monkeypatch)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(path)
     assert "Connection refused" in str(send_to_syslog("x", path))
 
 
 @pytest.mark.slow
-def test_a_daemon_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
-    path = str(tmp_path / "log")
+def test_a_daemon_that_hangs_does_not_hang_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _socket_in(tmp_path, monkeypatch)
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as filler,
@@ -278,7 +288,7 @@ def test_a_listening_daemon_gets_the_line(
         monkeypatch.setattr(
             f"syslog.{name}", lambda *arguments, name=name: calls.append((name, *arguments))
         )
-    path = str(tmp_path / "log")
+    path = _socket_in(tmp_path, monkeypatch)
     with socket.socket(socket.AF_UNIX, kind) as listener:
         listener.bind(path)
         if kind is socket.SOCK_STREAM:
