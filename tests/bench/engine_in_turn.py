@@ -4,7 +4,8 @@ Run as root ``python -m tests.bench.engine_in_turn --dir DIR`` alone on the mach
 DIR for an image. Each deletes the same tree, written to the disk before, once a round, each round
 in another order. The program prints for each the median time and the median ratio of the engine's
 time to its time in the same round. ``--engine PATH`` (repeatable) adds further builds of the
-engine, and ``--threads N`` adds the engine with that number of threads.
+engine, and ``--threads N`` adds the engine with that number of threads. Where other programs use
+the processors, ``chrt --rr 1`` in front keeps them from these.
 """
 
 import argparse
@@ -49,6 +50,7 @@ def main() -> None:
     parser.add_argument("--filesystem", choices=_FILESYSTEMS, default="tmpfs")
     parser.add_argument("--shape", choices=list(_SHAPES), default="100 x 1000")
     parser.add_argument("--entries", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1, help="of random shapes; 7 as in rivals")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--engine", action="append", default=[], help="another build of it")
     parser.add_argument("--threads", action="append", default=[], help="a number for the engine")
@@ -68,7 +70,7 @@ def main() -> None:
             for name in dice.sample(list(commands), len(commands)):
                 tree = ground / "tree"
                 tree.mkdir()
-                _SHAPES[asked.shape](tree, asked.entries, 1)
+                _SHAPES[asked.shape](tree, asked.entries, asked.seed)
                 taken_s = _deleting(commands[name], tree)
                 if number:  # the first round warms the caches
                     times[name].append(taken_s)
