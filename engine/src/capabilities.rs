@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
-use crate::concurrency::{self, Scaling};
+use crate::concurrency;
 use crate::delete;
 use crate::file_systems::{FileSystem, KNOWN};
 use crate::survey;
@@ -20,9 +20,7 @@ pub fn main(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     let limits: Vec<String> = [
         ("max_threads", delete::MAX_THREADS as u64),
         ("auto_threads", concurrency::MAX_COMPUTING as u64),
-        ("survey_threads", survey::MAX_THREADS as u64),
         ("open_directories", delete::MAX_OPEN_DIRS),
-        ("evict_descriptors", delete::MAX_EVICT_FDS as u64),
         ("read_bytes", delete::BUFFER_BYTES as u64),
         // The allocator needs up to twice as much as the names.
         ("name_bytes", 2 * delete::MAX_NAME_BYTES as u64),
@@ -33,7 +31,7 @@ pub fn main(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     .collect();
     let file_systems: Vec<String> = KNOWN.iter().map(file_system_json).collect();
     println!(
-        "{{\"version\":\"{}\",\"record_format\":{},\"max_depth\":null,\"limits\":{{{}}},\
+        "{{\"version\":\"{}\",\"record_format\":{},\"limits\":{{{}}},\
          \"file_systems\":[{}]}}",
         env!("CARGO_PKG_VERSION"),
         survey::RECORD_FORMAT,
@@ -44,15 +42,9 @@ pub fn main(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
 }
 
 fn file_system_json(known: &FileSystem) -> String {
-    let across = match known.scaling_across_dirs {
-        Scaling::Faster => "\"faster\"",
-        Scaling::Slower => "\"slower\"",
-        Scaling::Unknown | Scaling::Waiting => "null",
-    };
     let names = known.names.join("\",\"");
     format!(
-        "{{\"names\":[\"{names}\"],\"threads_across_directories\":{across},\
-         \"threads_within_directory\":{},\"defers_eviction\":{}}}",
-        known.scales_within_dir, known.benefits_from_deferred_evict
+        "{{\"names\":[\"{names}\"],\"defers_eviction\":{}}}",
+        known.benefits_from_deferred_evict
     )
 }

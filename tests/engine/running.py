@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.conftest import DEADLINE_S
 from tests.needs import needs_engine
+from tests.seccomp import under_filter
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.tools import find_engine
 from tui_fs.strategies.parallel import pin_argument
@@ -78,16 +79,20 @@ def delete(
     cwd: Path | None = None,
     limits: str = "",
     uid: int | None = None,
+    lacking: str = "",
 ) -> Ended:
     """Run ``tui-fs-engine delete``.
 
     Args:
         limits: ulimit commands of a shell, for its process alone.
         uid: whose rights it has.
+        lacking: a system call that the kernel does not know.
     """
     argv = delete_command(*arguments, cwd=cwd)
     if limits:
         argv = ["sh", "-c", f'{limits}; exec "$0" "$@"', *argv]
+    if lacking:
+        argv = [*under_filter("ENOSYS", lacking), *argv]
     finished = subprocess.run(
         argv,
         stdin=subprocess.DEVNULL,

@@ -17,7 +17,7 @@ from tests.trees import Sentinel, census, chain, flat, hostile_names, many_direc
 from tui_fs.linux.fnmatch import matches_glob
 from tui_fs.linux.pins import take_pin
 
-WAYS = ((), ("--threads", "1"), ("--threads", "5"), ("--without-openat2",))
+WAYS = ((), ("--threads", "1"), ("--threads", "5"))
 FLAT_FILES = 30_000
 DEEP_LEVELS = 5_000
 
@@ -30,11 +30,12 @@ def way(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(
     ("way", "keep_root"),
-    [((), False), ((), True), *zip(WAYS[1:], (True, False, True), strict=True)],
+    [((), False), ((), True), *zip(WAYS[1:], (True, False), strict=True)],
     ids=str,
 )
+@pytest.mark.parametrize("lacking", ["", "openat2"])
 def test_all_of_a_tree_and_nothing_beside_it(
-    filesystem: Path, way: tuple[str, ...], keep_root: bool
+    filesystem: Path, way: tuple[str, ...], keep_root: bool, lacking: str
 ) -> None:
     sentinel = Sentinel(filesystem)
     target = filesystem / "target"
@@ -43,7 +44,7 @@ def test_all_of_a_tree_and_nothing_beside_it(
     many_directories(target / "many", 30, 300)
     counted = census(target)
     options = ("--keep-root",) if keep_root else ()
-    ended = delete(*way, *options, "--", target).expect(0)
+    ended = delete(*way, *options, "--", target, lacking=lacking).expect(0)
     # It is gone, its siblings are not, and every entry was counted
     kept = int(keep_root)
     sentinel.assert_whole()
@@ -300,7 +301,8 @@ def test_a_file_that_a_process_reads_is_not_truncated(ext4: Path) -> None:
 
 
 @pytest.mark.root
-def test_nothing_that_is_mounted_is_entered(ext4: Path, way: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("lacking", ["", "openat2"])
+def test_nothing_that_is_mounted_is_entered(ext4: Path, way: tuple[str, ...], lacking: str) -> None:
     from tests.filesystems import mount_bind, unmount_below
 
     needs_root("mounting")
@@ -309,7 +311,7 @@ def test_nothing_that_is_mounted_is_entered(ext4: Path, way: tuple[str, ...]) ->
     target = ext4 / "target"
     many_directories(target, 3, 3)
     mount_bind(outside, target / "directory-00001" / "mounted")
-    ended = delete(*way, "--", target).expect(1)
+    ended = delete(*way, "--", target, lacking=lacking).expect(1)
     assert len(os.listdir(outside)) == 5
     assert any("mounted" in message for message in ended.messages)
     assert sorted(os.listdir(target)) == ["directory-00001"]

@@ -23,7 +23,6 @@ pub struct Arguments {
     pub threads: Option<usize>,
     pub rate_per_s: Option<u32>,
     pub is_gentle: bool,
-    pub without_openat2: bool,
     pub filters: Filters,
     pub report_interval: Option<Duration>,
 }
@@ -58,7 +57,6 @@ how:
   --threads N            use N threads (default: 0, the engine chooses)
   --rate N               remove at most N entries per second (default: no limit)
   --gentle               truncate large files in steps
-  --without-openat2      behave as on kernels before 5.6
 
 output:
   --every MS             milliseconds between reports (default: 250)
@@ -84,7 +82,6 @@ impl Arguments {
                 Long("keep-root") => arguments.keep_root = true,
                 Long("own-mounts") => arguments.own_mounts = true,
                 Long("gentle") => arguments.is_gentle = true,
-                Long("without-openat2") => arguments.without_openat2 = true,
                 Long("pin") => arguments.pins.push(parser.value()?.parse()?),
                 Long("threads") => {
                     let number: usize = parser.value()?.parse()?;

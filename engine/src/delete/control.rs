@@ -1,20 +1,18 @@
 //! Commands on standard input, one per line, and their answers.
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 use super::output::emit;
 use super::Context;
 
-/// A longer line is not a command.
-const MAX_LINE_BYTES: u64 = 256;
-
 /// Serves commands until standard input is closed. That does not stop the deletion.
 pub fn serve(context: &Context) {
-    let mut input = std::io::stdin().lock();
-    while let Ok(Some(line)) = next_line(&mut input) {
+    for line in std::io::stdin().lock().split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim();
         // The process does not exit before the answer to `cancel` is written.
         let answer_lock = context.answer_lock.lock();
-        let problem = match handle_command(context, &line) {
+        let problem = match handle_command(context, line) {
             Ok(()) => "null".to_owned(),
             Err(error) => format!("\"{error}\""),
         };
@@ -29,24 +27,6 @@ pub fn serve(context: &Context) {
             return; // the thread that reports counts gets the same error and aborts the job
         }
         drop(answer_lock);
-    }
-}
-
-/// Returns a line, an empty one for one that is too long, `None` at the end of the input.
-fn next_line(input: &mut impl BufRead) -> std::io::Result<Option<String>> {
-    let mut is_too_long = false;
-    loop {
-        let mut line = Vec::new();
-        let mut part = input.by_ref().take(MAX_LINE_BYTES);
-        let length = part.read_until(b'\n', &mut line)? as u64;
-        if length == MAX_LINE_BYTES && !line.ends_with(b"\n") {
-            is_too_long = true; // its last part follows
-        } else if is_too_long {
-            return Ok(Some(String::new()));
-        } else {
-            let line = String::from_utf8_lossy(&line).trim().to_owned();
-            return Ok((length > 0).then_some(line));
-        }
     }
 }
 

@@ -23,7 +23,6 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 pub use arguments::Arguments;
-pub use deferred_evict::MAX_EVICT_FDS;
 use dir_stack::OpenDirs;
 use output::{emit, format_counts, total_removed, warn, Failures};
 use remover::Tally;
@@ -137,7 +136,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     ignore_broken_leases();
     let descriptors = raise_limit(arguments.targets.len() as u64);
     let failures = Failures::default();
-    let first = Tally::new(Syscalls::new(arguments.without_openat2));
+    let first = Tally::default();
     let targets = match open_targets(&arguments, &first.calls, &failures) {
         Ok(targets) => targets,
         Err(code) => return code,
@@ -150,7 +149,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         common_scaling(file_systems.map(|known| known.scaling_across_dirs)),
     );
     let workers = concurrency.workers();
-    let others = (1..workers).map(|_| Tally::new(Syscalls::new(arguments.without_openat2)));
+    let others = (1..workers).map(|_| Tally::default());
     let tallies: Vec<Tally> = std::iter::once(first).chain(others).collect();
     let max_open = descriptors as usize / 2;
     let context = Arc::new(Context::new(&arguments, concurrency, max_open, failures));

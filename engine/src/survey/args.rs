@@ -8,7 +8,7 @@ use super::histogram::Classes;
 use crate::filters::Filters;
 use crate::identity::DevIno;
 
-pub const MAX_THREADS: usize = 64;
+const MAX_THREADS: usize = 64;
 
 const USAGE: &str = "\
 tui-fs-engine survey --totals [OPTION...] -- DIRECTORY...
@@ -23,7 +23,6 @@ writes records for tui-fs, in MessagePack.
   --threads N            use N threads (default: 0, one per processor)
 
 for tui-fs:
-  --names-only           do not examine files, so the bytes are unknown
   --name GLOB            also count the entries whose name matches (find -name);
                          also --min-size, --size-below, --modified-before,
                          --modified-after, --share: see delete --help
@@ -41,7 +40,6 @@ example:
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Args {
-    pub names_only: bool,
     /// Print sums instead of records.
     pub totals: bool,
     /// `None` for one per processor.
@@ -68,7 +66,6 @@ impl Args {
                     std::process::exit(0);
                 }
                 Long("totals") => args.totals = true,
-                Long("names-only") => args.names_only = true,
                 Long("threads") => {
                     let threads: usize = arguments.value()?.parse()?;
                     args.threads = (threads > 0).then_some(threads.min(MAX_THREADS));
@@ -99,13 +96,8 @@ impl Args {
         if !self.pins.is_empty() && self.pins.len() != self.roots.len() {
             return Err("--pin must be given for every directory, or for none".into());
         }
-        if self.names_only && self.filters.need_status() {
-            return Err(
-                "--names-only cannot be combined with --min-size or --modified-before".into(),
-            );
-        }
-        if self.totals && (self.names_only || self.filters != Filters::default()) {
-            return Err("--totals cannot be combined with --names-only or a filter".into());
+        if self.totals && self.filters != Filters::default() {
+            return Err("--totals cannot be combined with a filter".into());
         }
         Ok(self)
     }
@@ -121,11 +113,11 @@ mod tests {
 
     #[test]
     fn all_options_are_parsed() {
-        let words = "--names-only --classes -1,2:0,9 --threads 3 --name *.o --pin 1:2 --pin 3:4 --private-group 5 \
+        let words =
+            "--classes -1,2:0,9 --threads 3 --name *.o --pin 1:2 --pin 3:4 --private-group 5 \
                      --private-group 6 --parent 7 -- /a /-b"
-            .split_whitespace();
+                .split_whitespace();
         let expected = Args {
-            names_only: true,
             totals: false,
             threads: Some(3),
             filters: Filters {
@@ -168,9 +160,7 @@ mod tests {
             &["--pin", "1:2", "/a", "/b"],
             &["--pin", "1", "/a"],
             &["--pin", "1:x", "/a"],
-            &["--names-only", "--min-size", "1", "/a"],
             &["--classes", "1", "/a"],
-            &["--totals", "--names-only", "/a"],
             &["--totals", "--name", "*.o", "/a"],
             &["--unknown", "/a"],
         ] {

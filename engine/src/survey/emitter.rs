@@ -10,9 +10,8 @@ use std::{mem, process};
 use rustix::fs::Statx;
 use serde::Serialize;
 
-use super::dir_reader::DirProgress;
-use super::records::{flag, Batch, DirRecord, FORMAT};
-use super::tally::allocated_bytes_of;
+use super::dir_progress::{allocated_bytes_of, DirProgress};
+use super::records::{flag, Batch, DirRecord, Matched, FORMAT};
 use super::totals::Totals;
 use super::Context;
 
@@ -42,9 +41,12 @@ impl<'a> Emitter<'a> {
         let record = progress.take_record(is_last);
         let number = record.number;
         self.batch.dir_records.push(record);
-        let tally = &mut progress.tally;
-        (self.batch).add_matched(number, &mem::take(&mut tally.matched));
-        mem::take(&mut tally.histogram).move_to(number, &mut self.batch.cells);
+        let mut matched = mem::take(&mut progress.matched);
+        if matched != Matched::default() {
+            matched.directory = number;
+            self.batch.matched.push(matched);
+        }
+        mem::take(&mut progress.histogram).move_to(number, &mut self.batch.cells);
         for (name, flags) in mem::take(&mut progress.elsewhere) {
             self.emit_not_entered(number, &name, flags, None);
         }

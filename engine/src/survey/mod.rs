@@ -4,14 +4,13 @@
 
 mod access;
 mod args;
-mod dir_reader;
+mod dir_progress;
 mod emitter;
 mod histogram;
 mod labels;
 mod name_flags;
 mod records;
 mod stack;
-mod tally;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -36,7 +35,6 @@ use rustix::process::{geteuid, getppid, Pid, Signal};
 
 use self::access::User;
 use self::args::Args;
-pub use self::args::MAX_THREADS;
 use self::emitter::Output;
 use self::histogram::Classes;
 use self::labels::LabelTable;
@@ -116,8 +114,6 @@ pub struct Root {
 
 pub struct Context {
     pub roots: Vec<Root>,
-    /// Count by the types in the directories, without stat where possible.
-    pub names_only: bool,
     /// Entries that are also counted separately, and the share of the roots that is counted.
     pub filters: Filters,
     /// Of the histograms; `None` for no histogram.
@@ -204,7 +200,6 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<bool, String
     }
     let context = Context {
         queue: WorkQueue::new(),
-        names_only: args.names_only,
         filters: args.filters,
         classes: args.classes,
         labels: LabelTable::new(roots.first().map_or(0, |root| root.owner)),
@@ -276,7 +271,7 @@ fn open_root(path: &Path, pin: Option<&DevIno>) -> Result<Root, String> {
     if pin.is_some_and(|pin| *pin != identity) {
         return Err(format!("another directory is now at {shown}."));
     }
-    let file_system = FileSystem::of(descriptor.as_fd(), &Syscalls::new(false));
+    let file_system = FileSystem::of(descriptor.as_fd(), &Syscalls::default());
     Ok(Root {
         path: path.as_os_str().as_bytes().to_vec(),
         scaling: file_system.map_or(Scaling::Unknown, |known| known.scaling_across_dirs),

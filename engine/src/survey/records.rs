@@ -73,18 +73,18 @@ impl DirRecord {
 
 /// Entries of a directory that the filters select. Inodes with several names have only their times
 /// here; their links say whether they match.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
 pub struct Matched {
-    /// Files, symbolic links, other.
-    pub entries: [u64; 3],
+    pub directory: u64,
+    pub files: u64,
+    pub symlinks: u64,
+    pub other: u64,
     pub apparent_bytes: u64,
     pub allocated_bytes: u64,
     pub oldest_s: i64,
     pub newest_s: i64,
 }
-
-/// The number of a directory, and the fields of `Matched`.
-pub type MatchRecord = (u64, u64, u64, u64, u64, u64, i64, i64);
 
 /// A name of an inode with several names.
 #[derive(Debug, Serialize)]
@@ -153,7 +153,7 @@ pub struct Batch {
     pub dir_records: Vec<DirRecord>,
     pub links: Vec<Link>,
     pub big_files: Vec<BigFile>,
-    pub matched: Vec<MatchRecord>,
+    pub matched: Vec<Matched>,
     pub cells: Cells,
     /// Names that vanished before their stat.
     pub vanished: u64,
@@ -165,22 +165,6 @@ pub struct Batch {
 const MAX_SUM_BYTES: u64 = 1 << 63;
 
 impl Batch {
-    pub fn add_matched(&mut self, directory: u64, matched: &Matched) {
-        if *matched != Matched::default() {
-            let [files, symlinks, other] = matched.entries;
-            self.matched.push((
-                directory,
-                files,
-                symlinks,
-                other,
-                matched.apparent_bytes,
-                matched.allocated_bytes,
-                matched.oldest_s,
-                matched.newest_s,
-            ));
-        }
-    }
-
     pub fn is_empty(&self) -> bool {
         self.dir_records.is_empty()
             && self.links.is_empty()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::StatxFlags;
 
-use super::dir_reader::DirProgress;
+use super::dir_progress::DirProgress;
 use super::Root;
 use crate::identity::DevIno;
 use crate::names::NameStack;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use super::args::Args;
 use super::emitter::Output;
 use super::name_flags::name_flags;
-use super::records::{flag, Batch, Cells, DirRecord, FORMAT};
+use super::records::{flag, Batch, DirRecord, FORMAT};
 use super::walker::Walker;
 use super::Limits;
 
@@ -46,14 +46,6 @@ pub struct Collected {
     pub directories: BTreeMap<Vec<u8>, DirTotals>,
     /// Directory, device, inode, names, kind.
     pub links: Vec<(Vec<u8>, [i128; 4])>,
-    /// Names, and whether the file has other names.
-    pub big_files: Vec<(Vec<u8>, bool)>,
-    /// Matches in each directory: files, symlinks, other, apparent and allocated bytes.
-    pub matched: BTreeMap<Vec<u8>, [i128; 5]>,
-    /// Histograms of directories: entries and allocated bytes of each class.
-    pub histograms: BTreeMap<(Vec<u8>, u16), [u64; 2]>,
-    /// Suffixes and owners by their classes.
-    pub labels: BTreeMap<u16, String>,
     pub vanished: i128,
     pub messages: usize,
     pub has_ended: bool,
@@ -86,43 +78,7 @@ impl Collected {
             let path = self.paths[&link.directory].clone();
             self.links.push((path, numbers.map(i128::from)));
         }
-        for file in batch.big_files {
-            self.big_files.push((file.name, file.inode != 0));
-        }
-        for (directory, files, symlinks, other, apparent, allocated, ..) in batch.matched {
-            let sums = self.matched.entry(self.paths[&directory].clone());
-            let more = [files, symlinks, other, apparent, allocated];
-            add(sums.or_default(), more.map(i128::from));
-        }
-        for label in batch.labels {
-            let words = match label.1 {
-                Some(suffix) => format!(".{suffix}"),
-                None => format!("uid {}", label.2),
-            };
-            let known = self.labels.insert(label.0, words);
-            assert_eq!(known, None, "a class has two labels");
-        }
         self.vanished += i128::from(batch.vanished);
-        self.add_cells(&batch.cells);
-    }
-
-    fn add_cells(&mut self, cells: &Cells) {
-        let numbers = columns(&cells.directories).map(u64::from_ne_bytes);
-        let classes = columns(&cells.classes).map(u16::from_ne_bytes);
-        let entries = columns(&cells.entries).map(u32::from_ne_bytes);
-        let allocated = columns(&cells.allocated_bytes).map(u64::from_ne_bytes);
-        assert_eq!(
-            (classes.len(), entries.len(), allocated.len()),
-            (numbers.len(), numbers.len(), numbers.len())
-        );
-        for (((number, class), entries), allocated) in
-            numbers.zip(classes).zip(entries).zip(allocated)
-        {
-            let cell = (self.paths[&number].clone(), class);
-            let sums = self.histograms.entry(cell).or_default();
-            sums[0] += u64::from(entries);
-            sums[1] += allocated;
-        }
     }
 
     fn add_dir_record(&mut self, record: DirRecord) {
@@ -215,12 +171,6 @@ fn add<const N: usize>(sums: &mut [i128; N], more: [i128; N]) {
     for (sum, more) in sums.iter_mut().zip(more) {
         *sum += more;
     }
-}
-
-/// Returns the numbers of a column, of N bytes each.
-fn columns<const N: usize>(bytes: &[u8]) -> impl ExactSizeIterator<Item = [u8; N]> + '_ {
-    let numbers = bytes.chunks_exact(N);
-    numbers.map(|number| number.try_into().expect("N bytes"))
 }
 
 struct TestSink<F>(F);

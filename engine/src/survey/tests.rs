@@ -4,20 +4,18 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{symlink, MetadataExt};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use rustix::fs::{mkdirat, mknodat, openat, FileType, Mode, OFlags, CWD};
 use tempfile::TempDir;
 
 use super::args::Args;
-use super::histogram::Classes;
 use super::records::flag;
 use super::testing::{naive_survey, run_survey, Collected, NAME_FLAGS};
 use super::Limits;
-use crate::filters::Filters;
 use crate::identity::DevIno;
 
 #[derive(Clone, Debug)]
@@ -271,203 +269,6 @@ fn vanished_directories_are_counted() {
     };
     let collected = run_survey(args_for(&root, 1), limits, meanwhile).unwrap();
     assert_eq!((collected.directories.len(), collected.vanished), (1, 2));
-}
-
-fn matched_in(collected: &Collected, directory: &Path) -> [i128; 5] {
-    collected.matched[directory.as_os_str().as_bytes()]
-}
-
-#[test]
-fn filtered_entries_are_counted_separately() {
-    let (scratch, root) = scratch_root();
-    fs::write(root.join("a.log"), [b'x'; 5_000]).unwrap();
-    fs::write(root.join("b.log"), [b'x'; 10]).unwrap();
-    fs::write(root.join("c"), [b'x'; 5_000]).unwrap();
-    fs::create_dir(root.join("d.log")).unwrap();
-    fs::write(root.join("d.log/f.log"), b"xyz").unwrap();
-    symlink("x", root.join("e.log")).unwrap();
-    fs::hard_link(root.join("a.log"), scratch.path().join("outside")).unwrap();
-    let allocated = i128::from(root.join("b.log").metadata().unwrap().blocks() * 512);
-    let link = i128::from(root.join("e.log").symlink_metadata().unwrap().blocks() * 512);
-    let mut args = args_for(&root, 1);
-    args.filters = Filters {
-        name_glob: Some(c"*.log".to_owned()),
-        ..Filters::default()
-    };
-    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    assert_eq!(
-        matched_in(&collected, &root),
-        [1, 1, 0, 11, allocated + link]
-    );
-    let below = matched_in(&collected, &root.join("d.log"));
-    assert_eq!(below[..4], [1, 0, 0, 3]);
-    assert_eq!(collected.links.len(), 1); // a match of links is counted by the collector
-
-    let mut args = args_for(&root, 1);
-    args.filters.min_size_bytes = Some(5_000);
-    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    assert_eq!(matched_in(&collected, &root)[..4], [1, 0, 0, 5_000]);
-
-    let mut args = args_for(&root, 1);
-    args.filters.size_below_bytes = Some(11);
-    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    assert_eq!(matched_in(&collected, &root)[..4], [1, 0, 0, 10]); // no symbolic link
-
-    let mut args = args_for(&root, 1);
-    args.filters.modified_after_s = Some(1_000);
-    File::open(root.join("c"))
-        .unwrap()
-        .set_modified(UNIX_EPOCH + Duration::from_secs(1_000))
-        .unwrap();
-    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    assert_eq!(matched_in(&collected, &root)[..3], [1, 1, 0]);
-}
-
-#[test]
-fn histograms_count_what_the_filters_select() {
-    let (scratch, root) = scratch_root();
-    for (name, bytes, age_s) in [("a.log", 0, 10), ("b.log", 5_000, 900), ("c", 70, 900)] {
-        fs::write(root.join(name), vec![b'x'; bytes]).unwrap();
-        let file = File::open(root.join(name)).unwrap();
-        (file.set_modified(UNIX_EPOCH + Duration::from_secs(age_s))).unwrap();
-    }
-    fs::create_dir(root.join("d")).unwrap();
-    fs::hard_link(root.join("b.log"), scratch.path().join("outside")).unwrap();
-    let allocated = root.join("c").metadata().unwrap().blocks() * 512;
-    let mut args = args_for(&root, 1);
-    args.classes = Classes::parse("100:0,4999");
-    let in_class = |collected: &Collected| {
-        let path = root.as_os_str().as_bytes();
-        (0..5)
-            .map(|class| collected.histograms.get(&(path.to_vec(), class)).copied())
-            .map(Option::unwrap_or_default)
-            .collect::<Vec<_>>()
-    };
-    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    let expected = [[1, 0], [2, allocated], [1, 0], [1, allocated], [1, 0]];
-    assert_eq!(in_class(&collected), expected);
-
-    let mut args = args_for(&root, 1);
-    args.classes = Classes::parse("100:0,4999");
-    args.filters.name_glob = Some(c"*.log".to_owned());
-    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    assert_eq!(
-        in_class(&collected),
-        [[1, 0], [1, 0], [1, 0], [0, 0], [1, 0]]
-    );
-
-    let collected = run_survey(args_for(&root, 1), Limits::default(), |_| ()).unwrap();
-    assert!(collected.histograms.is_empty() && collected.labels.is_empty());
-}
-
-#[test]
-fn suffixes_and_other_owners_are_counted() {
-    let (scratch, root) = scratch_root();
-    let directory = root.join("d");
-    fs::create_dir(&directory).unwrap();
-    for name in ["a.log", "b.log", "c.gz", "d"] {
-        fs::write(directory.join(name), "x").unwrap();
-    }
-    fs::hard_link(directory.join("c.gz"), scratch.path().join("outside")).unwrap();
-    let allocated = directory.join("d").metadata().unwrap().blocks() * 512;
-    let is_root = rustix::process::geteuid().is_root();
-    if is_root {
-        std::os::unix::fs::chown(directory.join("b.log"), Some(7), None).unwrap();
-    }
-    let mut args = args_for(&root, 2);
-    args.classes = Classes::parse("100:0,4999");
-    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    let owner = root.metadata().unwrap().uid();
-    assert_eq!(collected.labels[&16], format!("uid {owner}"));
-    let path = directory.as_os_str().as_bytes();
-    let counted = |words: &str| {
-        let (class, _) = collected.labels.iter().find(|label| label.1 == words)?;
-        collected.histograms.get(&(path.to_vec(), *class)).copied()
-    };
-    assert_eq!(counted(".log"), Some([2, 2 * allocated]));
-    assert_eq!(counted(".gz"), Some([1, 0])); // its link record has the bytes
-    assert_eq!(counted(&format!("uid {owner}")), None);
-    assert_eq!(counted("uid 7"), is_root.then_some([1, allocated]));
-}
-
-#[test]
-fn large_files_have_their_own_records() {
-    let (_scratch, root) = scratch_root();
-    for (name, bytes) in [("large", 64 << 20), ("linked", 1 << 40), ("small", 1 << 20)] {
-        File::create(root.join(name))
-            .unwrap()
-            .set_len(bytes)
-            .unwrap();
-    }
-    fs::hard_link(root.join("linked"), root.join("linked again")).unwrap();
-    let mut collected = survey_root(&root, 1, Limits::default());
-    collected.big_files.sort();
-    let expected: [(&[u8], bool); 3] = [
-        (b"large", false),
-        (b"linked", true),
-        (b"linked again", true),
-    ];
-    assert_eq!(
-        collected.big_files,
-        expected.map(|(name, is_linked)| (name.to_vec(), is_linked))
-    );
-    assert_naive(&collected, &root);
-}
-
-#[test]
-fn sums_above_64_bits_are_split_among_records() {
-    let scratch = tempfile::tempdir_in("/dev/shm").unwrap(); // tmpfs has the largest files
-    let root = scratch.path();
-    let mut args = args_for(root, 1);
-    for number in 0..5 {
-        let sparse = File::create(root.join(number.to_string())).unwrap();
-        sparse.set_len(i64::MAX as u64).unwrap();
-    }
-    args.filters.min_size_bytes = Some(1);
-    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    assert_eq!(matched_in(&collected, root)[3], 5 * i128::from(i64::MAX));
-    assert_naive(&collected, root);
-}
-
-#[test]
-fn names_only_survey_counts_entries_without_stat() {
-    let (_scratch, root) = scratch_root();
-    create_binary_tree(&root, 3);
-    fs::write(root.join("l/file.o"), b"x").unwrap();
-    fs::write(root.join("r/file"), b"x").unwrap();
-    symlink("x", root.join("r/link.o")).unwrap();
-    let mut args = args_for(&root, 2);
-    args.names_only = true;
-    args.filters.name_glob = Some(c"*.o".to_owned());
-    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
-    let expected = naive_survey(&root);
-    for (path, totals) in &expected.directories {
-        let actual = &collected.directories[path];
-        assert_eq!(actual.entries, totals.entries);
-        assert_eq!((actual.names, actual.own), (totals.names, totals.own));
-        assert_eq!((actual.bytes, actual.dates_s), ([0, 0], [0, 0]));
-    }
-    assert_eq!(matched_in(&collected, &root.join("l"))[..3], [1, 0, 0]);
-    assert_eq!(matched_in(&collected, &root.join("r"))[..3], [0, 1, 0]);
-}
-
-#[test]
-fn several_roots_are_summed_up() {
-    let (_scratch, root) = scratch_root();
-    create_binary_tree(&root, 4);
-    let roots = ["l/l", "l/r", "r"].map(|name| root.join(name));
-    let mut args = args_for(&root, 3);
-    args.roots = roots.to_vec();
-    args.pins = roots
-        .iter()
-        .map(|root| root.metadata().unwrap())
-        .map(|status| DevIno {
-            device: status.dev(),
-            inode: status.ino(),
-        })
-        .collect();
-    let collected = run_survey(args, small_limits(1, 1), |_| ()).unwrap();
-    assert_eq!(collected.directories.len(), 31 - 2);
 }
 
 #[test]

@@ -14,12 +14,11 @@ use rustix::fs::{Access, AtFlags, FileType, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgid, getuid};
 
-use super::dir_reader::{modified, DirProgress};
+use super::dir_progress::{kind_of, modified, DirProgress, ENTRY_MASK};
 use super::emitter::Emitter;
 use super::labels::Labels;
 use super::records::flag;
 use super::stack::{Level, OpenDir, Stack};
-use super::tally::{kind_of, ENTRY_MASK};
 use super::Context;
 use crate::identity::DevIno;
 use crate::names::NameBatch;
@@ -67,7 +66,7 @@ impl<'a> Walker<'a> {
     pub fn new(context: &'a Context) -> Self {
         Self {
             context,
-            calls: Syscalls::new(false),
+            calls: Syscalls::default(),
             root: 0,
             stack: Stack::new(context.limits.max_open),
             buffer: Vec::with_capacity(context.limits.buffer_bytes),
@@ -191,13 +190,13 @@ impl<'a> Walker<'a> {
         if !user.is_root() && !has_access(fd, Access::WRITE_OK | Access::EXEC_OK) {
             if !has_access(fd, Access::EXEC_OK) {
                 // The names are readable, but stat of an entry is not possible.
-                progress.tally.record.flags = flag::UNREADABLE;
+                progress.record.flags = flag::UNREADABLE;
                 self.emitter.emit_record(&mut progress, true);
                 return self.ascend(&dir);
             }
-            progress.tally.record.flags |= flag::UNWRITABLE;
+            progress.record.flags |= flag::UNWRITABLE;
         }
-        progress.tally.record.flags |= user.dir_flags(status, fd);
+        progress.record.flags |= user.dir_flags(status, fd);
         self.read_dir(dir, progress);
     }
 
@@ -211,7 +210,7 @@ impl<'a> Walker<'a> {
             let fd = dir.descriptor.as_fd();
             let now = self.calls.statx_fd(fd, StatxFlags::MTIME);
             if now.is_ok_and(|now| modified(&now) != progress.modified) {
-                progress.tally.record.flags |= flag::CHANGED;
+                progress.record.flags |= flag::CHANGED;
             }
         }
         self.emitter.emit_record(&mut progress, true);
@@ -234,7 +233,7 @@ impl<'a> Walker<'a> {
                 ended => {
                     // ENOENT is the end of a removed directory, as in glibc's readdir.
                     if ended.is_err_and(|error| error != Errno::NOENT) {
-                        progress.tally.record.flags |= flag::UNREADABLE;
+                        progress.record.flags |= flag::UNREADABLE;
                     }
                     self.dirents = dirents;
                     return false;
@@ -261,7 +260,7 @@ impl<'a> Walker<'a> {
         dirents: &mut NameBatch,
     ) {
         let context = self.context;
-        if !context.names_only && dirents.refs.len() >= context.limits.min_shared_names {
+        if dirents.refs.len() >= context.limits.min_shared_names {
             dirents.sort();
         }
         let mut number = 0;
@@ -272,22 +271,17 @@ impl<'a> Walker<'a> {
                     self.share_while_reading(dir, progress, dirents, number);
                 }
             }
-            let name_ref = dirents.refs[number];
-            let (name, kind) = (dirents.name(name_ref), name_ref.kind);
+            let name = dirents.name(dirents.refs[number]);
             number += 1;
             if dir.depth == 0 && !context.filters.share_contains(name) {
                 continue;
             }
             let is_clock_read = number % NAMES_PER_CLOCK_READ == 0;
-            if (is_clock_read && self.emitter.is_due()) || progress.tally.record.is_full() {
+            if (is_clock_read && self.emitter.is_due()) || progress.record.is_full() {
                 self.emitter.emit_record(progress, false);
                 self.emitter.send();
             }
-            if context.names_only && kind != FileType::Unknown {
-                self.add_name(progress, name, kind);
-            } else {
-                self.add_entry(dir, progress, name);
-            }
+            self.add_entry(dir, progress, name);
         }
     }
 
@@ -307,7 +301,7 @@ impl<'a> Walker<'a> {
         }
         let left = dirents.refs.len() - examined;
         let is_worth_sharing = left >= 2 * self.context.limits.names_per_check.unwrap_or(left);
-        if self.context.names_only || !is_worth_sharing {
+        if !is_worth_sharing {
             return;
         }
         let shared = dirents.split_off((examined + dirents.refs.len()) / 2);
@@ -321,20 +315,9 @@ impl<'a> Walker<'a> {
         self.emitter.send(); // before another walker emits their sums
         self.context.queue.push(Job::Names {
             dir: dir.clone(),
-            owner: progress.tally.owner,
+            owner: progress.owner,
             dirents,
         });
-    }
-
-    fn add_name(&mut self, progress: &mut DirProgress, name: &CStr, kind: FileType) {
-        progress.tally.add_name(name, kind);
-        let filters = &self.context.filters;
-        if kind == FileType::Directory {
-            self.stack.push_name(name);
-            progress.add_pending();
-        } else if filters.are_active() && filters.matches_name(name) {
-            progress.tally.add_matched_name(kind);
-        }
     }
 
     fn add_entry(&mut self, dir: &OpenDir, progress: &mut DirProgress, name: &CStr) {
@@ -346,7 +329,7 @@ impl<'a> Walker<'a> {
                 return;
             }
             Err(_) => {
-                progress.tally.record.flags |= flag::UNREADABLE;
+                progress.record.flags |= flag::UNREADABLE;
                 return;
             }
         };
@@ -355,7 +338,7 @@ impl<'a> Walker<'a> {
         } = self.context;
         let histograms = classes.as_ref().zip(Some(&mut self.labels));
         let batch = &mut self.emitter.batch;
-        (progress.tally).add(name, &status, filters, histograms, batch);
+        progress.add(name, &status, filters, histograms, batch);
         let is_mounted = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
         if kind_of(&status) != FileType::Directory {
             return;

@@ -1,4 +1,4 @@
-//! Sums of the entries of one directory.
+//! The progress of a directory that is being read, and the sums of its entries.
 
 use std::ffi::CStr;
 
@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Statx, StatxAttributes, StatxFlags};
 use super::histogram::{Classes, Histogram};
 use super::labels::Labels;
 use super::name_flags::name_flags;
-use super::records::{flag, Batch, BigFile, DirRecord, Link, Matched};
+use super::records::{flag, Batch, BigFile, DirRecord, Link, Matched, NO_PARENT};
 use crate::filters::Filters;
 use crate::identity::DevIno;
 
@@ -41,18 +41,66 @@ pub fn allocated_bytes_of(status: &Statx) -> u64 {
     status.stx_blocks.wrapping_mul(BLOCK_BYTES)
 }
 
-/// The sums of one directory since its last record.
-#[derive(Debug)]
-pub struct Tally {
-    /// The next record.
+/// A directory that is partly emitted, or a part of a directory that another walker emits.
+#[derive(Debug, Default)]
+pub struct DirProgress {
+    /// The next record: the sums since the last one.
     pub record: DirRecord,
-    /// Owner of the directory.
-    pub owner: u32,
     pub matched: Matched,
     pub histogram: Histogram,
+    /// Owner of the directory.
+    pub owner: u32,
+    /// Names read so far.
+    pub entries: u64,
+    /// The offset (getdents64) at which reading continues.
+    pub cookie: u64,
+    /// Subdirectories that are not entered, and their flags.
+    pub elsewhere: Vec<(Vec<u8>, u32)>,
+    /// Modification time when reading began, in seconds and nanoseconds.
+    pub modified: (i64, u32),
 }
 
-impl Tally {
+impl DirProgress {
+    /// Starts a directory. A root has no parent, and its name is its path.
+    pub fn new(number: u64, parent: Option<u64>, name: &[u8], status: &Statx) -> Self {
+        let mut progress = Self::part(number, status.stx_uid);
+        progress.modified = modified(status);
+        let first = &mut progress.record;
+        first.parent = parent.map_or(NO_PARENT, |number| number as i64);
+        first.name = name.to_vec();
+        first.own_bytes = status.stx_size;
+        first.own_allocated_bytes = allocated_bytes_of(status);
+        first.pending = 1; // its last record
+        progress
+    }
+
+    /// Starts a part of a directory with this owner.
+    pub fn part(number: u64, owner: u32) -> Self {
+        Self {
+            record: DirRecord::new(number),
+            owner,
+            ..Self::default()
+        }
+    }
+
+    /// Counts records that will follow: one for each subdirectory, and one for each part that another
+    /// walker reads.
+    pub fn add_pending(&mut self) {
+        self.record.pending += 1;
+    }
+
+    /// Takes the record of what was read since the last one. Flags and the longest name stay.
+    pub fn take_record(&mut self, is_last: bool) -> DirRecord {
+        let record = &mut self.record;
+        record.pending -= i64::from(is_last);
+        let next = DirRecord {
+            longest_name: record.longest_name,
+            flags: record.flags,
+            ..DirRecord::new(record.number)
+        };
+        std::mem::replace(record, next)
+    }
+
     /// Adds a name with its type only.
     pub fn add_name(&mut self, name: &CStr, kind: FileType) {
         let bytes = name.to_bytes();
@@ -70,11 +118,6 @@ impl Tally {
             _ => sums.other += 1,
         }
         sums.name_bytes += bytes.len() as u64;
-    }
-
-    /// Adds a match without its status.
-    pub fn add_matched_name(&mut self, kind: FileType) {
-        self.matched.entries[kind_index(kind)] += 1;
     }
 
     /// Adds an entry. Links and big files get records in the batch.
@@ -152,7 +195,7 @@ impl Tally {
                 names: status.stx_nlink,
                 apparent_bytes,
                 allocated_bytes,
-                kind: kind_index(kind) as u8,
+                kind: kind_index(kind),
                 is_matched,
                 modified_s: status.stx_mtime.tv_sec,
                 suffix: suffix.unwrap_or(0),
@@ -165,11 +208,19 @@ impl Tally {
         sums.allocated_bytes = sums.allocated_bytes.saturating_add(allocated_bytes);
         if is_matched {
             let matched = &mut self.matched;
-            matched.entries[kind_index(kind)] += 1;
+            match kind {
+                FileType::RegularFile => matched.files += 1,
+                FileType::Symlink => matched.symlinks += 1,
+                _ => matched.other += 1,
+            }
             matched.apparent_bytes = matched.apparent_bytes.saturating_add(apparent_bytes);
             matched.allocated_bytes = matched.allocated_bytes.saturating_add(allocated_bytes);
         }
     }
+}
+
+pub fn modified(status: &Statx) -> (i64, u32) {
+    (status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec)
 }
 
 /// Returns the earlier time; 0 is none.
@@ -180,8 +231,8 @@ fn earlier(oldest_s: i64, modified_s: i64) -> i64 {
     }
 }
 
-/// Returns the index in `Matched::entries`: files, symbolic links, other.
-fn kind_index(kind: FileType) -> usize {
+/// Returns the kind in a link record: file, symbolic link, other.
+fn kind_index(kind: FileType) -> u8 {
     match kind {
         FileType::RegularFile => 0,
         FileType::Symlink => 1,
