@@ -1,14 +1,19 @@
 """Uses of a directory in other mount namespaces are found, whichever process is examined."""
 
+import errno
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 from tests.namespaces import other_namespace
 from tests.needs import needs_root
 from tests.unit.scratching import result_of_child
 from tests.waiting_process import waiting_process
-from tui_fs.linux.external_uses import ExternalUses, Layer, layers_of
+from tui_fs.linux import external_uses
+from tui_fs.linux.external_uses import ExternalUses, Layer, layers_of, loop_files
 from tui_fs.linux.mounts import mount_of, read_mounts
 
 
@@ -68,3 +73,13 @@ def test_a_process_that_may_not_be_seen_is_counted() -> None:
         return ExternalUses.read(read_mounts()).unseen_processes
 
     assert result_of_child(count) > 0
+
+
+def test_a_loop_device_that_is_detached_while_it_is_read_has_no_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def detached(*_: object) -> NoReturn:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))  # sysfs, once the name is gone
+
+    monkeypatch.setattr(external_uses, "open", detached, raising=False)
+    assert loop_files() == {}

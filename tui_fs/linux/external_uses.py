@@ -5,6 +5,7 @@ and other mount namespaces show the same place under other paths.
 """
 
 import bisect
+import errno
 import fcntl
 import functools
 import os
@@ -41,6 +42,9 @@ def loop_files() -> dict[str, PathStr]:
                 files[f"/dev/{name}"] = PathStr(os.fsdecode(file.read().removesuffix(b"\n")))
         except (FileNotFoundError, NotADirectoryError):
             continue  # not a loop device, or it was detached
+        except OSError as error:
+            if error.errno != errno.ENODEV:  # it was detached between open(2) and read(2)
+                raise
     return files
 
 
