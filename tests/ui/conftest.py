@@ -44,6 +44,13 @@ def styles_are_parsed_once() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def usual_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw for the same terminal wherever the tests run."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+@pytest.fixture(autouse=True)
 async def end_of_polling(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Wake the threads that poll, for which the event loop waits at its end."""
     is_over = Event()
