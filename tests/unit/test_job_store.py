@@ -1,5 +1,6 @@
 """Where jobs are kept."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -22,7 +23,7 @@ from tui_fs.job.store import (
     state_directory,
 )
 from tui_fs.model.caller import CallerIdentity
-from tui_fs.model.errors import BadInput, JobFailed
+from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.strategy import Options, StrategyName
@@ -190,6 +191,25 @@ def test_nothing_is_made_on_a_way_that_another_user_can_exchange(
     assert not store.made_private(f"{theirs}/state/tui-fs/jobs")
     assert os.listdir(theirs) == before
     assert os.listdir(third) == []
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_limit_is_no_sign_of_other_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    place = str(tmp_path / "state" / "jobs")
+    if is_there:
+        assert made_private(place)
+
+    def limited(_: str) -> str:
+        raise Refused("It cannot be examined.") from OSError(
+            errno.EMFILE, os.strerror(errno.EMFILE)
+        )
+
+    monkeypatch.setattr(store, "resolve", limited)
+    with pytest.raises(OSError, match="Too many open files"):
+        made_private(place)
+    assert not is_private(place)
 
 
 def test_a_state_directory_below_one_that_an_acl_opens_is_not_private(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tui_fs.job.journal import create_reserve
 from tui_fs.linux.host import boottime_s, current_host
+from tui_fs.linux.limits import is_limit
 from tui_fs.linux.permissions import others_may_write, protects_new_entries, replaceable_part
 from tui_fs.linux.resolve_path import open_regular, resolve
 from tui_fs.model.codec import decode, encode, why_no_json
@@ -297,7 +298,7 @@ def made_private(place: str) -> bool:
     """Create a directory in the state directory; return whether it is private to this user.
 
     Raises:
-        OSError: it cannot be created.
+        OSError: it cannot be created, or a limit prevents the check.
     """
     if not _can_become_private(place):
         return False  # create nothing there either
@@ -307,7 +308,7 @@ def made_private(place: str) -> bool:
             os.mkdir(directory, 0o700)
         if os.lstat(directory).st_uid != os.geteuid():
             return False  # a link of another user could redirect the next mkdir
-    return is_private(place)
+    return _is_private(place)
 
 
 def require_private(place: str) -> None:
@@ -328,7 +329,8 @@ def _can_become_private(place: str) -> bool:
     try:
         real = resolve(above)
         keeps = protects_new_entries(os.stat(real), os.geteuid(), real)
-    except (OSError, Refused):
+    except (OSError, Refused) as error:
+        _raise_limit(error)
         return False
     return keeps and _is_firm(above)
 
@@ -336,9 +338,13 @@ def _can_become_private(place: str) -> bool:
 def is_private(place: str) -> bool:
     """Return whether a directory exists and no other user can have written in it."""
     try:
-        status = os.lstat(place)
+        return _is_private(place)
     except OSError:
         return False
+
+
+def _is_private(place: str) -> bool:
+    status = os.lstat(place)
     is_ours = status.st_uid == os.geteuid() and not status.st_mode & 0o077
     return stat.S_ISDIR(status.st_mode) and is_ours and _is_firm(place)
 
@@ -356,8 +362,16 @@ def _is_firm(path: str) -> bool:
     """Return whether no other user can replace any part of the path."""
     try:
         return replaceable_part(resolve(path), os.geteuid()) is None
-    except (OSError, Refused):
+    except (OSError, Refused) as error:
+        _raise_limit(error)
         return False
+
+
+def _raise_limit(error: OSError | Refused) -> None:
+    """Raise OSError if a limit of this process is the reason: the path itself may be safe."""
+    for reason in (error, error.__cause__):
+        if isinstance(reason, OSError) and is_limit(reason):
+            raise reason
 
 
 def _is_roots(home: str) -> bool:
