@@ -26,6 +26,7 @@ def os_error(number: int) -> OSError:
         (ModuleNotFoundError("No module named 'lib'", path="/usr/lib/python3/lib.so"), False),
         (SystemError("initialization of lib failed without exception set"), True),
         (SystemError("<built-in> returned NULL without exception set"), True),
+        (SystemError("<function> returned NULL without setting an exception"), True),
         (SystemError("bad argument to internal function"), False),
         (None, False),
     ],

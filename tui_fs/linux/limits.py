@@ -16,8 +16,8 @@ _Result = TypeVar("_Result")
 _THREAD_REFUSED = "can't start new thread"
 """The message of the RuntimeError for every errno of pthread_create (_threadmodule.c)."""
 
-_EXCEPTION_LOST = "without exception set"
-"""The message of a SystemError: an import failed without memory for its MemoryError."""
+_EXCEPTION_LOST = "without exception set", "without setting an exception"
+"""The messages of a SystemError: an import failed without memory for its MemoryError."""
 
 _RESERVE_BYTES = 16 << 20
 _PROBE_BYTES = 2 << 20
@@ -68,7 +68,7 @@ def is_limit(error: BaseException | None) -> bool:
     if isinstance(error, OSError):
         return error.errno in _CAUSES or isinstance(error, TimeoutError)
     if isinstance(error, SystemError):
-        return _EXCEPTION_LOST in str(error)
+        return any(words in str(error) for words in _EXCEPTION_LOST)
     return isinstance(error, MemoryError) or is_thread_refused(error) or _is_unloaded(error)
 
 
