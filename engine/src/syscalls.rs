@@ -17,7 +17,7 @@ use rustix::io::{Errno, Result};
 
 use crate::identity::{DevIno, DirIdentity};
 
-/// The counted system calls.
+/// The counted system calls, named as in strace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Syscall {
@@ -37,22 +37,21 @@ pub enum Syscall {
     Newfstatat,
 }
 
-/// The names of the calls as in strace, in the order of `Syscall`.
-pub const CALL_NAMES: [&str; 14] = [
-    "unlinkat",
-    "openat2",
-    "openat",
-    "fstat",
-    "fstatfs",
-    "statx",
-    "getdents64",
-    "close",
-    "lseek",
-    "fcntl",
-    "fchdir",
-    "chdir",
-    "ftruncate",
-    "newfstatat",
+pub const ALL_CALLS: [(Syscall, &str); 14] = [
+    (Syscall::Unlinkat, "unlinkat"),
+    (Syscall::Openat2, "openat2"),
+    (Syscall::Openat, "openat"),
+    (Syscall::Fstat, "fstat"),
+    (Syscall::Fstatfs, "fstatfs"),
+    (Syscall::Statx, "statx"),
+    (Syscall::Getdents64, "getdents64"),
+    (Syscall::Close, "close"),
+    (Syscall::Lseek, "lseek"),
+    (Syscall::Fcntl, "fcntl"),
+    (Syscall::Fchdir, "fchdir"),
+    (Syscall::Chdir, "chdir"),
+    (Syscall::Ftruncate, "ftruncate"),
+    (Syscall::Newfstatat, "newfstatat"),
 ];
 
 /// Number, errors and total time of a call.
@@ -74,7 +73,7 @@ struct Counter {
 #[derive(Default)]
 #[repr(C)] // counters first, in the order of `Syscall`
 pub struct Syscalls {
-    counters: [Counter; CALL_NAMES.len()],
+    counters: [Counter; ALL_CALLS.len()],
     without_openat2: AtomicBool,
     without_statx: AtomicBool,
     without_large_reads: AtomicBool,
@@ -95,9 +94,8 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK);
 
 impl Syscalls {
-    /// `call` is an index of `CALL_NAMES`.
-    pub fn count(&self, call: usize) -> CallCount {
-        let counter = &self.counters[call];
+    pub fn count(&self, call: Syscall) -> CallCount {
+        let counter = &self.counters[call as usize];
         CallCount {
             calls: counter.calls.load(Relaxed),
             errors: counter.errors.load(Relaxed),
@@ -524,20 +522,17 @@ mod tests {
         for _ in 0..2 * MAX_TIMED_TOGETHER + 1 {
             assert!(unlinks.unlink(directory.as_fd(), c"nothing").is_err());
         }
-        let so_far = calls.count(Syscall::Unlinkat as usize);
+        let so_far = calls.count(Syscall::Unlinkat);
         assert_eq!(so_far.calls, u64::from(2 * MAX_TIMED_TOGETHER + 1));
         assert_eq!(so_far.errors, so_far.calls);
         unlinks.flush_time();
-        let after_all = calls.count(Syscall::Unlinkat as usize).nanoseconds;
+        let after_all = calls.count(Syscall::Unlinkat).nanoseconds;
         assert!(0 < so_far.nanoseconds && so_far.nanoseconds < after_all);
         let took = began.elapsed();
         sleep(Duration::from_millis(20));
         unlinks.flush_time();
         drop(unlinks);
-        assert_eq!(
-            calls.count(Syscall::Unlinkat as usize).nanoseconds,
-            after_all
-        );
+        assert_eq!(calls.count(Syscall::Unlinkat).nanoseconds, after_all);
         assert!(u128::from(after_all) <= took.as_nanos());
     }
 

@@ -16,7 +16,7 @@ from tests.seccomp import under_filter
 from tests.trees import flat, many_directories
 from tui_fs.linux.processes import state_of
 
-CROWD = 5_000
+MANY_FILES = 5_000
 CROWDED = 500
 LARGE_CROWD = 100_000
 OLD_S = 1_000
@@ -24,7 +24,7 @@ OLD_S = 1_000
 
 def test_what_was_changed_during_a_pause_is_checked_again(tmpfs: Path) -> None:
     target = tmpfs / "target"
-    flat(target, CROWD)
+    flat(target, MANY_FILES)
     for file in target.iterdir():
         os.utime(file, (OLD_S, OLD_S))
     run = Conversation(
@@ -40,21 +40,21 @@ def test_what_was_changed_during_a_pause_is_checked_again(tmpfs: Path) -> None:
     run.say("rate off")
     run.say("resume")
     assert run.end().expect(0).counts["removed"] == removed
-    assert len(os.listdir(target)) == CROWD - removed
+    assert len(os.listdir(target)) == MANY_FILES - removed
 
 
 def test_what_was_changed_while_it_was_stopped_is_checked_again(tmpfs: Path) -> None:
     lost = 0
     for turn in range(20):
         target = tmpfs / f"target-{turn}"
-        flat(target, CROWD)
+        flat(target, MANY_FILES)
         for file in target.iterdir():
             os.utime(file, (OLD_S, OLD_S))
         arguments = ("--modified-before", str(OLD_S + 1), "--threads", "1", "--", target)
         process = subprocess.Popen(
             delete_command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
-        while len(os.listdir(target)) == CROWD:
+        while len(os.listdir(target)) == MANY_FILES:
             assert process.poll() is None
         process.send_signal(signal.SIGSTOP)
         wait_until(partial(_all_stopped, f"/proc/{process.pid}/task"), "standing still")
@@ -92,7 +92,7 @@ def test_a_run_in_which_nothing_matches_can_be_cancelled(tmpfs: Path) -> None:
 
 def test_garbage_on_standard_input_does_not_end_control(tmpfs: Path) -> None:
     target = tmpfs / "target"
-    flat(target, CROWD)
+    flat(target, MANY_FILES)
     process = subprocess.Popen(
         delete_command("--rate", "50", "--", target),
         stdin=subprocess.PIPE,
@@ -105,7 +105,7 @@ def test_garbage_on_standard_input_does_not_end_control(tmpfs: Path) -> None:
 
 def test_without_a_reader_it_stops_and_says_so(tmpfs: Path) -> None:
     target = tmpfs / "target"
-    flat(target, CROWD)
+    flat(target, MANY_FILES)
     with open("/dev/full", "wb") as full:
         finished = subprocess.run(
             delete_command("--rate", "50", "--every", "20", "--", target),
@@ -171,7 +171,7 @@ def test_a_directory_moved_away_does_not_use_up_the_descriptors(ext4: Path) -> N
 def test_a_directory_that_is_moved_away_while_it_is_emptied_is_reported(tmpfs: Path) -> None:
     target = tmpfs / "target"
     target.mkdir()
-    flat(target / "rescued", CROWD)
+    flat(target / "rescued", MANY_FILES)
     run = Conversation("--rate", "50", "--threads", "1", "--", target)
     while not run.counts["removed"]:
         run.next_counts()
@@ -188,7 +188,7 @@ def test_a_directory_that_is_moved_away_while_it_is_emptied_is_reported(tmpfs: P
 def test_a_directory_replaced_by_another_is_not_read_again(tmpfs: Path, threads: str) -> None:
     target, elsewhere = tmpfs / "target", tmpfs / "elsewhere"
     target.mkdir()
-    flat(target / "rescued", CROWD)
+    flat(target / "rescued", MANY_FILES)
     run = Conversation("--rate", "50", "--threads", threads, "--", target)
     while not run.counts["removed"]:
         run.next_counts()

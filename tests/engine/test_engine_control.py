@@ -9,7 +9,7 @@ import pytest
 from tests.engine.running import Conversation, delete, delete_command, peak_memory_kib
 from tests.trees import chain, flat, many_directories
 
-CROWD = 40_000
+MANY_FILES = 40_000
 SLOW_PER_S = 2_000
 
 
@@ -20,7 +20,7 @@ def test_workers_share_one_directory_only_where_that_is_known_to_be_faster(
     request: pytest.FixtureRequest, place: str, shares: bool
 ) -> None:
     target: Path = request.getfixturevalue(place) / "one"
-    flat(target, CROWD)
+    flat(target, MANY_FILES)
     calls = delete("--threads", "2", "--", target).expect(0).counts["calls"]
     # A descriptor is duplicated for each part that another worker gets.
     assert ("fcntl" in calls) is shares
@@ -49,7 +49,7 @@ def _processors(tmpfs: Path) -> int:
 
 def test_a_pause_holds_and_resuming_ends_it(tmpfs: Path) -> None:
     target = tmpfs / "target"
-    flat(target, CROWD)
+    flat(target, MANY_FILES)
     engine = Conversation("--rate", str(SLOW_PER_S), "--", target)
     while not engine.counts["removed"]:
         engine.next_counts()
@@ -59,11 +59,11 @@ def test_a_pause_holds_and_resuming_ends_it(tmpfs: Path) -> None:
     for _ in range(5):
         assert engine.next_counts()["removed"] == before
     left = len(os.listdir(target))
-    assert left == CROWD - before
+    assert left == MANY_FILES - before
     # And when it is resumed without a limit, it comes to its end
     engine.say("rate off")
     engine.say("resume")
-    assert engine.end().expect(0).counts["removed"] == CROWD + 1
+    assert engine.end().expect(0).counts["removed"] == MANY_FILES + 1
 
 
 def test_a_rate_is_kept(tmpfs: Path) -> None:
@@ -81,14 +81,14 @@ def test_a_rate_is_kept(tmpfs: Path) -> None:
 
 def test_cancelled_it_ends_and_says_what_it_did(tmpfs: Path) -> None:
     target = tmpfs / "target"
-    flat(target, CROWD)
+    flat(target, MANY_FILES)
     engine = Conversation("--rate", str(SLOW_PER_S), "--threads", "3", "--", target)
     while not engine.counts["removed"]:
         engine.next_counts()
     engine.say("pause")
     engine.say("cancel")
     ended = engine.end().expect(130)
-    assert len(os.listdir(target)) == CROWD - ended.counts["removed"]
+    assert len(os.listdir(target)) == MANY_FILES - ended.counts["removed"]
 
 
 def test_threads_can_be_changed(tmpfs: Path) -> None:
@@ -109,7 +109,7 @@ def test_threads_can_be_changed(tmpfs: Path) -> None:
 @pytest.mark.parametrize("command", ["", "stop", "rate", "rate -1", "threads 0", "pause now"])
 def test_other_commands_are_refused(tmpfs: Path, command: str) -> None:
     target = tmpfs / "target"
-    flat(target, CROWD)
+    flat(target, MANY_FILES)
     engine = Conversation("--rate", str(SLOW_PER_S), "--", target)
     # When something else is said
     # It is not obeyed

@@ -11,7 +11,7 @@ from tests.trees import flat
 
 _FILES_EACH = 5
 # An ext4 directory of these takes more than 1 MiB.
-_CROWD_FILES = 50_000
+_MANY_FILES = 50_000
 _ONE = {"directories": exactly(1)}
 _ALL = ("ext4", "xfs", "btrfs", "tmpfs")
 
@@ -46,11 +46,11 @@ def _mode(scene: Scene, *, mode: int) -> Made:
 def _closed_crowd(scene: Scene) -> Made:
     """Leave to root a directory that is itself large and that only root may list."""
     tree = scene.give(scene.tree())
-    crowd = tree / "crowd"
-    flat(crowd, _CROWD_FILES)
-    assert crowd.stat().st_size >= 1 << 20
-    crowd.chmod(0o700)
-    return Made(tree, crowd, _ONE)
+    full = tree / "full"
+    flat(full, _MANY_FILES)
+    assert full.stat().st_size >= 1 << 20
+    full.chmod(0o700)
+    return Made(tree, full, _ONE)
 
 
 def _on_a_broken_disk(scene: Scene, *, is_list_lost: bool) -> Made:
@@ -134,7 +134,7 @@ RIGHTS = (
         is_ordinary=True,
     ),
     Pathology(
-        name="unreadable-crowd",
+        name="unreadable-full",
         kind="unreadable",
         severity=WARNING,
         title="a directory of root with 50,000 names and mode 0700, for an ordinary user",

@@ -160,7 +160,7 @@ mod tests {
             drop(evict_helper);
             helper.join().unwrap();
         });
-        let count = |call: Syscall| tally.calls.count(call as usize).calls;
+        let count = |call: Syscall| tally.calls.count(call).calls;
         assert_eq!(count(Syscall::Close), count(Syscall::Openat) + 1); // and the directory
         assert_eq!(count(Syscall::Unlinkat), 0);
         assert_eq!(std::fs::read_dir(&target).unwrap().count(), FILES);
@@ -176,7 +176,7 @@ mod tests {
     fn helper_limits_its_descriptors_and_closes_removed_names() {
         for (max_open, max_fds) in [(4, 8), (31, 62), (2_048, MAX_EVICT_FDS as u64)] {
             run_helper(max_open, |_, evict, calls| {
-                let count = |call: Syscall| calls.count(call as usize).calls;
+                let count = |call: Syscall| calls.count(call).calls;
                 wait_for(|| count(Syscall::Openat) == max_fds);
                 assert_eq!(count(Syscall::Close), 0);
                 // it opens ahead of the remover, and closes what the remover has passed
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn helper_takes_no_concurrency_slot() {
         run_helper(64, |context, _, calls| {
-            wait_for(|| calls.count(Syscall::Openat as usize).calls > 0);
+            wait_for(|| calls.count(Syscall::Openat).calls > 0);
             // the remover gets the only slot
             context.throttle.set_max_active(1);
             let mut slot = crate::delete::throttle::Slot::default();
@@ -209,12 +209,11 @@ mod tests {
             |context: &Context| context.throttle.set_gentle(true),
         ] {
             run_helper(64, |context, _, calls| {
-                wait_for(|| calls.count(Syscall::Openat as usize).calls > 0);
+                wait_for(|| calls.count(Syscall::Openat).calls > 0);
                 change(context);
                 // and the directory, though the remover is not done
                 wait_for(|| {
-                    calls.count(Syscall::Close as usize).calls
-                        == calls.count(Syscall::Openat as usize).calls + 1
+                    calls.count(Syscall::Close).calls == calls.count(Syscall::Openat).calls + 1
                 });
             });
         }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::remover::Tally;
 use crate::quoting::{quoted, reason};
-use crate::syscalls::{class_limit_ns, CALL_NAMES, TIME_CLASSES};
+use crate::syscalls::{class_limit_ns, ALL_CALLS, TIME_CLASSES};
 
 /// Reports failures and counts them.
 #[derive(Default)]
@@ -57,7 +57,7 @@ pub fn format_counts(tallies: &[Tally], threads: usize) -> String {
     let directories: u64 = directories.sum();
     let removed = total_removed(tallies);
     let mut calls = Vec::new();
-    for (call, name) in CALL_NAMES.iter().enumerate() {
+    for (call, name) in ALL_CALLS {
         let counts = || tallies.iter().map(|tally| tally.calls.count(call));
         let made: u64 = counts().map(|count| count.calls).sum();
         let errors: u64 = counts().map(|count| count.errors).sum();

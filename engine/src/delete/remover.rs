@@ -416,7 +416,7 @@ mod tests {
         let was_paused_midway = (0..20).any(|_| {
             let filters = Filters::default();
             let (throttle, tally) = (Throttle::new(1, None, false), Tally::default());
-            let count = || tally.calls.count(Syscall::Unlinkat as usize);
+            let count = || tally.calls.count(Syscall::Unlinkat);
             let began = Instant::now();
             let is_midway = scope(|threads| {
                 threads.spawn(|| {
