@@ -43,7 +43,7 @@ def _mode(scene: Scene, *, mode: int) -> Made:
     return Made(tree, directory, _ONE)
 
 
-def _closed_crowd(scene: Scene) -> Made:
+def _closed_large(scene: Scene) -> Made:
     """Leave to root a directory that is itself large and that only root may list."""
     tree = scene.give(scene.tree())
     full = tree / "full"
@@ -138,7 +138,7 @@ RIGHTS = (
         kind="unreadable",
         severity=WARNING,
         title="a directory of root with 50,000 names and mode 0700, for an ordinary user",
-        make=_closed_crowd,
+        make=_closed_large,
         also=frozenset({"unwritable"}),
         filesystems=("ext4",),
         is_ordinary=True,
