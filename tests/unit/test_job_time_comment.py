@@ -85,6 +85,13 @@ def test_processors_that_other_processes_used_are_the_cause() -> None:
     )
 
 
+def test_others_never_used_more_processors_than_there_are() -> None:
+    # Also while the tools were started, which takes most of the time of a small deletion
+    assert ": other processes used 1.5 of 2 processors" in comment(
+        9.0, cpu_s=4.5, machine=MachineUse(2, 40.0, 0.0)
+    )
+
+
 def test_processors_that_were_free_are_not_the_cause() -> None:
     assert "processors" not in comment(9.0, cpu_s=9.0, machine=MachineUse(8, 40.0, 0.0))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tui_fs.model.calls import TraceSource
-from tui_fs.model.events import JobFinished, JobStarted
+from tui_fs.model.events import JobFinished, JobStarted, MachineUse
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import program_of
@@ -78,13 +78,20 @@ def processor_wait_s(snapshot: Snapshot) -> float:
     machine = finished.machine if finished is not None else None
     if finished is None or machine is None:
         return wait_s
-    other_s = max(0.0, machine.busy_s - snapshot.finished_user_s - snapshot.finished_system_s)
+    other_s = _used_by_others_s(snapshot, finished, machine)
     wait_s = min(wait_s, other_s)  # its own processes may wait for each other
     if not (snapshot.paused_s or snapshot.held_s):
         # Processors that others leave free cost the tools nothing.
         free_s = max(0, machine.processors - threads) * finished.strategy_wall_s
         wait_s = max(wait_s, (other_s - free_s) / threads)
     return wait_s
+
+
+def _used_by_others_s(snapshot: Snapshot, finished: JobFinished, machine: MachineUse) -> float:
+    own_s = snapshot.finished_user_s + snapshot.finished_system_s
+    # The machine is measured from before the tools start until after they have ended.
+    most_s = machine.processors * finished.strategy_wall_s
+    return max(0.0, min(machine.busy_s, most_s) - own_s)
 
 
 def _causes_above(
@@ -101,7 +108,7 @@ def _causes_above(
     own_s = snapshot.finished_user_s + snapshot.finished_system_s
     wait_s, machine = processor_wait_s(snapshot), finished.machine
     if machine is not None and finished.strategy_wall_s > 0:
-        used = max(0.0, machine.busy_s - own_s) / finished.strategy_wall_s
+        used = _used_by_others_s(snapshot, finished, machine) / finished.strategy_wall_s
         yield _Cause(
             wait_s,
             f"other processes used {used:.1f} of {machine.processors} processors on average, and "
