@@ -43,6 +43,21 @@ def test_every_column_of_the_call_table_has_a_meaning() -> None:
     assert list(MEANINGS) == [title.strip() for title in TITLES if title]
 
 
+async def test_the_help_of_the_preview_explains_the_columns_of_the_strategies(
+    tmp_path: Path,
+) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=SMALL) as pilot:
+        await app.push_screen(PreviewScreen((str(tmp_path),), Settings()))
+        await pilot.pause()
+        screen = app.screen
+        assert isinstance(screen, BaseScreen)
+        legend = screen.legend()
+        assert legend["time"].startswith("the predicted time")
+        assert legend["calls"].startswith("the predicted system calls")
+        assert legend["group"] == MEANINGS["group"]
+
+
 async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path) -> None:
     app = TuiFsApp(str(tmp_path))
     async with app.run_test(size=SMALL) as pilot:

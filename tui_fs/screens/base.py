@@ -272,7 +272,8 @@ class BaseScreen(OneShotTimers, Screen[None]):
                 if column.title:
                     meanings[column.title.rstrip(_ARROWS)] = column.meaning
         if self.query(CallTable):
-            meanings |= CALL_MEANINGS
+            for title, meaning in CALL_MEANINGS.items():
+                meanings.setdefault(title, meaning)
         return meanings
 
     def action_scroll(self, lines: int) -> None:
