@@ -129,6 +129,21 @@ def test_threads_are_not_recommended_on_a_guess(
     assert advice(PLAIN, "ext4", estimates)[PARALLEL].startswith(says)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "rate_per_s", "says"),
+    [
+        (10.0, 900, "Not faster than rm: both delete at most 900 entries per second."),
+        (20.0, 900, "About 2.0 times the time of rm: the gain of several threads depends"),
+        (10.0, 90_000, "Not faster than rm: the gain of several threads depends"),
+    ],
+)
+def test_a_limit_that_makes_threads_no_faster_is_named(
+    seconds: float, rate_per_s: int, says: str
+) -> None:
+    estimates = [replace(row, measured_at=1.0) for row in all_of(parallel=seconds)]
+    assert advice(PLAIN, "ext4", estimates, rate_per_s)[PARALLEL].startswith(says)
+
+
 @pytest.mark.parametrize(("rm", "parallel"), [(1.9, 1.0), (1.0, 0.5)])
 def test_a_factor_learned_from_jobs_is_no_measured_gain_of_threads(
     rm: float, parallel: float

@@ -74,7 +74,8 @@ def estimate_all(
         _with_rmdir(_estimate(survey, options, inputs, name, candidate), candidate)
         for name, candidate in candidates.items()
     )
-    sentences = advice(survey, inputs.calibration.kind, estimates)
+    rate_per_s = options.pace.rate_per_s
+    sentences = advice(survey, inputs.calibration.kind, estimates, rate_per_s)
     return tuple(replace(estimate, advice=sentences[estimate.strategy]) for estimate in estimates)
 
 

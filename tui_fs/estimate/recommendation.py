@@ -56,11 +56,14 @@ def _measured_s(estimate: Estimate) -> float:
     return estimate.seconds / estimate.learned_factor
 
 
-def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[StrategyName, str]:
+def advice(
+    survey: Survey, kind: str, estimates: Sequence[Estimate], rate_per_s: int = 0
+) -> dict[StrategyName, str]:
     """Return a sentence for each strategy: why the recommended strategy, and why not another.
 
     Args:
         kind: type of the file system.
+        rate_per_s: maximum number of entries removed per second; 0 for no limit.
     """
     best, best_as = recommended(estimates), recommended_as(estimates)
     by_name = {estimate.strategy: estimate for estimate in estimates}
@@ -70,7 +73,7 @@ def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[Str
     for name, estimate in by_name.items():
         if name != best:
             chosen = by_name.get(best) if best is not None else None
-            sentences[name] = _why_not(survey, kind, estimate, chosen)
+            sentences[name] = _why_not(survey, kind, estimate, chosen, rate_per_s)
             continue
         single = by_name.get(baseline) if baseline is not None else None
         sentences[name] = _why(survey, kind, estimate, single)
@@ -144,7 +147,9 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
     )
 
 
-def _why_not(survey: Survey, kind: str, estimate: Estimate, best: Estimate | None) -> str:
+def _why_not(
+    survey: Survey, kind: str, estimate: Estimate, best: Estimate | None, rate_per_s: int
+) -> str:
     """Return why a strategy is not the recommended one."""
     name = estimate.strategy
     if not estimate.feasible:
@@ -164,4 +169,7 @@ def _why_not(survey: Survey, kind: str, estimate: Estimate, best: Estimate | Non
         return f"Possibly {ratio:.1f} times the time of {best.strategy}, but {words}."
     if ratio >= _MUCH_SLOWER:
         return f"About {ratio:.1f} times the time of {best.strategy}: {words}."
+    limit_s = (survey.matched or survey.totals).entries / rate_per_s if rate_per_s else 0.0
+    if STRATEGIES[name].has_threads and limit_s * _MUCH_SLOWER >= best.seconds:
+        words = f"both delete at most {counted(rate_per_s, 'entry', 'entries')} per second"
     return f"Not faster than {best.strategy}: {words}."
