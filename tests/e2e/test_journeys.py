@@ -207,9 +207,9 @@ def test_ranks_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: 
     terminal.press("z")
     terminal.wait_for("pace gentle")
     terminal.press("n")
-    terminal.wait_for("nice 10 · disk low")
+    terminal.wait_for("nice 10 · ionice low")
     terminal.press("n")
-    terminal.wait_for("nice 19 · disk idle")
+    terminal.wait_for("nice 19 · ionice idle")
     terminal.press("z")
     terminal.wait_until(lambda text: "pace gentle" not in text, "no longer gentle")
     paces = [e["pace"] for e in cli.journal(job) if e["type"] == "PaceChanged"]

@@ -201,7 +201,7 @@ async def test_a_huge_terminal_explains_the_call_under_the_cursor() -> None:
 
 def test_preview_and_run_screen_have_the_same_words_for_the_pace() -> None:
     pace = Pace(True, 500, 19, IoPriority.IDLE, 4)
-    limits = "at most 500 /s · nice 19 · disk idle"
+    limits = "at most 500 /s · nice 19 · ionice idle"
     assert pace.in_words() == f"gentle · {limits} · up to 4 threads"
     shown = about_options(Choices(Options(pace=pace)), StrategyName("rm")).plain
     assert shown.endswith(f"gentle [x] · {limits}")
@@ -211,8 +211,8 @@ def test_preview_and_run_screen_have_the_same_words_for_the_pace() -> None:
 def test_a_narrow_line_shows_as_much_of_the_pace_as_fits() -> None:
     pace = Pace(rate_per_s=15, nice=10, io_priority=IoPriority.LOW, threads=1)
     figures = more_figures_of(replace(FREE, pace=pace))
-    line = "".join(text for _, text in line_parts(figures, 55))
-    assert line == "failed 0 · pace at most 15 /s · nice 10 · disk low · …"
+    line = "".join(text for _, text in line_parts(figures, 57))
+    assert line == "failed 0 · pace at most 15 /s · nice 10 · ionice low · …"
 
 
 def test_the_rate_of_a_call_that_begins_late_is_drawn_late() -> None:

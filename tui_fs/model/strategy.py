@@ -91,7 +91,7 @@ class Pace(Struct, frozen=True):
         words = [f"at most {count(self.rate_per_s)} /s"] if self.rate_per_s else []
         words += [f"nice {self.nice}"] if self.nice else []
         is_normal = self.io_priority is IoPriority.NORMAL
-        return words if is_normal else [*words, f"disk {self.io_priority}"]
+        return words if is_normal else [*words, f"ionice {self.io_priority}"]
 
     def in_words(self) -> str:
         """Return what differs from the normal pace; empty if nothing does."""
