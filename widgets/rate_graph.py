@@ -47,24 +47,28 @@ class RateHistory:
         self.bucket_s = bucket_s
         self._start_s: float | None = None
         self._sums: list[float] = []
-        self._counts: list[int] = []
+        self._weights: list[float] = []
 
     @property
     def values(self) -> tuple[float, ...]:
         """The mean rate of each bucket, the oldest first."""
-        return tuple(total / count for total, count in zip(self._sums, self._counts, strict=True))
+        return tuple(
+            total / weight for total, weight in zip(self._sums, self._weights, strict=True)
+        )
 
     def index_of(self, t_s: float) -> int:
         """Return the index of the bucket with a time; the last or the first if it has none."""
         passed_s = t_s - (self._start_s if self._start_s is not None else t_s)
         return max(0, min(int(passed_s / self.bucket_s), len(self._sums) - 1))
 
-    def add(self, t_s: float, rate: float) -> None:
+    def add(self, t_s: float, rate: float, weight: float = 1.0) -> None:
         """Add a rate measured at a time; a time before the last bucket counts for the last.
 
         Args:
             t_s: Seconds on any clock that does not jump.
             rate: Anything per second; a rate that is not finite is ignored.
+            weight: What the rate counts in the mean of its bucket, above 0: the seconds that it
+                was measured over, or the same for all.
         """
         if not math.isfinite(rate) or not math.isfinite(t_s):
             return
@@ -73,18 +77,18 @@ class RateHistory:
         while (index := int((t_s - self._start_s) / self.bucket_s)) >= self.capacity:
             self._merge_neighbours()
         while len(self._sums) < index:
-            self._sums.append(rate)
-            self._counts.append(1)
+            self._sums.append(rate * weight)
+            self._weights.append(weight)
         if len(self._sums) <= index:
             self._sums.append(0.0)
-            self._counts.append(0)
-        self._sums[-1] += rate
-        self._counts[-1] += 1
+            self._weights.append(0.0)
+        self._sums[-1] += rate * weight
+        self._weights[-1] += weight
 
     def _merge_neighbours(self) -> None:
         """Halve the number of buckets."""
         self._sums = [sum(self._sums[i : i + 2]) for i in range(0, len(self._sums), 2)]
-        self._counts = [sum(self._counts[i : i + 2]) for i in range(0, len(self._counts), 2)]
+        self._weights = [sum(self._weights[i : i + 2]) for i in range(0, len(self._weights), 2)]
         self.bucket_s *= 2
 
 

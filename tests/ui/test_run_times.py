@@ -227,6 +227,19 @@ def test_the_rate_of_a_call_that_begins_late_is_drawn_late() -> None:
     assert last > 0 and set(before) == {0.0}
 
 
+def test_the_rate_of_a_call_is_the_same_however_often_its_count_is_read() -> None:
+    history, snapshot = RunHistory(1.0), Snapshot()
+    for event in RUNNING[:3]:
+        snapshot = fold(snapshot, event)
+    for number in range(1, 100):
+        recorded = sampled(number, 100 * number)
+        # A view reads the same count once more, just before the next one.
+        for at_s in (recorded.at_s, recorded.at_s + 0.999):
+            snapshot = fold(snapshot, replace(recorded, at_s=at_s))
+            history.add(snapshot)
+    assert set(history.trends().calls["unlinkat"]) == {100.0}
+
+
 def test_the_prediction_stands_beside_the_start_alone() -> None:
     history, snapshot = RunHistory(0.25), Snapshot()
     for event in (*FAILING, *(Resumed(9.0 + second) for second in range(50))):

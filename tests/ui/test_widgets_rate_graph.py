@@ -16,6 +16,13 @@ def test_rates_of_a_bucket_are_averaged() -> None:
     assert history.values == (3.0, 6.0, 8.0)
 
 
+def test_a_rate_over_a_short_time_counts_little() -> None:
+    history = RateHistory(capacity=4, bucket_s=1.0)
+    for t_s, rate, weight in [(10.0, 100.0, 0.75), (10.5, 900.0, 0.25), (12.0, 7.0, 0.5)]:
+        history.add(t_s, rate, weight)
+    assert history.values == (300.0, 7.0, 7.0)
+
+
 def test_a_full_history_merges_neighbours_and_keeps_the_whole_run() -> None:
     history = RateHistory(capacity=4, bucket_s=1.0)
     for second in range(5):

@@ -95,7 +95,9 @@ class RunHistory:
             key = name if name in EXPLAINED_CALLS else OTHER_CALLS_LABEL
             calls[key] = calls.get(key, 0) + call_count.calls
         # The rates of a snapshot are means of some seconds, too blurred for a few calls.
-        passed_s = now_s - self._last_s
+        # The time of the counts: an answered sample may be older than its answer.
+        counted_s = snapshot.marks[-1].working_s if snapshot.marks else 0.0
+        passed_s = counted_s - self._last_s
         if passed_s <= SHORTEST_SPAN_S:
             return
         for key, number in calls.items():
@@ -104,9 +106,10 @@ class RunHistory:
                 if self._first_s is not None:  # a later step is drawn later
                     rates.add(self._first_s, 0.0)
                     rates.add(self._last_s, 0.0)
-            self._calls[key].add(now_s, (number - self._last_calls.get(key, 0)) / passed_s)
-        self._first_s = now_s if self._first_s is None else self._first_s
-        self._last_s, self._last_calls = now_s, calls
+            rate = (number - self._last_calls.get(key, 0)) / passed_s
+            self._calls[key].add(counted_s, rate, passed_s)
+        self._first_s = counted_s if self._first_s is None else self._first_s
+        self._last_s, self._last_calls = counted_s, calls
 
     def trends(self) -> Trends:
         """Return what was collected so far."""
