@@ -151,13 +151,15 @@ def percent(share: float) -> str:
     return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
-def where_kept(report: Report, path: str) -> Text:
-    """Return the command lines that ran and the path of the record."""
+def where_kept(report: Report, folder: JobFolder) -> Text:
+    """Return the command lines that ran and the path of the record; a dead job wrote no report."""
     text = Text()
     for line in command_lines(report.started.command) if report.started else ():
         text.append("\n$ ", "dim")
         text.append(line)
-    text.append(f"\n\nreport stored in {displayable(path)}", "dim")
+    has_report = report.outcome is not Outcome.DIED
+    record, path = ("report", folder.report) if has_report else ("journal", folder.journal)
+    text.append(f"\n\n{record} stored in {displayable(path)}", "dim")
     return text
 
 
@@ -268,7 +270,7 @@ class ReportScreen(BaseScreen):
         harmless_words = self.query_one("#harmless", Static)
         harmless_words.update(muted("\n".join(harmless_errors(self._lines))))
         harmless_words.display = bool(self._lines)
-        self.query_one("#kept", Static).update(where_kept(report, self._folder.report))
+        self.query_one("#kept", Static).update(where_kept(report, self._folder))
 
     def on_resize(self) -> None:
         """Break the lines of the figures for the present width."""
