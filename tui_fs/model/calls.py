@@ -295,7 +295,7 @@ class Failures(Struct, frozen=True):
             if group_of_operation(operation) is guide.group
         )
         if failed:
-            return f"{count(failed)} failed", True
+            return f"{count(min(failed, errors))} failed", True
         if guide.group is CallGroup.REMOVE and errors <= self.confined_targets:
             return "normal: confined", False
         # rm reports a directory that it cannot open as one that it cannot remove.
