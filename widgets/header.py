@@ -58,5 +58,8 @@ class Header(Widget):
         line.append(verb)
         line.append(place, self.get_component_rich_style("place-line--place"))
         line.append(" " * max(0, width - line.cell_len - note.cell_len))
+        if note.cell_len > width - line.cell_len:
+            note = Text()
+        line.truncate(width, overflow="ellipsis")
         note.stylize_before(self.get_component_rich_style("place-line--note"))
         return line.append_text(note)

@@ -15,6 +15,14 @@ class Shown(App[None]):
         yield header
 
 
+async def test_a_verb_too_long_for_the_line_is_marked_as_cut() -> None:
+    app = Shown()
+    async with app.run_test(size=(40, 3)):
+        header = app.query_one(Header)
+        header.verb = "WAITING: others wait for the processors"
+        assert str(header.render()) == "WAITING: others wait for the processo…"
+
+
 @pytest.mark.parametrize(
     ("width", "line"),
     [
