@@ -24,6 +24,8 @@ from tui_fs.model.events import Event, Paused
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import StrategyName
+from tui_fs.screens.comparison import rate_lines
+from tui_fs.widgets.rate_graph import RateHistory
 
 DONE = JobFigures(
     job_id="aaa",
@@ -51,6 +53,14 @@ OTHER = replace(DONE, job_id="bbb")
 def cells(first: JobFigures, second: JobFigures) -> dict[str, tuple[str, ...]]:
     rows = [*figure_rows(first, second), *call_rows(first, second)]
     return {row.cells[0].strip(): row.cells[1:] for row in rows}
+
+
+def test_the_peak_of_a_job_without_a_rate_is_unknown() -> None:
+    measured = RateHistory()
+    measured.add(1.0, 500.0)
+    lines = rate_lines([(DONE, measured), (OTHER, RateHistory())], 60)
+    ends = [line[-1][1].strip() for line in lines if len(line) == 3]
+    assert [end for end in ends if end] == ["peak 500 /s", "peak ?"]
 
 
 def test_figures_have_a_ratio_of_the_second_to_the_first() -> None:

@@ -153,7 +153,10 @@ def rate_lines(pairs: Sequence[Compared], width: int) -> list[Line]:
     peaks = [max(history.values, default=0.0) for _, history in pairs]
     if axis_s <= 0 or not any(peaks):
         return []
-    captions = [f"peak {count(round(peak))} /s" for peak in peaks]
+    captions = [
+        f"peak {count(round(peak))} /s" if history.values else "peak ?"
+        for peak, (_, history) in zip(peaks, pairs, strict=True)
+    ]
     label_cells = max(len(figures.job_id) for figures, _ in pairs) + 1
     caption_cells = max(map(len, captions)) + 2
     if width - label_cells - caption_cells < MINIMUM_GRAPH:
