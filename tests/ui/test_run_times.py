@@ -33,6 +33,7 @@ from tui_fs.screens.run import (
     paragraphs,
     place_of,
     predicted_rate,
+    progress_caption,
     time_meaning,
     usage_line,
 )
@@ -74,6 +75,14 @@ def test_a_tool_that_only_reads_has_no_time_left() -> None:
     filtered = replace(all_removed, started=replace(STARTED, filters="*.log"))
     assert figures(filtered) == "the rest of the tree elapsed"
     assert figures(replace(filtered, removed=Removed(1))) == "left elapsed"
+
+
+def test_the_rest_of_a_tree_that_is_not_counted_to_the_end_is_approximate() -> None:
+    uncounted = replace(STARTED, expected=replace(STARTED.expected, complete=False))
+    snapshot = replace(FREE, started=uncounted, removed=Removed(0))
+    total = f"~{STARTED.expected.totals.entries:,}"
+    assert more_figures_of(snapshot)[0].value == total
+    assert progress_caption(snapshot) == f"reading the directory; {total} to go"
 
 
 @pytest.mark.parametrize(

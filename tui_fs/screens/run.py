@@ -73,9 +73,9 @@ def progress_caption(snapshot: Snapshot) -> str:
         return "starting"
     if snapshot.removed is None:
         return "not counted" if snapshot.calls or snapshot.at_s > 1 else "starting"
-    if not snapshot.removed.entries:
-        return f"reading the directory; {count(snapshot.expected_entries)} to go"
     about = "" if started.expected.complete else "~"
+    if not snapshot.removed.entries:
+        return f"reading the directory; {about}{count(snapshot.expected_entries)} to go"
     removed = count(snapshot.removed.entries)
     return f"{removed} of {about}{count(snapshot.expected_entries)}"
 
@@ -106,7 +106,8 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
     figures: list[Figure] = []
     if snapshot.removed is not None and snapshot.started is not None:
         entries_left = max(0, snapshot.expected_entries - snapshot.removed.entries)
-        figures.append(Figure("to go", count(entries_left)))
+        about = "" if snapshot.started.expected.complete else "~"
+        figures.append(Figure("to go", f"{about}{count(entries_left)}"))
     failed = snapshot.failed
     if failed:
         figures.append(Figure("failed", count(failed), tone="danger", label_first=True))
