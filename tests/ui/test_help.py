@@ -114,6 +114,16 @@ async def test_the_help_lists_keys_by_task_and_scrolls_with_the_keys_of_lists(
 
 
 @pytest.mark.slow
+async def test_the_help_of_a_narrow_screen_cuts_no_text(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=(40, 15)) as pilot:
+        await pilot.press("question_mark")
+        await wait_for(pilot, "FIND")
+        inside = [line[3:36] for line in screen_text(app).splitlines()[2:12]]
+        assert "Open the directory under the cursor" in " ".join(" ".join(inside).split())
+
+
+@pytest.mark.slow
 async def test_the_help_omits_the_keys_of_textual_itself() -> None:
     app = Host(DoctorScreen(Settings()))
     async with app.run_test(size=SMALL) as pilot:

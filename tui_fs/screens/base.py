@@ -380,9 +380,12 @@ def _clickable(row: tuple[str, str]) -> tuple[Text, Text]:
 
 
 def _two_columns(rows: Iterable[tuple[Text, Text]], cells: int) -> Table:
+    shown = list(rows)
+    longest = max((first.cell_len for first, _ in shown), default=0)
     table = Table.grid(padding=(0, 2))
-    table.add_column(min_width=cells, max_width=_MAX_KEY_CELLS)
-    for row in rows:
+    # Of a fixed width: on a narrow line rich makes the second column too wide beside a minimum.
+    table.add_column(width=max(cells, min(longest, _MAX_KEY_CELLS)))
+    for row in shown:
         table.add_row(*row)
     return table
 
