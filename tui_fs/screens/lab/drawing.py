@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from tui_fs.lab.exhibits import CallsOf, Flames, Table
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
-from tui_fs.widgets.figure_layout import Line, layout_bars, layout_pair, layout_table
+from tui_fs.widgets.figure_layout import Line, layout_bars, layout_pair, layout_table, wrapped
 
 _SHORT_CALL_COLUMNS = ("call", "calls", "err.", "time", "publ.", "err.")
 """Calls, errors, share of the time, published calls and errors."""
+_SHORT_MEANINGS = {"err.": "calls with an error", "publ.": "as published"}
 _CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "errors")
 _DROPPED_FIRST = (5, 3, 2, 4)
 _WIDE_CELLS = 110
@@ -31,7 +32,7 @@ def table_lines(table: Table, width: int) -> list[Line]:
 
 
 def pair_lines(pair: Sequence[CallsOf], width: int, *, has_choice: bool = False) -> list[Line]:
-    """Draw the tables of one or two steps side by side.
+    """Draw the tables of one or two steps side by side, with the meanings of short titles.
 
     Args:
         has_choice: the user can choose other steps; the titles name the keys.
@@ -41,7 +42,14 @@ def pair_lines(pair: Sequence[CallsOf], width: int, *, has_choice: bool = False)
         titles = [f"< {pair[0].title} >", *(f"[ {table.title} ]" for table in pair[1:])]
         pair = [replace(table, title=title) for table, title in zip(pair, titles, strict=True)]
     strong = {*REMOVING_CALLS, "total"}
-    return layout_pair(pair, columns, width, given_up=_DROPPED_FIRST, strong=strong)
+    lines = layout_pair(pair, columns, width, given_up=_DROPPED_FIRST, strong=strong)
+    heads = " ".join(text for line in lines for style, text in line if style == "muted")
+    meanings = [
+        f"{title}: {text}" for title, text in _SHORT_MEANINGS.items() if title in heads.split()
+    ]
+    if meanings:
+        lines += [(("muted", text),) for text in wrapped(f"{'; '.join(meanings)}.", width)]
+    return lines
 
 
 def pair_remarks(pair: Sequence[CallsOf]) -> str:
@@ -53,7 +61,7 @@ def pair_remarks(pair: Sequence[CallsOf]) -> str:
         remark if len(titles[remark]) == len(pair) else f"{titles[remark][0]}: {remark}"
         for remark in titles
     ]
-    return "\n".join([*lines, "err.: calls with an error; publ.: as published."])
+    return "\n".join(lines)
 
 
 def flame_lines(flames: Flames, width: int) -> list[Line]:
