@@ -154,3 +154,19 @@ def at_once(fallocate_s: float) -> dict[str, Any]:
 def test_figures_decide(claim: str, figures: dict[str, Any], expected: Verdict) -> None:
     results = lab_results.run_with(EXPERIMENT, **figures)
     assert lab_results.judgement_of(EXPERIMENT, claim, results).verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("unsynced_s", "reason"),
+    [
+        ((3.9, 3.9, 3.9), "Here sync takes no longer than writing."),
+        ((0.5, 3.9, 0.5), "Here sync takes no longer than writing for dd-4m."),
+        ((3.9, 0.5, 3.9), "Here sync takes no longer than writing for head and dd-one-block."),
+    ],
+)
+def test_a_short_sync_is_named_with_its_methods(unsynced_s: tuple[float, ...], reason: str) -> None:
+    seconds = synced((4.0,), (4.0,), (4.0,)) | {
+        key: (each,) for key, each in zip(WRITERS, unsynced_s, strict=True)
+    }
+    results = lab_results.run_with(EXPERIMENT, seconds=seconds)
+    assert lab_results.judgement_of(EXPERIMENT, LONG_BEFORE, results).reason == reason

@@ -110,11 +110,14 @@ def _alike(methods: Iterable[str]) -> Judge:
 
 
 def _ends_long_before(results: Results) -> Judgement:
-    factors = [results.median(f"{key}-synced") / results.median(key) for key in _WRITTEN]
-    here = f"With sync {min(factors):.1f} to {max(factors):.1f} times as long"
-    if min(factors) >= _LONG_BEFORE:
+    factors = {key: results.median(f"{key}-synced") / results.median(key) for key in _WRITTEN}
+    least, most = min(factors.values()), max(factors.values())
+    here = f"With sync {least:.1f} to {most:.1f} times as long"
+    if least >= _LONG_BEFORE:
         return judged(True, here)
-    return judged(False, here, "Here sync takes no longer than writing.")
+    short = [key for key, factor in factors.items() if factor < _LONG_BEFORE]
+    methods = "" if len(short) == len(factors) else f" for {' and '.join(short)}"
+    return judged(False, here, f"Here sync takes no longer than writing{methods}.")
 
 
 def _dd_waits(results: Results) -> Judgement:
