@@ -354,7 +354,7 @@ async def test_host_is_browsed_read_only(tmp_path: Any) -> None:
         file = tmp_path / "web1.json"
         file.write_text(json.dumps([1, 2, {}, [{"name": PATH}, {"name": "old", "dsize": 4096}]]))
         client.post(Fetched("web1", str(file), ""))
-        await wait_for(pilot, "imported, read-only")
+        await wait_for(pilot, "web1, read-only")
         assert isinstance(pilot.app.screen, BrowserScreen)
         assert pilot.app.screen.settings.read_only
         await pilot.press("left")

@@ -281,7 +281,7 @@ class FleetScreen(BaseScreen):
             self.notify(f"{message.host}: {message.problem}", markup=False)
             return
         settings = Settings(self.settings.interval_s, True)
-        self.app.push_screen(BrowserScreen("", settings, message.file))
+        self.app.push_screen(BrowserScreen("", settings, message.file, origin=message.host))
 
     def _previews(self) -> "list[FleetPreviewScreen]":
         return [each for each in self.app.screen_stack if isinstance(each, FleetPreviewScreen)]

@@ -110,6 +110,7 @@ class BrowserScreen(BaseScreen):
         path: the first directory; ignored for an imported survey, which has its own.
         imported: a file to read instead of directories.
         survey: one of the first directory or the file that runs already; a new one by default.
+        origin: where an imported survey comes from, for the header.
 
     Attributes:
         path: the shown directory.
@@ -187,9 +188,11 @@ class BrowserScreen(BaseScreen):
         settings: Settings,
         imported: str | None = None,
         survey: SurveyProcess | None = None,
+        origin: str = "imported",
     ) -> None:
         super().__init__(settings)
         self.imported = None if imported is None else PathStr(imported)
+        self._origin = origin
         self.path = path if imported is None else ""
         self.root = ""
         self.client = SurveyClient(self, settings.interval_s, self._arrange_listing, survey)
@@ -423,7 +426,7 @@ class BrowserScreen(BaseScreen):
         self._treemap.clear()
         self._show_marks()
         if self.imported is not None:
-            self.show_place("", displayable(self.path), "imported, read-only")
+            self.show_place("", displayable(self.path), f"{self._origin}, read-only")
             return
         self.show_place("", displayable(self.path), "…")
         self._stat_file_system(self.path)
