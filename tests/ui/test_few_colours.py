@@ -8,6 +8,7 @@ from tests.ui.recorded import Host, screen_text, until, wait_for
 from tui_fs.app import FEW_COLOURS_THEME
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.screens.base import Settings
+from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.start import StartScreen
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 from tui_fs.widgets.footer import Footer
@@ -63,6 +64,26 @@ async def test_the_palette_shows_the_chosen_row_without_colours(
         await wait_for(pilot, "Last row")
         await pilot.press("down")
         await until(pilot, lambda: any("Key: " in words for words in underlined(app)))
+
+
+async def test_a_form_shows_without_colours_which_field_has_the_focus(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = Host(StartScreen("/", Settings(), lambda: list(DISKS)), FEW_COLOURS_THEME)
+
+    def has(words: str, attribute: str) -> bool:
+        return any(getattr(style, attribute) for style in styles_of(app, words))
+
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(OptionsDialog(Choices()))
+        await wait_for(pilot, "niceness")
+        app.screen.query_one("#nice").focus()
+        await until(pilot, lambda: has("niceness", "reverse"))
+        assert not has("names per rm", "reverse")
+        app.screen.query_one("#source").focus()
+        await until(pilot, lambda: has("automatic: the engine", "bold"))
+        assert not has("automatic: where", "bold")
 
 
 async def test_a_key_that_asks_first_has_dots_that_the_console_can_draw(
