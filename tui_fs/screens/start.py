@@ -330,5 +330,5 @@ def details_of(filesystem: FileSystem) -> Text:
         text.append(f" · {bytes_iec(free - available)} for root only")
     if filesystem.total_inodes and filesystem.free_inodes is not None:
         used = filesystem.total_inodes - filesystem.free_inodes
-        text.append(f" · {short_count(used)} of {short_count(filesystem.total_inodes)} inodes")
+        text.append(f" · {short_count(used)} of {short_count(filesystem.total_inodes)} inodes used")
     return text
