@@ -10,6 +10,7 @@ import tui_fs.screens
 from tests.ui.recorded import Host, screen_text, until, wait_for
 from tests.ui.test_screens import SMALL
 from tui_fs.app import TuiFsApp
+from tui_fs.job.doctor import Row, Section
 from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.options import Choices, OptionsDialog
@@ -223,3 +224,19 @@ async def test_clicks_answer_dialogs() -> None:
         app.push_screen(OptionsDialog(Choices()), answers.append)
         await click(pilot, "esc cancel")
         assert answers.pop() is None
+
+
+async def test_the_diagnosis_keeps_its_columns_in_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = Row("/usr/bin/rm, rm (GNU coreutils) 9.1", "tui-fs-engine", works=True)
+    monkeypatch.setattr("tui_fs.screens.doctor.diagnose", object)
+    monkeypatch.setattr("tui_fs.screens.doctor.sections", lambda _: (Section("tools", (row,)),))
+    app = Host(DoctorScreen(Settings()))
+    async with app.run_test(size=(40, 15)) as pilot:
+        await wait_for(pilot, "coreutils")
+        lines = screen_text(app).splitlines()
+        first = next(n for n, line in enumerate(lines) if "tui-fs-engine" in line)
+        column = lines[first].index("/usr")
+        assert {line[:column].strip() for line in lines[first + 1 : first + 3]} == {""}
+        assert lines[first + 1][column:].startswith("(GNU")

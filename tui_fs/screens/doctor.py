@@ -16,6 +16,7 @@ from tui_fs.screens.base import SCROLL_BINDINGS, BaseScreen
 
 _BESIDE_TEXT = 3
 """Cells of the padding and the scroll bar."""
+_MIN_TEXT_CELLS = 12
 _MARKS = {True: "✓", False: "!", None: " "}
 
 
@@ -65,7 +66,9 @@ def _as_text(diagnosis: Diagnosis, width: int) -> Text:
         for row in section.rows:
             name = f" {_MARKS[row.works]} "
             name += f"{row.name:<{name_cells}}  " if name_cells else ""
-            lines = wrap(row.text, max(20, width - cell_len(name)), break_on_hyphens=False)
+            lines = wrap(
+                row.text, max(_MIN_TEXT_CELLS, width - cell_len(name)), break_on_hyphens=False
+            )
             text.append(name)
             style = "dim" if row.works is not None else ""
             text.append(f"\n{'':{cell_len(name)}}".join(lines) + "\n", style)
