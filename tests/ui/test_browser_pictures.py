@@ -328,3 +328,30 @@ async def test_side_screen(state: str, picture: SnapshotAssertion) -> None:
 
 async def test_ranking_that_is_not_known_yet() -> None:
     assert "reading…" in await look(ranking(), keys("s"))
+
+
+@pytest.mark.parametrize(
+    ("screen", "text"),
+    [
+        (ranking, "Mark the row under the cursor and move down"),
+        (findings, "Mark all directories of the same name"),
+        (marked, "Remove the mark of the row, or set it again"),
+    ],
+)
+async def test_the_help_says_what_space_does_in_the_list(
+    screen: Callable[[], SideScreen], text: str
+) -> None:
+    assert text in await look(screen(), keys("question_mark"), (120, 60))
+
+
+@pytest.mark.parametrize(
+    ("columns", "scope"),
+    [
+        (90, "in the directory itself, not below"),
+        (70, "in the directory itself"),
+        (60, "not below"),
+    ],
+)
+async def test_a_ranking_states_its_scope_as_fully_as_fits(columns: int, scope: str) -> None:
+    shown = await look(ranking(), keys("j"), (columns, 20))
+    assert f"bytes first · {scope} · 4 of 4,112" in shown

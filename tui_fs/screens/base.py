@@ -137,12 +137,14 @@ class BaseScreen(OneShotTimers, Screen[None]):
         EXPLANATION: a description of the screen in a few sentences, for the help.
         OPENS: what enter does to a row of its list, for the help; empty for nothing.
         OPENS_FOR: the task of `HELP_TASKS` which that belongs to.
+        MARKS: what space does to a row of its list, for the help; empty for marking that row only.
     """
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = ()
     EXPLANATION: ClassVar[str] = ""
     OPENS: ClassVar[str] = ""
     OPENS_FOR: ClassVar[str] = "find"
+    MARKS: ClassVar[str] = ""
 
     BINDINGS = [
         Binding("question_mark", "help", "help", id="frame.help", tooltip="Show all keys"),
@@ -257,7 +259,7 @@ class BaseScreen(OneShotTimers, Screen[None]):
 
     def actions(self) -> list[KeyAction]:
         """Return all that the keys do on this screen now."""
-        return key_actions(self.active_bindings.values(), self.OPENS)
+        return key_actions(self.active_bindings.values(), self.OPENS, self.MARKS)
 
     def action_help(self) -> None:
         """Show the explanation and all keys."""
@@ -390,16 +392,21 @@ def _two_columns(rows: Iterable[tuple[Text, Text]], cells: int) -> Table:
     return table
 
 
-def key_actions(bindings: Iterable[ActiveBinding], opens: str) -> list[KeyAction]:
+def key_actions(bindings: Iterable[ActiveBinding], opens: str, marks: str = "") -> list[KeyAction]:
     """Return each action once, with its keys; omit Textual's own actions.
 
     Args:
         opens: what `open` does; empty omits that action.
+        marks: what `toggle_mark` does; empty for the text of its binding.
     """
     actions: dict[str, KeyAction] = {}
     for active in bindings:
         binding = active.binding
-        text = opens if binding.action == "open" else binding.tooltip or binding.description
+        text = binding.tooltip or binding.description
+        if binding.action == "open":
+            text = opens
+        elif binding.action == "toggle_mark":
+            text = marks or text
         is_textual = binding.action in _TEXTUAL_ACTIONS
         if not text or is_textual or binding.action.startswith("app.focus"):
             continue

@@ -156,7 +156,7 @@ class BrowserScreen(BaseScreen):
         Binding("f", "filter", tooltip="Filter by name, size or age", priority=True),
         Binding("escape", "remove_filter", tooltip="Remove the filter; count everything"),
         Binding("a", "maintenance", tooltip="Set a directory aside, or recreate an emptied one"),
-        Binding("s", "sort", tooltip="Sort by the next of: allocated, entries, inodes, …"),
+        Binding("s", "sort", tooltip="Sort by the next criterion"),
         Binding(
             "S", "reverse", tooltip="Reverse the order; so does the number of the present order"
         ),

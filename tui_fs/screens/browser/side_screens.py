@@ -272,6 +272,7 @@ class FindingsScreen(SideScreen):
         ("esc", "back"),
         ("y", "copy"),
     )
+    MARKS = "Mark all directories of the same name"
     EXPLANATION = (
         "Findings of the survey: where, why it matters, and what to do. !! is critical, ! a "
         "warning, i for information. Enter shows the place in the browser. A group is many "
@@ -505,7 +506,7 @@ class RankingScreen(SideScreen):
     )
 
     BINDINGS = [
-        Binding("s", "next", tooltip="Rank by the next of: allocated, entries, inodes, …"),
+        Binding("s", "next", tooltip="Rank by the next criterion"),
         *(
             Binding(str(number), f"rank_by('{by}')", tooltip=f"Rank by {by}")
             for number, by in enumerate(RANKINGS, 1)
@@ -564,7 +565,12 @@ class RankingScreen(SideScreen):
         if 0 < number < survey.totals.directories:
             listed = f" · {count(number)} of {count(survey.totals.directories)}"
         room = self.size.width - 2 - line.cell_len - len(listed)
-        scopes = (" · in the directory itself, not below", " · not below", "")
+        scopes = (
+            " · in the directory itself, not below",
+            " · in the directory itself",
+            " · not below",
+            "",
+        )
         line.append(next(scope for scope in scopes if len(scope) <= room or not scope), "dim")
         if room >= 0:
             line.append(listed, "dim")
@@ -712,6 +718,7 @@ class MarksScreen(SideScreen):
         ("u", "unmark all"),
         ("esc", "back"),
     )
+    MARKS = "Remove the mark of the row, or set it again"
     EXPLANATION = (
         "The marked directories; the line below them adds them up. Space removes a mark, and sets "
         "it again. Numbers after ≥ are lower bounds, because counting is not complete."
