@@ -34,6 +34,7 @@ def test_its_own_counts_have_times_and_are_what_was_predicted(cli: Cli, tmpfs: P
     report = cli.delete(target, "parallel").expect(0).report()
     assert report["trace_source"] == "engine"
     assert report["counts_are"] == "exact"
+    assert report["syscalls_are_whole"]
     assert report["deleted_files"] == DIRECTORIES * FILES_EACH
     assert report["deleted_directories"] == DIRECTORIES + 1
     calls = report["syscalls"]
@@ -118,6 +119,18 @@ def test_other_strategies_have_no_threads(cli: Cli, ext4: Path) -> None:
     assert "parallel" in refused.stderr
     cli.run("cancel", job).expect(0)
     cli.run("attach", job).expect(130)
+
+
+def test_a_cancelled_job_says_that_its_last_calls_are_missing(cli: Cli, ext4: Path) -> None:
+    target = ext4 / "t"
+    flat(target, 30_000)
+    job = start(cli, target, "parallel", "--rate", "100")
+    cli.run("cancel", job).expect(0)
+    attached = cli.run("attach", job).expect(130)
+    assert b"The last system calls before the end are not counted." in attached.stdout
+    report = cli.run("attach", "--json", job).report()
+    assert report["trace_source"] == "engine"
+    assert not report["syscalls_are_whole"]
 
 
 def test_only_it_counts_itself(cli: Cli, tmpfs: Path) -> None:

@@ -82,7 +82,7 @@ def show(report: Report) -> None:
     headline(report)
     details(report, 80)
     call_rows(report)
-    where_kept(report, "/x")
+    where_kept(report, JobFolder("/x"))
 
 
 @given(event=any_event)

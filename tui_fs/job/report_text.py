@@ -133,6 +133,8 @@ def remarks(report: Report, started: JobStarted) -> list[Line]:
     comment = report.time_comment
     lines = [*([Line(comment)] if comment else []), *_left(report, started)]
     lines += [Line(missing.sentence, Weight.WEAK) for missing in started.missing_figures]
+    if report.syscalls and not report.syscalls_are_whole:
+        lines.append(Line("The last system calls before the end are not counted.", Weight.WEAK))
     for cause in report.space_causes:
         lines += [Line(""), Line(cause.sentence, Weight.STRONG)]
         lines.append(Line(f"   {cause.advice}", Weight.WEAK))
