@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.conftest import DEADLINE_S, wait_until
@@ -68,6 +69,18 @@ def is_running(pid: int) -> bool:
 
 def _state(pid: int) -> str:
     return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+
+
+def _server(ours: set[int]) -> int:
+    """Return the process of a survey that this process has started."""
+    (pid,) = (pid for pid in ours if psutil.Process(pid).ppid() == os.getpid())
+    return pid
+
+
+def _walker(ours: set[int]) -> int:
+    """Return a process that the process of the survey has started."""
+    server = _server(ours)
+    return next(pid for pid in ours if psutil.Process(pid).ppid() == server)
 
 
 def test_a_survey_counts_and_waits_for_questions(
@@ -235,7 +248,7 @@ def test_a_walker_that_the_kernel_stops_late_goes_on(begin: Callable[..., Survey
     ours = children_of(os.getpid()) - family
     process.pause()
     process.resume()
-    walker = max(ours)
+    walker = _walker(ours)
     os.kill(walker, signal.SIGSTOP)
     wait_until(lambda: _state(walker) == "T", "standing")
     for _ in range(3):
@@ -253,7 +266,7 @@ def test_a_survey_that_is_killed_is_an_error(
     updates = process.updates()
     next(updates)
     ours = children_of(os.getpid()) - family
-    server = min(ours)
+    server = _server(ours)
     if is_paused:
         process.pause()
     os.kill(server, signal.SIGKILL)
@@ -267,7 +280,7 @@ def test_a_walker_that_is_killed_is_an_error(begin: Callable[..., SurveyProcess]
     family = children_of(os.getpid())
     updates = begin(Path("/")).updates()
     next(updates)
-    os.kill(max(children_of(os.getpid()) - family), signal.SIGKILL)
+    os.kill(_walker(children_of(os.getpid()) - family), signal.SIGKILL)
     # Its reader learns that the counts are not complete
     with pytest.raises(TuiFsError, match="exited unexpectedly"):
         list(updates)
@@ -282,7 +295,7 @@ def test_nothing_is_signalled_once_the_survey_has_ended(
     until(updates, is_finished)
     signalled: list[int] = []
     with monkeypatch.context() as patch:
-        os.kill(min(children_of(os.getpid()) - family), signal.SIGKILL)
+        os.kill(_server(children_of(os.getpid()) - family), signal.SIGKILL)
         with pytest.raises(TuiFsError):
             list(updates)
         patch.setattr(os, "killpg", lambda group, _: signalled.append(group))
