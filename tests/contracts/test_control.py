@@ -76,6 +76,7 @@ def test_a_rate_that_can_no_longer_be_enforced_ends_the_job(cli: Cli, crowded: P
     left = len(os.listdir(target))
     assert left > 0
     assert report["counts_are"] == "by difference"
+    assert not report["syscalls_are_whole"]
     assert report["deleted_files"] == CROWDED_FILES - left
 
 

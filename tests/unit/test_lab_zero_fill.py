@@ -160,8 +160,11 @@ def test_figures_decide(claim: str, figures: dict[str, Any], expected: Verdict) 
     ("unsynced_s", "reason"),
     [
         ((3.9, 3.9, 3.9), "Here sync takes no longer than writing."),
-        ((0.5, 3.9, 0.5), "Here sync takes no longer than writing for dd-4m."),
-        ((3.9, 0.5, 3.9), "Here sync takes no longer than writing for head and dd-one-block."),
+        ((0.5, 3.9, 0.5), "Here sync takes no longer than writing with dd, blocks of 4 MiB."),
+        (
+            (3.9, 0.5, 3.9),
+            "Here sync takes no longer than writing with head -c and with dd, a single block.",
+        ),
     ],
 )
 def test_a_short_sync_is_named_with_its_methods(unsynced_s: tuple[float, ...], reason: str) -> None:

@@ -303,6 +303,7 @@ class JobOutcome(Struct, frozen=True):
     deleted_files: int | None
     deleted_directories: int | None
     split_is_exact: bool
+    calls_are_whole: bool
 
 
 def outcome_of_job(
@@ -320,7 +321,7 @@ def outcome_of_job(
     Args:
         is_counted: the source has counted to the end.
     """
-    is_whole = is_counted and counts_are_whole(snapshot)
+    is_whole = is_counted and _counts_are_whole(snapshot)
     files, directories, exact = _deleted(plan, snapshot, verification, is_whole=is_whole)
     failures = sum(g.number for g in snapshot.failures if g.error != errno.ENOENT)
     if verification.is_all_gone and not failures:
@@ -345,7 +346,7 @@ def outcome_of_job(
     elif outcome is Outcome.DONE:
         notes.append(_disagreement(plan, snapshot))
     explanation = " ".join(note.strip() for note in notes if note)
-    return JobOutcome(outcome, explanation, files, directories, exact)
+    return JobOutcome(outcome, explanation, files, directories, exact, is_whole)
 
 
 def _deleted(
@@ -368,7 +369,7 @@ def _deleted(
     return removed.entries - directories, directories, False
 
 
-def counts_are_whole(snapshot: Snapshot) -> bool:
+def _counts_are_whole(snapshot: Snapshot) -> bool:
     """Return False if a killed tool or strace lost counts; the kernel's counters lose none."""
     if snapshot.started is None or snapshot.started.source in (TraceSource.PERF, TraceSource.BPF):
         return True

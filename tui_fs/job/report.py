@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tui_fs.job.outcome import counts_are_whole
 from tui_fs.job.time_comment import time_comment
 from tui_fs.linux.host import boot_id
 from tui_fs.model.calls import CallCount
@@ -60,7 +59,7 @@ class Report(Struct, frozen=True):
         started: None if the job ended before it had started.
         targets: the state of each target of `started`.
         counts_are: how files and directories were counted, in words.
-        syscalls_are_whole: no calls were lost when the tools were stopped or killed.
+        syscalls_are_whole: no calls were lost when the tools or their counter were stopped.
         elapsed_s: age of the job at its end.
         strategy_wall_s: time in which its tools ran, pauses included.
         time_comment: why the time was not as predicted, as a sentence; empty if it was.
@@ -198,7 +197,7 @@ def report_of(
         cpu_system_s=round(system_s, 3),
         peak_memory_bytes=snapshot.peak_memory_bytes or None,  # 0: no process was seen
         syscalls=dict(snapshot.calls),
-        syscalls_are_whole=finished is not None and counts_are_whole(snapshot),
+        syscalls_are_whole=finished is not None and finished.calls_are_whole,
         freed_bytes=freed_bytes,
         freed_inodes=freed_inodes,
         space_after=after,

@@ -457,6 +457,7 @@ class Supervisor:
                 deleted_files=end.deleted_files,
                 deleted_directories=end.deleted_directories,
                 split_is_exact=end.split_is_exact,
+                calls_are_whole=end.calls_are_whole,
                 surviving_entries=survivors.entries if survivors else None,
                 space=after,
                 left=verification.left,

@@ -267,6 +267,7 @@ class JobFinished(_Event, frozen=True):
         space_causes: why the freed space differs from the expected one.
         failed: number of entries that could not be deleted; None in a journal without that sum.
         deleted_entries: by the last sample; None if no source counted them.
+        calls_are_whole: no system calls were lost when the tools or their counter were stopped.
     """
 
     outcome: Outcome
@@ -285,6 +286,7 @@ class JobFinished(_Event, frozen=True):
     vanished: tuple[PathStr, ...] = ()
     shared: tuple[PathStr, ...] = ()
     machine: MachineUse | None = None
+    calls_are_whole: bool = True
 
     @property
     def reported_entries(self) -> int | None:

@@ -115,8 +115,8 @@ def _ends_long_before(results: Results) -> Judgement:
     here = f"With sync {least:.1f} to {most:.1f} times as long"
     if least >= _LONG_BEFORE:
         return judged(True, here)
-    short = [key for key, factor in factors.items() if factor < _LONG_BEFORE]
-    methods = "" if len(short) == len(factors) else f" for {' and '.join(short)}"
+    short = [_WRITTEN[key] for key, factor in factors.items() if factor < _LONG_BEFORE]
+    methods = "" if len(short) == len(factors) else f" with {' and with '.join(short)}"
     return judged(False, here, f"Here sync takes no longer than writing{methods}.")
 
 
