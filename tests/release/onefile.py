@@ -95,7 +95,7 @@ def test_it_is_static_and_prints_its_version(server: Server) -> None:
 
 
 def test_the_command_of_the_readme_for_it_opens_the_list_of_file_systems(tmp_path: Path) -> None:
-    command = start_commands()[2]
+    command = start_commands()[0]
     file = tmp_path / command.rpartition("/")[2]
     shutil.copy(FILE, file)
     file.chmod(0o644)  # as a browser saves it

@@ -17,5 +17,5 @@ from tests.release.test_readme import copy_checkout, expect_file_systems, start_
 def test_the_command_for_uv_opens_the_list_of_file_systems(tmp_path: Path) -> None:
     needs_tool("uv", "pipx && pipx install uv")
     checkout = copy_checkout(tmp_path / "checkout")
-    with started(start_commands()[1], tmp_path / "home", checkout) as terminal:
+    with started(start_commands()[2], tmp_path / "home", checkout) as terminal:
         expect_file_systems(terminal)

@@ -19,7 +19,7 @@ _BUILT = shutil.ignore_patterns(".git", ".venv", "target", "build", "dist", "*.e
 
 
 def start_commands() -> list[str]:
-    """Return the commands with which the README starts: pip, uv, one file."""
+    """Return the commands with which the README starts: one file, pip, uv."""
     start = (_ROOT / "README.md").read_text().partition("\n## Start\n")[2]
     return re.findall(r"^    (.+)$", start.partition("\n## ")[0], re.MULTILINE)[:3]
 
@@ -59,7 +59,7 @@ def test_the_command_for_a_checkout_opens_the_list_of_file_systems(tmp_path: Pat
     checkout = copy_checkout(tmp_path / "checkout")
     # Optimizing the engine takes longest, and how fast it is does not matter here
     quickly = "export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1"
-    with started(f"{quickly}; {start_commands()[0]}", tmp_path / "home", checkout) as terminal:
+    with started(f"{quickly}; {start_commands()[1]}", tmp_path / "home", checkout) as terminal:
         expect_file_systems(terminal)
 
 
