@@ -236,11 +236,12 @@ class Sampler:
 
     def _await_release(self, awaited_inodes: int) -> None:
         """Wait until this number of inodes is free, for at most `_RELEASE_LIMIT_S`."""
-        deadline = time.monotonic() + _RELEASE_LIMIT_S
+        deadline, step_s = time.monotonic() + _RELEASE_LIMIT_S, _RELEASE_STEP_S
         while self.space is not None and time.monotonic() < deadline:
             if (self.space.free_inodes or 0) >= awaited_inodes:
                 return
-            time.sleep(_RELEASE_STEP_S)
+            time.sleep(min(step_s, max(deadline - time.monotonic(), 0.0)))
+            step_s *= 1.5  # where others create files meanwhile, all of the time passes
             self._measure_space(STATVFS_TIMEOUT_S)
 
     def _read_counts(self) -> bool:
