@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.color import Color
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
@@ -17,6 +18,7 @@ from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.start import StartScreen
 from tui_fs.survey.process import SurveyProcess
 from tui_fs.widgets.changed_lines_driver import ChangedLinesDriver
+from tui_fs.widgets.contrast import readable
 from tui_fs.widgets.one_shot_timers import OneShotTimers
 
 # Each screen that the first one does not show is loaded when it is opened.
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 TRUECOLOR_THEME, FEW_COLOURS_THEME = "nord", "ansi-dark"
 """With fewer colours than 16 million, nord's dark blue becomes teal, and its greys the same."""
 
+_COLOURED_TEXT = ("text-primary", "text-warning", "text-error", "text-success", "text-accent")
 _SLOW_LINK_INTERVAL_S = 1.0
 _THREADS = 256
 
@@ -89,6 +92,15 @@ class TuiFsApp(OneShotTimers, App[None]):
         if slow_link:
             self._settings = Settings(_SLOW_LINK_INTERVAL_S, read_only)
         self.animation_level = "none"
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the colours of the theme, with coloured text that is readable."""
+        variables = super().get_css_variables()
+        if not self.current_theme.ansi:
+            backgrounds = [Color.parse(variables[name]) for name in ("background", "surface")]
+            for name in _COLOURED_TEXT:
+                variables[name] = readable(Color.parse(variables[name]), backgrounds).hex
+        return variables
 
     def on_mount(self) -> None:
         """Open the first screen."""

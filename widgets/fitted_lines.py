@@ -25,7 +25,7 @@ class FittedLines(Widget):
 
         & > .fitted-lines--strong { text-style: bold; }
         & > .fitted-lines--muted { color: $text-muted; }
-        & > .fitted-lines--faint { color: $foreground 30%; }
+        & > .fitted-lines--faint { color: auto 50%; }
         &:ansi > .fitted-lines--faint { color: $foreground; text-style: dim; }
         & > .fitted-lines--bar { color: $primary 80%; }
         & > .fitted-lines--accent { color: $text-accent; text-style: bold; }

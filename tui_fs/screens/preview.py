@@ -785,7 +785,7 @@ class PreviewScreen(BaseScreen):
             is_early = not survey.finished and survey.totals.entries <= len(self._paths)
         if is_early:
             return  # it rests on nothing, or on the counts before the estimate; the next follows
-        counted = Text("counted" if survey.complete else "not complete !", style="dim")
+        counted = Text("counted" if survey.complete else "not complete !")
         if not survey.finished:
             counted = Text("counting ~", style="bold")
         if self._is_read_only:
