@@ -5,6 +5,7 @@ from rich.color import Color
 from rich.style import Style
 
 from tests.ui.recorded import Host, screen_text, until, wait_for
+from tests.ui.test_browser_pictures import DESCRIBED, a_quiet_moment, choose, post_update
 from tui_fs.app import FEW_COLOURS_THEME
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.screens.base import Settings
@@ -12,6 +13,8 @@ from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.start import StartScreen
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 from tui_fs.widgets.footer import Footer
+
+__all__ = ["a_quiet_moment"]
 
 DISKS = [
     FileSystem("ext4", "/dev/vda1", "/", False, 100, 50, 50),
@@ -122,3 +125,20 @@ async def test_buttons_of_a_dialog_have_their_words(word: str | None) -> None:
             if segment.style.color == segment.style.bgcolor
         ]
         assert not unreadable
+
+
+async def test_the_legend_of_the_map_has_the_filling_of_the_map(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = Host(choose(), FEW_COLOURS_THEME)
+    async with app.run_test(size=(200, 50)) as pilot:
+        await post_update(DESCRIBED)(pilot)
+        await wait_for(pilot, "▒▒▒ nothing newer")
+        dim = {
+            segment.style.dim
+            for strip in app.screen._compositor.render_strips()
+            for segment in strip
+            if segment.style is not None and "▒▒▒" in segment.text
+        }
+        assert True not in dim

@@ -259,8 +259,11 @@ class TreemapPane(Vertical):
         """Show a directory."""
         self.treemap.parts = treemap_parts(listing, order, now_s)
         by = "entries" if order.sorting in _BY_ENTRIES else "allocated"
-        title = f"{by} · {self.treemap.old_sign} nothing newer than {OLD_DAYS} days"
-        self.query_one("#treemap-title", Static).update(muted(title), layout=False)
+        title = muted(f"{by} · ")
+        # A dimmed filling looks like another one.
+        title.append(self.treemap.old_sign, "not dim" if self.treemap.is_plain else "")
+        title.append(f" nothing newer than {OLD_DAYS} days")
+        self.query_one("#treemap-title", Static).update(title, layout=False)
 
     def clear(self) -> None:
         """Show nothing."""
