@@ -24,7 +24,7 @@ MINIMUM_BAR = 12
 _MAX_PAIR_BAR = 40
 
 PUBLISHED = "◆"
-LEGEND = f"█ median   ▒ from minimum   ─┤ to maximum   {PUBLISHED} published"
+LEGEND = f"█ to minimum   ▒ to median   ─┤ to maximum   {PUBLISHED} published"
 
 
 class FigureRow(Protocol):
