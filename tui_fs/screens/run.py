@@ -57,7 +57,7 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     if state is not JobState.RUNNING:
         verb = _STATE_WORDS.get(state, str(state))
     if snapshot.throttled is not None:
-        verb = f"WAITING: others wait for the {snapshot.throttled.resource}"
+        verb = f"WAITING: others wait for the {snapshot.throttled.resource} ·"
     verb = "cancelling" if snapshot.cancel is not None else verb
     return (
         verb,
