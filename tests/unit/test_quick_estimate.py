@@ -220,6 +220,19 @@ def test_a_tree_of_which_only_the_top_was_read_has_a_wide_range(tmpfs: Path) -> 
     assert contains(result.entries, 1 + 10 + 10 * 50 * 4)
 
 
+def test_directories_that_were_not_read_cost_calls_too(tmpfs: Path) -> None:
+    for number in range(10):
+        (tmpfs / f"t/user{number}").mkdir(parents=True)
+        many_directories(tmpfs / f"t/user{number}", 50, 3)
+    survey = estimate(tmpfs / "t", 0.001).survey
+    directories = survey.totals.directories
+    assert directories > 11
+    assert 2 * directories <= survey.directory_reads < 3 * directories
+    assert survey.non_empty_directories == pytest.approx(directories, abs=1)
+    assert 1 < survey.parent_directories < directories
+    assert survey.non_directory_path_bytes > survey.totals.non_directories
+
+
 @pytest.mark.parametrize("ticks", range(1_000, 15_001, 1_400))
 def test_a_chain_whose_end_was_not_met_may_go_on(tmpfs: Path, ticks: int) -> None:
     chain(tmpfs / "t", 4_000)

@@ -77,8 +77,10 @@ _FURTHER_LEAVES, _FURTHER_TREES, _FURTHER_BYTES = 2, 6, 2
 _UNSEEN_FILE_BYTES = 64 << 10
 """Mean size of the files that are unlike all of those examined."""
 _BLOCK_BYTES = 512
+_NAME_BYTES = 12
+"""Assumed length of a name that was not read."""
 _NAMES_A_READ = 1_000
-"""Names of a dozen bytes in one 32 KiB buffer of getdents64."""
+"""Names of that length in one 32 KiB buffer of getdents64."""
 
 
 class Figure(enum.IntEnum):
@@ -559,8 +561,9 @@ class Sampler:
         met[Figure.DIRECTORIES] = max(met[Figure.DIRECTORIES], float(self._max_depth))
         unknown = [known.unknown, 0.0, 0.0]
         if frontier and not number:
-            _add(unknown, self._guess(frontier))
-            _add(values, self._guess(frontier))
+            guess = self._guess(frontier)
+            _add(unknown, guess[: len(unknown)])
+            _add(values, guess)
         share = known.unknown / max(1.0, values[Figure.ENTRIES])
         unknown[Figure.ALLOCATED] += share * values[Figure.ALLOCATED]
         are_leaves = all(node.is_leaf for node in frontier)
@@ -595,7 +598,18 @@ class Sampler:
             entries = max(entries, known[Figure.ENTRIES])
             directories = max(entries / _ENTRIES_BELOW, known[Figure.DIRECTORIES])
         each_bytes = known[Figure.ALLOCATED] / max(1.0, known[Figure.ENTRIES])
-        return [entries, directories, entries * each_bytes]
+        nodes = sum(node.weight for node in frontier)
+        each_path = sum(node.weight * node.path_bytes for node in frontier) / nodes
+        guess = _zeros()
+        guess[Figure.ENTRIES] = entries
+        guess[Figure.DIRECTORIES] = directories
+        guess[Figure.ALLOCATED] = entries * each_bytes
+        guess[Figure.NON_EMPTY] = nodes + directories
+        guess[Figure.PARENTS] = min(nodes, directories)
+        guess[Figure.READS] = 2.0 * (nodes + directories) + entries // _NAMES_A_READ
+        guess[Figure.PATH_BYTES] = max(0.0, entries - directories)
+        guess[Figure.PATH_BYTES] *= each_path + 1 + _NAME_BYTES
+        return guess
 
     def _result(
         self, values: Values, met: Values, ranges: Sequence[Interval], is_complete: bool
