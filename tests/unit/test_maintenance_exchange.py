@@ -218,7 +218,7 @@ def test_a_file_system_without_exchange_is_reported(
 
         syscall = renameat2
 
-    monkeypatch.setattr("tui_fs.maintenance.exchange._LIBC", Libc)
+    monkeypatch.setattr("tui_fs.maintenance.exchange.LIBC", Libc)
 
     with pytest.raises(Refused, match="cannot exchange two names") as refused:
         here.recreate()

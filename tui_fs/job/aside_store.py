@@ -18,9 +18,10 @@ from tui_fs.job.store import (
     sync_directory,
     write_json,
 )
+from tui_fs.linux.descriptors import closing
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.host import current_host
 from tui_fs.linux.pins import open_path_fd, pin_of
-from tui_fs.maintenance import exchange
 from tui_fs.maintenance.exchange import DirEntryRef, cut_name, entry_ref
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.compat import StrEnum
@@ -277,25 +278,16 @@ def is_recorded(place: DirEntryRef, recorded: Pin) -> bool:
         descriptor = os.open(place.name, flags, dir_fd=place.directory)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    try:
+    with closing(descriptor):
         return pin_of(descriptor).is_same_later(recorded)
-    finally:
-        os.close(descriptor)
 
 
-@contextlib.contextmanager
-def opened_parent(record: AsideRecord) -> Iterator[int]:
-    """Yield a readable descriptor of the parent of the directory that was set aside."""
+def opened_parent(record: AsideRecord) -> contextlib.AbstractContextManager[int]:
+    """Open the parent of the directory that was set aside for reading; BadInput if that fails."""
     directory = os.path.dirname(record.path)
     try:
-        directory_fd = open_path_fd(directory)
-        try:
-            descriptor = exchange.reopened(directory_fd)
-        finally:
-            os.close(directory_fd)
+        with closing(open_path_fd(directory)) as directory_fd:
+            descriptor = open_directory(".", directory_fd)
     except OSError as error:
         raise cannot_examine(directory, error) from error
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    return closing(descriptor)

@@ -16,6 +16,7 @@ from tui_fs.job.store import (
     load_plan,
     state_directories,
 )
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.host import current_host
 from tui_fs.linux.memory import children_of
 from tui_fs.model.errors import BadInput, Refused
@@ -210,11 +211,9 @@ def _start_lock(state: str) -> Iterator[None]:
             descriptor = os.open(path, flags | os.O_RDONLY)
         except FileNotFoundError:
             raise error from None
-    try:
+    with closing(descriptor):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError as error:
             raise no_locks(path, error) from error
         yield
-    finally:
-        os.close(descriptor)

@@ -33,6 +33,8 @@ from tui_fs.job.path_safety import open_pinned
 from tui_fs.job.permission import check_targets, refuse_read_only
 from tui_fs.job.store import all_jobs, load_plan
 from tui_fs.job.view import JobView
+from tui_fs.linux.descriptors import closing
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.external_uses import ExternalUses
 from tui_fs.linux.host import current_caller
 from tui_fs.linux.interpreter import module_command
@@ -120,13 +122,10 @@ def opened(target: Target) -> Iterator[tuple[int, int]]:
     """Yield readable descriptors of the target's parent directory and of the target."""
     with contextlib.ExitStack() as stack:
         with reporting_errors(f"{displayable(target.path)} cannot be opened"):
-            pair = open_pinned(target)
-            for descriptor in pair:
-                stack.callback(os.close, descriptor)
-            parent = exchange.reopened(pair[0])
-            stack.callback(os.close, parent)
-            target_fd = exchange.reopened(pair[1])
-            stack.callback(os.close, target_fd)
+            pair = [stack.enter_context(closing(fd)) for fd in open_pinned(target)]
+            parent, target_fd = (
+                stack.enter_context(closing(open_directory(".", path_fd))) for path_fd in pair
+            )
         yield parent, target_fd
 
 
@@ -528,7 +527,7 @@ def _put_back(record: AsideRecord) -> MovedEntries:
         here = place.identity()
         if here is None:
             try:
-                exchange.put_back(place, target_fd, there)
+                exchange.put_aside(there, target_fd, place)
             except FileExistsError as error:
                 raise _occupied_place(record) from error
             return MovedEntries()
@@ -538,7 +537,7 @@ def _put_back(record: AsideRecord) -> MovedEntries:
             refuse_used(record.path)
             refuse_occupied(find_open_users(record.path, here), to_undo=True)
             exchange.refuse_changed_replacement(twin, target_fd)
-            exchange.exchange_back(place, target_fd, there, twin)
+            exchange.exchange_checked(place, there, identity_of(twin), identity_of(target_fd))
             with reporting_errors("The directory that took its place cannot be removed"):
                 return move_entries_and_remove(there, twin, target_fd)
 

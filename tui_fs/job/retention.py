@@ -26,6 +26,7 @@ from tui_fs.job.journal import last_event
 from tui_fs.job.lock import is_occupied
 from tui_fs.job.store import JobFolder, all_jobs, is_private, load_origin, trusted_places
 from tui_fs.job.view import JobView
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.host import boottime_s, current_host
 from tui_fs.model.errors import BadInput, TuiFsError
@@ -251,14 +252,11 @@ def _is_empty(folder_fd: int, name: str) -> bool:
 @contextlib.contextmanager
 def _opened_place(place: str) -> Iterator[int]:
     """Open a directory of jobs; TuiFsError if another user could have written in it."""
-    descriptor = open_directory(place)
-    try:
+    with closing(open_directory(place)) as descriptor:
         status, named = os.fstat(descriptor), os.lstat(place)
         if not is_private(place) or not os.path.samestat(status, named):
             raise TuiFsError(f"{displayable(place)} is not private to this user.")
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -270,12 +268,10 @@ def _opened(name: str, parent_fd: int) -> Iterator[int]:
         if error.errno not in (errno.ELOOP, errno.ENOTDIR):
             raise
         raise TuiFsError(f"{displayable(name)} is not a directory.") from error
-    try:
+    with closing(descriptor):
         status, parent = os.fstat(descriptor), os.fstat(parent_fd)
         if status.st_uid != os.geteuid() or status.st_dev != parent.st_dev:
             raise TuiFsError(
                 f"{displayable(name)} belongs to another user or is on another file system."
             )
         yield descriptor
-    finally:
-        os.close(descriptor)

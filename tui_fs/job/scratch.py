@@ -21,6 +21,7 @@ from tui_fs.job.store import (
     state_directory,
     sync_directory,
 )
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.host import boot_id, current_host
 from tui_fs.linux.permissions import may, protects_new_entries, replaceable_part
@@ -93,11 +94,8 @@ class Scratch:
         self.descriptor = -1
         self._name = PREFIX + os.urandom(6).hex()
         shown = displayable(above)
-        above_fd = open_path_fd(above)
-        try:
+        with closing(open_path_fd(above)) as above_fd:
             self._above = open_directory(".", above_fd)
-        finally:
-            os.close(above_fd)
         if not protects_new_entries(os.fstat(self._above), os.geteuid(), self._above):
             raise Refused(
                 f"Other users could replace directories made in {shown}.",
@@ -221,7 +219,7 @@ def _remove_if_same(made: _Record) -> None:
         above_fd = open_path_fd(above)
     except (FileNotFoundError, NotADirectoryError):
         return  # gone with its parent
-    try:
+    with closing(above_fd):
         if made.inode is None:
             with contextlib.suppress(OSError):  # never created, or not empty
                 os.rmdir(name, dir_fd=above_fd)
@@ -230,14 +228,10 @@ def _remove_if_same(made: _Record) -> None:
             directory_fd = open_directory(name, above_fd)
         except (FileNotFoundError, NotADirectoryError):
             return
-        try:
+        with closing(directory_fd):
             if _is_same(directory_fd, made):
                 empty_directory(directory_fd)
                 _remove_name(above_fd, name, os.fstat(directory_fd))
-        finally:
-            os.close(directory_fd)
-    finally:
-        os.close(above_fd)
 
 
 def _is_same(directory_fd: int, made: _Record) -> bool:
@@ -262,14 +256,11 @@ def empty_directory(directory: int) -> None:
     device = os.fstat(directory).st_dev
 
     def thin_out(name: str) -> None:
-        directory_fd = open_directory(name, directory)
-        try:
+        with closing(open_directory(name, directory)) as directory_fd:
             if os.fstat(directory_fd).st_dev != device:
                 raise OSError(f"something is mounted at {displayable(name)}")
             if not _sift(directory_fd, lambda below: move_up(below, directory_fd)):
                 os.rmdir(name, dir_fd=directory)  # succeeds if it is empty, else raises
-        finally:
-            os.close(directory_fd)
 
     def move_up(name: str, above: int) -> None:
         fresh = os.urandom(8).hex()
@@ -287,17 +278,13 @@ def _sift(directory: int, on_full: Callable[[str], object]) -> bool:
     """
     has_entries = False
     # On btrfs a descriptor lists only the entries that existed when it was opened.
-    fresh = open_directory(".", directory)
-    try:
-        with os.scandir(fresh) as entries:
-            for entry in entries:
-                has_entries = True
-                if not entry.is_dir(follow_symlinks=False):
-                    os.unlink(entry.name, dir_fd=fresh)
-                elif not _is_removed(entry.name, fresh):
-                    on_full(entry.name)
-    finally:
-        os.close(fresh)
+    with closing(open_directory(".", directory)) as fresh, os.scandir(fresh) as entries:
+        for entry in entries:
+            has_entries = True
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=fresh)
+            elif not _is_removed(entry.name, fresh):
+                on_full(entry.name)
     return has_entries
 
 

@@ -9,6 +9,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
+from tui_fs.linux.libc import LIBC, checked
+
 OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 MAX_OPEN_DIRECTORIES = 64
@@ -245,7 +247,7 @@ class DirentReader:
         # One buffer for all directories, because ctypes would zero a new one each time.
         self._buffer = bytearray(BUFFER_BYTES)
         self._view = (ctypes.c_char * BUFFER_BYTES).from_buffer(self._buffer)
-        self._getdents64 = ctypes.CDLL(None, use_errno=True).getdents64
+        self._getdents64 = LIBC.getdents64
         self._getdents64.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
         self._getdents64.restype = ctypes.c_ssize_t
 
@@ -258,13 +260,8 @@ class DirentReader:
         Raises:
             OSError: the directory cannot be read, or was removed.
         """
-        filled = self._getdents64(descriptor, self._view, BUFFER_BYTES)
-        if filled < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-        if filled == 0:
-            return None
-        return parsed(self._buffer, filled)
+        filled = checked(self._getdents64(descriptor, self._view, BUFFER_BYTES))
+        return parsed(self._buffer, filled) if filled else None
 
 
 def parsed(buffer: bytes | bytearray, filled: int) -> list[Dirent]:

@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Sequence
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.external_uses import swap_files
 from tui_fs.linux.filesystem import ROOT_INODE
@@ -51,15 +52,12 @@ def cause_of_failure(
     if len(os.fsencode(path)) >= PATH_MAX_BYTES:
         return ""
     above, name = os.path.split(path)
-    directory = os.open(above, _DIRECTORY_FLAGS)
-    try:
+    with closing(os.open(above, _DIRECTORY_FLAGS)) as directory:
         if error == errno.EPERM:
             return _forbidden(directory, name, path)
         return _belongs_elsewhere(directory, name) or _kept_open(
             directory, path, error, find_holders, mountinfo
         )
-    finally:
-        os.close(directory)
 
 
 def confinement_cause(path: str, error: int) -> str:
@@ -116,13 +114,10 @@ def _kept_open(
         )
     if error != errno.ENOTEMPTY:
         return ""
-    descriptor = open_directory(name, directory)
-    try:
+    with closing(open_directory(name, directory)) as descriptor:
         with os.scandir(descriptor) as entries:
             names = [entry.name for entry in itertools.islice(entries, _ENTRIES_READ)]
         device = os.fstat(descriptor).st_dev
-    finally:
-        os.close(descriptor)
     kept = sorted(filter(_SILLY_NAME.fullmatch, names))
     mount = mount_of(path, read_mounts(mountinfo)) if kept else None
     if mount is None or mount.filesystem not in _NFS_TYPES:

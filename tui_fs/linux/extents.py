@@ -4,6 +4,7 @@ import fcntl
 import os
 import struct
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.pins import open_path_fd
 
 _FS_IOC_FIEMAP = 0xC020660B
@@ -29,15 +30,10 @@ def extents_of(path: str) -> int | None:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     question = _HEADER.pack(0, _WHOLE_FILE, 0, 0, 0, 0)
     try:
-        directory = open_path_fd(above)
-        try:
+        with closing(open_path_fd(above)) as directory:
             file = os.open(name, flags, dir_fd=directory)
-        finally:
-            os.close(directory)
-        try:
+        with closing(file):
             answer = fcntl.ioctl(file, _FS_IOC_FIEMAP, question)
-        finally:
-            os.close(file)
     except OSError:
         return None
     _, _, _, mapped_extents, _, _ = _HEADER.unpack(answer)

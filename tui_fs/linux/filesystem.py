@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from tui_fs.linux.descriptors import closing
+from tui_fs.linux.libc import LIBC, checked
 from tui_fs.linux.limits import measured
 from tui_fs.linux.mounts import MOUNTINFO, is_served, mount_of, read_mounts
 from tui_fs.linux.timeouts import call_within
@@ -182,11 +184,8 @@ def settle(path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return  # renamed meanwhile; report the count as it is
-    try:
-        with contextlib.suppress(OSError):  # report the count as it is
-            write_out(descriptor)
-    finally:
-        os.close(descriptor)
+    with closing(descriptor), contextlib.suppress(OSError):  # report the count as it is
+        write_out(descriptor)
     # xfs inactivates inodes in the background; statvfs accelerates that.
     before, deadline = None, time.monotonic() + SETTLE_LIMIT_S
     while (current := space_of(path)) != before and time.monotonic() < deadline:
@@ -225,7 +224,6 @@ ROOT_INODE = 256
 """BTRFS_FIRST_FREE_OBJECTID of linux/btrfs_tree.h: the inode of each subvolume's directory."""
 
 _AT_FDCWD = -100
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def is_read_only(directory: str | int) -> bool:
@@ -238,7 +236,7 @@ def is_read_only(directory: str | int) -> bool:
         directory: its path, or a descriptor of it.
     """
     descriptor, path = (directory, ".") if isinstance(directory, int) else (_AT_FDCWD, directory)
-    answer = _LIBC.faccessat(descriptor, os.fsencode(path), os.W_OK, 0)
+    answer = LIBC.faccessat(descriptor, os.fsencode(path), os.W_OK, 0)
     return answer != 0 and ctypes.get_errno() == errno.EROFS
 
 
@@ -265,9 +263,7 @@ def write_out(descriptor: int) -> None:
     Raises:
         OSError: writing failed.
     """
-    if _LIBC.syncfs(descriptor) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    checked(LIBC.syncfs(descriptor))
 
 
 def drop_caches(descriptor: int, path: str = DROP_CACHES) -> None:

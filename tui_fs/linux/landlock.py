@@ -8,7 +8,8 @@ import ctypes
 import os
 from collections.abc import Sequence
 
-from tui_fs.linux.processes import system_call
+from tui_fs.linux.descriptors import closing
+from tui_fs.linux.libc import system_call
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """The same numbers on every architecture that Python and this project support."""
@@ -107,10 +108,8 @@ def removal_ruleset(directories: Sequence[int]) -> int:
             null = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
             return ruleset  # a root directory without devices
-        try:
+        with closing(null):
             allow_beneath(ruleset, null, WRITE_FILE)
-        finally:
-            os.close(null)
     except OSError:
         os.close(ruleset)
         raise

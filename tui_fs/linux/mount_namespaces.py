@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
 
+from tui_fs.linux.libc import LIBC, checked, system_call
 from tui_fs.linux.mounts import KnownMounts, MountTable, mount_of
-from tui_fs.linux.processes import name_and_user, system_call
+from tui_fs.linux.processes import name_and_user
 from tui_fs.model.paths import PathStr, is_within, upwards
 
 
@@ -181,9 +182,8 @@ def own_mounts() -> None:
     Raises:
         OSError: not permitted (needs CAP_SYS_ADMIN).
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    _check(libc.unshare(_CLONE_NEWNS))
-    _check(libc.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None))
+    checked(LIBC.unshare(_CLONE_NEWNS))
+    checked(LIBC.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None))
 
 
 def mount_tmpfs(path: str, size_bytes: int, inodes: int) -> None:
@@ -192,10 +192,9 @@ def mount_tmpfs(path: str, size_bytes: int, inodes: int) -> None:
     Raises:
         OSError: it cannot be mounted.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
     flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV)
     options = f"size={size_bytes},nr_inodes={inodes},mode=0700".encode()
-    _check(libc.mount(b"tui-fs", os.fsencode(path), b"tmpfs", flags, options))
+    checked(LIBC.mount(b"tui-fs", os.fsencode(path), b"tmpfs", flags, options))
 
 
 def unmount(path: str, *, is_lazy: bool = False) -> None:
@@ -207,15 +206,8 @@ def unmount(path: str, *, is_lazy: bool = False) -> None:
     Raises:
         OSError: EBUSY if it is in use, EINVAL if nothing is mounted there (umount(2)).
     """
-    libc = ctypes.CDLL(None, use_errno=True)
     flags = _UMOUNT_NOFOLLOW | (_MNT_DETACH if is_lazy else 0)
-    _check(libc.umount2(os.fsencode(path), flags))
-
-
-def _check(result: int) -> None:
-    if result != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    checked(LIBC.umount2(os.fsencode(path), flags))
 
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442

@@ -3,6 +3,7 @@
 import os
 import stat
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.statx import statx
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable
@@ -26,11 +27,8 @@ def take_pin(path: str, *, any_kind: bool = False) -> Pin:
     Raises:
         OSError: it cannot be opened, is a symlink (ELOOP) or not a directory (ENOTDIR).
     """
-    descriptor = open_path_fd(path, any_kind=any_kind)
-    try:
+    with closing(open_path_fd(path, any_kind=any_kind)) as descriptor:
         return pin_of(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def open_path_fd(path: str, *, any_kind: bool = False) -> int:
@@ -45,10 +43,8 @@ def open_path_fd(path: str, *, any_kind: bool = False) -> int:
     for number, name in enumerate(names, 1):
         above = descriptor
         flags = path_flags(any_kind=any_kind and number == len(names))
-        try:
+        with closing(above):
             descriptor = os.open(name, flags, dir_fd=above)
-        finally:
-            os.close(above)
     return descriptor
 
 

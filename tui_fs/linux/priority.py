@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 
+from tui_fs.linux.libc import system_call
 from tui_fs.model.strategy import IoPriority
 
 _WATCHER_NICE = -10
@@ -74,8 +75,5 @@ def _set_io_priority(who: int, number: int, io_priority: IoPriority) -> None:
         if io_priority is IoPriority.NORMAL:
             return
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    libc = ctypes.CDLL(None, use_errno=True)
     value = ctypes.c_long(_VALUE[io_priority])
-    if libc.syscall(ctypes.c_long(call), ctypes.c_long(who), ctypes.c_long(number), value) < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    system_call(call, ctypes.c_long(who), ctypes.c_long(number), value)

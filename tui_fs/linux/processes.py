@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec import Struct
 
+from tui_fs.linux.descriptors import closing
+from tui_fs.linux.libc import LIBC, checked
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 
@@ -385,11 +387,8 @@ def _path_of(folder: str) -> PathStr | None:
 
 def _string_at(folder: str, address: int) -> str:
     """Read an absolute path from the memory of a process; empty if there is none."""
-    memory = os.open(f"{folder}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(f"{folder}/mem", os.O_RDONLY | os.O_CLOEXEC)) as memory:
         text = os.pread(memory, PATH_MAX_BYTES, address).partition(b"\0")[0]
-    finally:
-        os.close(memory)
     above = path_of_link(f"{folder}/cwd") or ""
     return os.path.normpath(os.path.join(above, os.fsdecode(text))) if text and above else ""
 
@@ -457,46 +456,22 @@ def keep_capabilities(kept: Collection[int]) -> None:
     Raises:
         OSError: capset(2).
     """
-    libc = ctypes.CDLL(None, use_errno=True)
     number = 0
-    while libc.prctl(_PR_CAPBSET_READ, ctypes.c_ulong(number), 0, 0, 0) >= 0:
+    while LIBC.prctl(_PR_CAPBSET_READ, ctypes.c_ulong(number), 0, 0, 0) >= 0:
         if number not in kept:
-            libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0)
+            LIBC.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0)
         number += 1
     header, words = _CapabilityHeader(_CAPABILITY_VERSION, 0), (_CapabilitySets * 2)()
-    if libc.capget(ctypes.byref(header), words) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    checked(LIBC.capget(ctypes.byref(header), words))
     for position, sets in enumerate(words):
         mask = sum(1 << (number - 32 * position) for number in kept if number // 32 == position)
         for name in ("effective", "permitted", "inheritable"):
             setattr(sets, name, getattr(sets, name) & mask)
-    if libc.capset(ctypes.byref(header), words) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-
-
-def system_call(number: int, *arguments: object) -> int:
-    """Make a system call for which the C library has no function (syscall(2)).
-
-    Args:
-        number: one that is the same on all architectures, as all since 424 are.
-        arguments: ctypes values, or bytes for a path.
-
-    Raises:
-        OSError: the call fails.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    result = int(libc.syscall(ctypes.c_long(number), *arguments))
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
+    checked(LIBC.capset(ctypes.byref(header), words))
 
 
 def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    if LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         reason = os.strerror(ctypes.get_errno())
         raise Missing(
             f"The kernel refuses prctl ({reason}), so tui-fs cannot control its processes.",

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Collection
 from typing import BinaryIO
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.limits import is_limit
 from tui_fs.linux.mounts import MountTable, read_mounts
 from tui_fs.linux.permissions import ROOT, others_may_replace
@@ -94,10 +95,8 @@ def _leads_to(path: str, pin: Pin) -> bool:
         if is_limit(error):
             raise
         return False
-    try:
+    with closing(descriptor):
         return pin_of(descriptor) == pin
-    finally:
-        os.close(descriptor)
 
 
 def canonical_directory(path: str) -> PathStr:

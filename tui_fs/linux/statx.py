@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from tui_fs.linux.libc import LIBC, checked
+
 _AT_EMPTY_PATH, _AT_STATX_FORCE_SYNC, _AT_STATX_DONT_SYNC = 0x1000, 0x2000, 0x4000
 _AT_SYMLINK_NOFOLLOW, _AT_NO_AUTOMOUNT, _AT_FDCWD = 0x100, 0x800, -100
 _STATX_NLINK, _STATX_BTIME, _STATX_MNT_ID = 0x4, 0x800, 0x1000
@@ -24,8 +26,6 @@ _DELETED = " (deleted)"  # d_path in fs/d_path.c
 
 IMMUTABLE, APPEND_ONLY, MOUNT_ROOT = 0x10, 0x20, 0x2000
 """STATX_ATTR_* of linux/stat.h; the first two equal FS_*_FL of linux/fs.h."""
-
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class FileStatx(Struct, frozen=True):
@@ -86,7 +86,7 @@ def _statx_into(
     buffer: "ctypes.Array[ctypes.c_char]", directory: int, name: bytes, flags: int, wanted: int
 ) -> bool:
     """Call statx; return False if it is not available."""
-    function = getattr(_LIBC, "statx", None)  # glibc 2.28, musl 1.2.5
+    function = getattr(LIBC, "statx", None)  # glibc 2.28, musl 1.2.5
     if function is None:
         return False
     if function(directory, name, flags, wanted, buffer) == 0:
@@ -109,7 +109,7 @@ def has_statx() -> bool:
     if number is None:
         return True
     zero = ctypes.c_long(0)
-    _LIBC.syscall(ctypes.c_long(number), zero, None, zero, zero, None)
+    LIBC.syscall(ctypes.c_long(number), zero, None, zero, zero, None)
     return ctypes.get_errno() == errno.EFAULT
 
 
@@ -120,7 +120,7 @@ def cached_links(descriptor: int) -> int | None:
     directory, but not when another machine does (clear_nlink in fs/nfs/dir.c and fs/fuse/dir.c).
     """
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
-    function = getattr(_LIBC, "statx", None)
+    function = getattr(LIBC, "statx", None)
     flags = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
     if function is None or function(descriptor, b"", flags, _STATX_NLINK, buffer) != 0:
         return None
@@ -177,9 +177,7 @@ def is_removed_on_overlay(descriptor: int) -> bool:
 
 def _is_on_overlay(descriptor: int) -> bool:
     buffer = ctypes.create_string_buffer(_STATFS_BYTES)
-    if _LIBC.fstatfs(descriptor, buffer) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    checked(LIBC.fstatfs(descriptor, buffer))
     (kind,) = struct.unpack_from("@l", buffer)  # f_type, a long on all architectures but s390
     return bool(kind == _OVERLAYFS_MAGIC)
 

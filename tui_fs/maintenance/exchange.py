@@ -14,7 +14,9 @@ from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import open_directory
+from tui_fs.linux.libc import LIBC
 from tui_fs.linux.pins import pin_of
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
@@ -29,7 +31,6 @@ MAX_NAME_BYTES = 255
 _NOREPLACE, _EXCHANGE = 1, 2  # linux/fs.h
 _NO_FLAG = 1 << 30
 _RENAMEAT2_NUMBERS = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s390x": 347}
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class DirEntryRef(Struct, frozen=True):
@@ -119,7 +120,7 @@ def cut_name(before: str, name: str, after: str) -> str:
 
 
 def _renameat2(source: DirEntryRef, goal: DirEntryRef, flag: int, verb: str) -> None:
-    function = getattr(_LIBC, "renameat2", None)
+    function = getattr(LIBC, "renameat2", None)
     if function is None:
         raise Missing(
             "The C library of this system lacks renameat2.", "It needs glibc 2.28 or later."
@@ -155,7 +156,7 @@ def _refusal_of_call() -> int | None:
         return None
     invalid_fd = ctypes.c_long(-1)
     call, flag = ctypes.c_long(number), ctypes.c_long(_NO_FLAG)
-    _LIBC.syscall(call, invalid_fd, b"", invalid_fd, b"", flag)
+    LIBC.syscall(call, invalid_fd, b"", invalid_fd, b"", flag)
     error_number = ctypes.get_errno()
     return None if error_number == errno.EINVAL else error_number
 
@@ -277,14 +278,9 @@ class ReplacementDir(Struct, frozen=True):
         return identity_of(self.descriptor)
 
 
-@contextlib.contextmanager
-def open_directory_at(entry: DirEntryRef) -> Iterator[int]:
+def open_directory_at(entry: DirEntryRef) -> contextlib.AbstractContextManager[int]:
     """Open a directory by name; OSError if it is not a directory, ELOOP if it is a symlink."""
-    descriptor = open_directory(entry.name, entry.directory)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    return closing(open_directory(entry.name, entry.directory))
 
 
 @contextlib.contextmanager
@@ -520,6 +516,7 @@ def put_aside(place: DirEntryRef, target_fd: int, goal: DirEntryRef) -> None:
         target_fd: a descriptor of the directory.
 
     Raises:
+        FileExistsError: the free name is taken.
         OSError, Missing, Refused: nothing was changed. Refused with the rule "changed": the name
             referred to another directory.
     """
@@ -565,11 +562,6 @@ def put_aside_with_replacement(
             raise
 
 
-def put_back(place: DirEntryRef, target_fd: int, aside: DirEntryRef) -> None:
-    """Rename a directory back; FileExistsError if its old name is taken."""
-    put_aside(aside, target_fd, place)
-
-
 def refuse_changed_replacement(twin: int, original: int) -> None:
     """Raise Refused unless a twin is empty and unchanged; both descriptors are open for reading."""
     if not is_empty(twin):
@@ -588,21 +580,3 @@ def refuse_changed_replacement(twin: int, original: int) -> None:
             "If you do not need the replacement, remove it with rmdir, and try again.",
             rule="changed",
         )
-
-
-def exchange_back(place: DirEntryRef, target_fd: int, aside: DirEntryRef, twin: int) -> None:
-    """Exchange a directory with its twin, which then has the name of the directory set aside.
-
-    Raises:
-        OSError, Missing, Refused: nothing was changed.
-    """
-    exchange_checked(place, aside, identity_of(twin), identity_of(target_fd))
-
-
-def reopened(target_fd: int) -> int:
-    """Open for reading a directory that is open with O_PATH; return the new descriptor.
-
-    Raises:
-        OSError: this user may not read or search the directory.
-    """
-    return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=target_fd)

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Collection
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.external_uses import loop_file_identity, loop_files
 from tui_fs.linux.mounts import MountTable, mount_of
 from tui_fs.linux.pins import open_path_fd
@@ -62,14 +63,11 @@ def check_file(
             "Delete single files on the server itself, or with rm.",
             rule="served-file",
         )
-    parent = open_path_fd(above)
-    try:
+    with closing(open_path_fd(above)) as parent:
         name = os.path.basename(path)
         is_regular = stat.S_ISREG(os.lstat(name, dir_fd=parent).st_mode)
         _check_attributes(path, attributes_at(parent, name))
         _check_attributes(above, attributes_at(parent, ""))
-    finally:
-        os.close(parent)
     # The kernel refuses to unlink an active swap file. The file behind a loop device may have
     # been attached by another of its names.
     for device in loop_files() if is_regular else ():

@@ -10,6 +10,7 @@ import functools
 import os
 from collections.abc import Collection, Iterator
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.external_uses import layer_paths
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, mounts_below
 from tui_fs.linux.pins import pin_of
@@ -170,10 +171,8 @@ def targets_below_overlay(
             descriptor = os.open(upper, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             continue  # it is only in a lower directory, which does not change
-        try:
+        with closing(descriptor):
             upper_target = Target(upper, pin_of(descriptor))
-        finally:
-            os.close(descriptor)
         yield upper_target
         yield from targets_below_overlay(upper_target, mounts, silent)
 

@@ -15,6 +15,7 @@ import socket
 import struct
 from collections.abc import Sequence
 
+from tui_fs.linux.libc import system_call
 from tui_fs.linux.limits import cause_of, descriptor_limits
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
@@ -223,25 +224,12 @@ def _attributes(event: int) -> bytes:
     return attr.ljust(_ATTR_SIZE, b"\0")
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
 def _perf_event_open(attr: bytes, pid: int) -> int:
     number = _PERF_EVENT_OPEN.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    descriptor: int = _libc.syscall(
-        ctypes.c_long(number),
-        ctypes.c_char_p(attr),
-        ctypes.c_long(pid),
-        ctypes.c_long(-1),
-        ctypes.c_long(-1),
-        ctypes.c_ulong(_CLOSE_ON_EXEC),
-    )
-    if descriptor < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return descriptor
+    none = ctypes.c_long(-1)  # no processor, no group
+    return system_call(number, attr, ctypes.c_long(pid), none, none, ctypes.c_ulong(_CLOSE_ON_EXEC))
 
 
 def _sum(descriptors: list[int]) -> int:

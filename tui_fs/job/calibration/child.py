@@ -30,6 +30,7 @@ from tui_fs.job.launcher import run_steps
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
 from tui_fs.job.store import require_private, state_directory
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.memory import children_of
@@ -453,8 +454,7 @@ class SmallTrees:
         """Create a tree; return the bytes its files occupy."""
         contents = tree.contents
         os.mkdir(tree.name, 0o700, dir_fd=self._directory)
-        top = open_directory(tree.name, self._directory)
-        try:
+        with closing(open_directory(tree.name, self._directory)) as top:
             if not contents.directories:
                 return _fill(top, contents)
             names = [f"directory-{number:06}" for number in range(contents.directories)]
@@ -463,8 +463,6 @@ class SmallTrees:
             with ThreadPoolExecutor(_WAITING_THREADS) as threads:
                 fill = partial(_fill_directory, top, contents=contents)
                 return sum(threads.map(fill, names))
-        finally:
-            os.close(top)
 
     def _delete(self, tree: _Tree) -> float:
         """Return the seconds from the release of the tools to their end.
@@ -489,33 +487,24 @@ class SmallTrees:
 
 
 def _pin_of(name: str, directory: int) -> Pin:
-    descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
-    try:
+    with closing(open_directory(name, directory)) as descriptor:
         return pin_of(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _fill_directory(above: int, name: str, contents: _Contents) -> int:
     os.mkdir(name, 0o700, dir_fd=above)
-    directory = open_directory(name, above)
-    try:
+    with closing(open_directory(name, above)) as directory:
         return _fill(directory, contents)
-    finally:
-        os.close(directory)
 
 
 def _fill(directory: int, contents: _Contents) -> int:
     allocated = 0
     for number in range(contents.files):
         name = f"file-{number:06}"
-        descriptor = os.open(name, _NEW, 0o600, dir_fd=directory)
-        try:
+        with closing(os.open(name, _NEW, 0o600, dir_fd=directory)) as descriptor:
             if contents.file_bytes:
                 os.posix_fallocate(descriptor, 0, contents.file_bytes)
                 allocated += os.fstat(descriptor).st_blocks * 512
-        finally:
-            os.close(descriptor)
         for link_number in range(1, contents.names):
             os.link(name, f"{name}-{link_number}", src_dir_fd=directory, dst_dir_fd=directory)
     return allocated

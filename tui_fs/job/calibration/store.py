@@ -16,6 +16,7 @@ from tui_fs.estimate.calibration import Calibration, LearnedFactor
 from tui_fs.estimate.time import typical
 from tui_fs.job.store import is_private, read_json, require_private, state_directory, write_json
 from tui_fs.job.time_comment import processor_wait_s
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.interpreter import module_command
 from tui_fs.linux.mounts import is_served
@@ -166,12 +167,9 @@ def _exclusive_access() -> Iterator[None]:
     """Lock the stored calibrations against other processes."""
     place = _place()
     require_private(place)
-    directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as directory:
         fcntl.flock(directory, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(directory)
 
 
 def _is_informative(plan: Plan, ended: Snapshot) -> bool:
