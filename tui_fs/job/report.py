@@ -13,7 +13,7 @@ from tui_fs.model.errors import meaning
 from tui_fs.model.events import EntryFailed, JobRefused, JobStarted
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr
-from tui_fs.model.snapshot import Snapshot, not_standing
+from tui_fs.model.snapshot import FailureGroup, Snapshot, not_standing
 from tui_fs.model.space import Discrepancy, Space
 from tui_fs.model.target import target_fields
 
@@ -30,26 +30,6 @@ class TargetState(Struct, frozen=True):
 
     gone: bool | None
     done: bool | None
-
-
-class ErrorGroup(Struct, frozen=True):
-    """All failures of one operation with one error."""
-
-    operation: str
-    errno: int
-    meaning: str
-    number: int
-
-
-class FailedEntry(Struct, frozen=True):
-    """An entry that could not be deleted."""
-
-    path: PathStr
-    operation: str
-    errno: int
-    errno_name: str
-    meaning: str
-    cause: str
 
 
 class Report(Struct, frozen=True):
@@ -90,14 +70,16 @@ class Report(Struct, frozen=True):
     freed_inodes: int | None
     space_after: Space | None
     space_causes: tuple[Discrepancy, ...]
-    error_groups: tuple[ErrorGroup, ...]
-    errors: tuple[FailedEntry, ...]
+    error_groups: tuple[FailureGroup, ...]
+    errors: tuple[EntryFailed, ...]
     tool_lines: tuple[str, ...]
     time_comment: str
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object."""
         fields: dict[str, Json] = encode(self)
+        fields["error_groups"] = encode([_group_fields(group) for group in self.error_groups])
+        fields["errors"] = encode([_entry_fields(failed) for failed in self.errors])
         started, states, refused = (fields.pop(n) for n in ("started", "targets", "refused"))
         report: dict[str, Json] = {"schema": SCHEMA, "type": "report"}
         report |= {name: fields.pop(name) for name in ("outcome", "explanation", "record_problem")}
@@ -107,6 +89,26 @@ class Report(Struct, frozen=True):
         if refused is not None:
             report["refusal"] = {name: refused[name] for name in ("rule", "sentence", "advice")}
         return report | fields | _prediction(self.started)
+
+
+def _group_fields(group: FailureGroup) -> dict[str, Json]:
+    return {
+        "operation": group.operation,
+        "errno": group.error,
+        "meaning": meaning(group.error),
+        "number": group.number,
+    }
+
+
+def _entry_fields(failed: EntryFailed) -> dict[str, Json]:
+    return {
+        "path": failed.path,
+        "operation": failed.operation,
+        "errno": failed.error,
+        "errno_name": errno.errorcode.get(failed.error, ""),
+        "meaning": meaning(failed.error),
+        "cause": failed.cause,
+    }
 
 
 _STARTED_FIELDS = (
@@ -202,11 +204,8 @@ def report_of(
         freed_inodes=freed_inodes,
         space_after=after,
         space_causes=finished.space_causes if finished else (),
-        error_groups=tuple(
-            ErrorGroup(group.operation, group.error, meaning(group.error), group.number)
-            for group in snapshot.failures
-        ),
-        errors=tuple(map(_failed_entry, errors)),
+        error_groups=snapshot.failures,
+        errors=tuple(errors),
         tool_lines=tuple(snapshot.tool_lines),
         time_comment=time_comment(snapshot),
     )
@@ -218,17 +217,6 @@ def cpu_times(snapshot: Snapshot) -> tuple[float, float]:
     if (snapshot.finished is None or snapshot.is_cut_off) and usage is not None:
         return usage.cpu_s - usage.system_s, usage.system_s
     return snapshot.finished_user_s, snapshot.finished_system_s
-
-
-def _failed_entry(failed: EntryFailed) -> FailedEntry:
-    return FailedEntry(
-        path=failed.path,
-        operation=failed.operation,
-        errno=failed.error,
-        errno_name=errno.errorcode.get(failed.error, ""),
-        meaning=meaning(failed.error),
-        cause=failed.cause,
-    )
 
 
 def _explanation(

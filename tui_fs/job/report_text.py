@@ -4,7 +4,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from tui_fs.job.freed_space import TOLERANCE_BYTES
-from tui_fs.job.report import ErrorGroup, Report
+from tui_fs.job.report import Report
 from tui_fs.model.calls import (
     HARMLESS_ERRORS,
     CallGroup,
@@ -13,9 +13,11 @@ from tui_fs.model.calls import (
     call_lines,
     removal_times,
 )
+from tui_fs.model.errors import meaning
 from tui_fs.model.events import JobStarted
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import displayable, harmless
+from tui_fs.model.snapshot import FailureGroup
 from tui_fs.model.strategy import confined_words
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
 
@@ -182,15 +184,15 @@ def _left(report: Report, started: JobStarted) -> list[Line]:
     return lines
 
 
-def _failures(report: Report, group: ErrorGroup) -> list[Line]:
-    kind = group.operation, group.errno
-    same = [error for error in report.errors if (error.operation, error.errno) == kind]
+def _failures(report: Report, group: FailureGroup) -> list[Line]:
+    kind = group.operation, group.error
+    same = [error for error in report.errors if (error.operation, error.error) == kind]
     shown = [
         displayable(error.path) + (f": {error.cause}" if error.cause else "")
         for error in same[:_EXAMPLES]
     ]
     lines = [
-        Line(f"{count(group.number)} × {group.operation}: {group.meaning}", Weight.STRONG),
+        Line(f"{count(group.number)} × {group.operation}: {meaning(group.error)}", Weight.STRONG),
         *(Line(f"   {words}", Weight.WEAK) for words in shown),
     ]
     more = group.number - len(shown)
