@@ -8,12 +8,13 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
+from tui_fs.linux.descriptors import closing
 from tui_fs.model.codec import encode
 from tui_fs.model.command import Command, read_command
 from tui_fs.model.errors import BadInput, JobFailed
@@ -50,7 +51,7 @@ class ControlServer:
         self._selector = selector
         self._silent: deque[socket.socket] = deque()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with _Directory(folder) as address:
+        with _address_of(folder) as address:
             self._socket.bind(address)
         os.chmod(folder.socket, 0o600)
         self._socket.listen(8)
@@ -156,7 +157,7 @@ def _ask(folder: JobFolder, line: str, timeout_s: float) -> dict[str, Any]:
     with client:
         client.settimeout(timeout_s)
         try:
-            with _Directory(folder) as address:
+            with _address_of(folder) as address:
                 client.connect(address)
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise JobFailed(
@@ -186,16 +187,8 @@ def _ask(folder: JobFolder, line: str, timeout_s: float) -> dict[str, Any]:
     return answer
 
 
-class _Directory:
-    """A short address for the socket, independent of the folder's path (limit: 108 bytes)."""
-
-    def __init__(self, folder: JobFolder) -> None:
-        self._folder = folder
-        self._descriptor = -1
-
-    def __enter__(self) -> str:
-        self._descriptor = os.open(self._folder.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        return f"/proc/self/fd/{self._descriptor}/{os.path.basename(self._folder.socket)}"
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+@contextlib.contextmanager
+def _address_of(folder: JobFolder) -> Iterator[str]:
+    """Yield a short address of the socket, independent of the folder's path (limit: 108 bytes)."""
+    with closing(os.open(folder.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as directory:
+        yield f"/proc/self/fd/{directory}/{os.path.basename(folder.socket)}"

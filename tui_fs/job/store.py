@@ -9,9 +9,8 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from msgspec import Struct
-
 from tui_fs.job.journal import create_reserve
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.host import boottime_s, current_host
 from tui_fs.linux.limits import is_limit
 from tui_fs.linux.permissions import others_may_write, protects_new_entries, replaceable_part
@@ -35,60 +34,34 @@ _SHORTEST_ID = 3
 """Characters of an abbreviated id; fewer are rather a slip."""
 
 
-class JobFolder(Struct, frozen=True):
-    """The files of one job."""
+class JobFolder:
+    """The files of one job.
 
-    path: str
+    Attributes:
+        job_id: the name that users type to address the job.
+        plan: the confirmed plan.
+        journal: the events, one on a line.
+        report: written once, when the job has ended.
+        socket: where the supervisor takes commands.
+        log: the supervisor's own messages, tracebacks included.
+        crash: the error that ended the supervisor, if it could write it; otherwise blank.
+        end: where the end of the job is written if the journal has no room: `journal.EndReserve`.
+        lock: locked by the supervisor as long as it lives.
+        empty_directory: the empty directory that rsync copies.
+    """
 
-    @property
-    def job_id(self) -> str:
-        """The name that users type to address the job."""
-        return os.path.basename(self.path)
-
-    @property
-    def plan(self) -> str:
-        """The confirmed plan."""
-        return os.path.join(self.path, "plan.json")
-
-    @property
-    def journal(self) -> str:
-        """The events, one on a line."""
-        return os.path.join(self.path, "events.jsonl")
-
-    @property
-    def report(self) -> str:
-        """Written once, when the job has ended."""
-        return os.path.join(self.path, "report.json")
-
-    @property
-    def socket(self) -> str:
-        """Where the supervisor takes commands."""
-        return os.path.join(self.path, "control.sock")
-
-    @property
-    def log(self) -> str:
-        """The supervisor's own messages, tracebacks included."""
-        return os.path.join(self.path, "log")
-
-    @property
-    def crash(self) -> str:
-        """The error that ended the supervisor, if it could write it; otherwise blank."""
-        return os.path.join(self.path, "crash")
-
-    @property
-    def end(self) -> str:
-        """Where the end of the job is written if the journal has no room: `journal.EndReserve`."""
-        return os.path.join(self.path, "end")
-
-    @property
-    def lock(self) -> str:
-        """Locked by the supervisor as long as it lives."""
-        return os.path.join(self.path, "lock")
-
-    @property
-    def empty_directory(self) -> str:
-        """The empty directory that rsync copies."""
-        return os.path.join(self.path, "empty")
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.job_id = os.path.basename(path)
+        self.plan = os.path.join(path, "plan.json")
+        self.journal = os.path.join(path, "events.jsonl")
+        self.report = os.path.join(path, "report.json")
+        self.socket = os.path.join(path, "control.sock")
+        self.log = os.path.join(path, "log")
+        self.crash = os.path.join(path, "crash")
+        self.end = os.path.join(path, "end")
+        self.lock = os.path.join(path, "lock")
+        self.empty_directory = os.path.join(path, "empty")
 
 
 def state_directory() -> PathStr:
@@ -448,11 +421,8 @@ def read_json(path: str) -> dict[str, Any]:
 
 def sync_directory(path: str) -> None:
     """Write the names of a directory to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_json(path: str, value: dict[str, Any]) -> None:
