@@ -4,7 +4,7 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,7 +64,6 @@ class Verification(Struct, frozen=True):
 def verify(
     plan: Plan,
     target_fds: Sequence[int],
-    clock: Callable[[], float] = time.monotonic,
     *,
     is_share_deleted: bool = False,
     tool_status: int | None = None,
@@ -86,9 +85,9 @@ def verify(
     shared: list[PathStr] = []
     notes: list[str] = []
     survivors: Totals | None = Totals()
-    deadline = clock() + COUNTING_LIMIT_S
+    deadline_s = time.monotonic() + COUNTING_LIMIT_S
     for target, target_fd in zip(plan.targets, target_fds, strict=True):
-        result = _verify_patiently(plan, target, target_fd, deadline, clock)
+        result = _verify_patiently(plan, target, target_fd, deadline_s)
         if result.left and is_share_deleted and _is_removed_elsewhere(target, target_fd):
             result = Verification((), Totals())
         left += result.left
@@ -127,15 +126,15 @@ def _verify_file(target: Target, target_fd: int, tool_status: int | None) -> Ver
 
 
 def _verify_patiently(
-    plan: Plan, target: Target, target_fd: int, deadline_s: float, clock: Callable[[], float]
+    plan: Plan, target: Target, target_fd: int, deadline_s: float
 ) -> Verification:
     """Return what is left of a target; retry while a limit of this process prevents it."""
     while True:
         try:
-            return _verify_target(plan, target, target_fd, deadline_s, clock)
+            return _verify_target(plan, target, target_fd, deadline_s)
         except (OSError, MemoryError, RuntimeError, ImportError, TuiFsError) as error:
             cause = error.__cause__ if isinstance(error, TuiFsError) else error
-            if is_limit(cause) and clock() < deadline_s:
+            if is_limit(cause) and time.monotonic() < deadline_s:
                 time.sleep(_RETRY_EVERY_S)
                 continue
             if not isinstance(error, OSError) and not is_limit(cause):
@@ -152,9 +151,7 @@ def _verify_patiently(
             return Verification((target.path,), None, note, (target.path,))
 
 
-def _verify_target(
-    plan: Plan, target: Target, target_fd: int, deadline_s: float, clock: Callable[[], float]
-) -> Verification:
+def _verify_target(plan: Plan, target: Target, target_fd: int, deadline_s: float) -> Verification:
     directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
     keep_root = plan.options.keep_root or plan.options.filters.active
     if is_deleted(target_fd) and not _is_still_at_path(target):
@@ -174,7 +171,7 @@ def _verify_target(
         if len(plan.targets) > 1:
             note += " Another directory at its old path may have been deleted instead."
         return Verification((target.path,), None, note)
-    totals, complete, note = _count(plan, target, deadline_s, clock)
+    totals, complete, note = _count(plan, target, deadline_s)
     if complete and totals.entries == 0 and (not note or plan.options.filters.active):
         is_share = plan.options.filters.share is not None
         still_there = (target.path,) if is_share and not keep_root else ()
@@ -232,11 +229,9 @@ def is_deleted(target_fd: int) -> bool:
     return os.fstat(target_fd).st_nlink == 0 or is_removed_on_overlay(target_fd)
 
 
-def _count(
-    plan: Plan, target: Target, deadline_s: float, clock: Callable[[], float]
-) -> tuple[Totals, bool, str]:
+def _count(plan: Plan, target: Target, deadline_s: float) -> tuple[Totals, bool, str]:
     """Return what is left, whether the count is complete, and a note on unexaminable names."""
-    if clock() > deadline_s:
+    if time.monotonic() > deadline_s:
         return Totals(), False, ""
     # Imported late because it takes time: usually nothing is left to count.
     from tui_fs.survey.findings.listed_only import LISTED_ONLY
@@ -245,9 +240,7 @@ def _count(
     filters, pin = plan.options.filters, target.pin
     totals, complete, note = Totals(), False, ""
     try:
-        survey = SurveyRunner(
-            [target.path], filters, interval_s=0.1, clock=clock, checks_surroundings=False
-        )
+        survey = SurveyRunner([target.path], filters, interval_s=0.1, checks_surroundings=False)
         for so_far in survey.run():
             totals = so_far.totals if so_far.matched is None else so_far.matched
             roots = [(root.device, root.inode) for root in so_far.roots]
@@ -255,7 +248,7 @@ def _count(
             complete = so_far.finished and not so_far.unreadable and is_target
             listed_only = [f for f in so_far.findings if f.kind == LISTED_ONLY.kind]
             note = _about_listed_only(listed_only)
-            if clock() > deadline_s:
+            if time.monotonic() > deadline_s:
                 break
     except (OSError, TuiFsError) as error:
         if is_limit(error.__cause__ if isinstance(error, TuiFsError) else error):

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -21,10 +21,7 @@ from tui_fs.linux.processes import (
 )
 from tui_fs.linux.timeouts import BackgroundCall
 from tui_fs.model.calls import CallCount, TraceSource
-from tui_fs.model.events import (
-    Sampled,
-    Usage,
-)
+from tui_fs.model.events import Sampled, Usage
 from tui_fs.model.space import Space
 from tui_fs.tracing.source import CallSource, Counts
 
@@ -71,9 +68,8 @@ class UsageMeter:
     never decrease. The bytes read and written by ended processes are kept as last seen.
     """
 
-    def __init__(self, root_pid: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, root_pid: int) -> None:
         self._root_pid = root_pid
-        self._clock = clock
         self._io: dict[tuple[int, int], tuple[int, int]] = {}
         self._waits: dict[tuple[int, int], tuple[float, float]] = {}
         self._accounts_delays = accounts_delays()
@@ -128,7 +124,7 @@ class UsageMeter:
             self._io[pid, times.started_ticks] = bytes_moved(f"/proc/{pid}")
 
     def _percent(self, cpu_s: float) -> float | None:
-        now = self._clock()
+        now = time.monotonic()
         last, self._last = self._last, (now, cpu_s)
         if last is None or now - last[0] < _SHORTEST_INTERVAL_S:
             return None

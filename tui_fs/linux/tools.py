@@ -144,19 +144,6 @@ def _output_of(path: str, *arguments: str) -> tuple[str, int]:
     return answer.stdout.decode("utf-8", "replace"), answer.returncode
 
 
-__all__ = [
-    "ENGINE",
-    "HOW_TO_GET_PY_SPY",
-    "HOW_TO_GET_THE_ENGINE",
-    "PY_SPY",
-    "EngineCapabilities",
-    "Tool",
-    "engine_capabilities",
-    "find_tool",
-    "installed_engine",
-    "why_rejected",
-]
-
 HOW_TO_GET_THE_ENGINE = "install cargo 1.77 or later, then reinstall tui-fs with pip"
 HOW_TO_GET_PY_SPY = "install it with: pip install 'tui-fs[profile]'"
 
@@ -182,8 +169,8 @@ class Tool(Struct, frozen=True):
 def find_tool(name: str) -> Tool | None:
     """Return the tool `name` from the absolute directories of PATH, None if there is none.
 
-    ``python`` is the interpreter that runs this program, in any directory. The engine is searched
-    by `find_engine`, py-spy first in the scripts directory of this installation.
+    ``python`` is the interpreter that runs this program, in any directory. The engine and py-spy
+    are searched first in the scripts directory of this installation.
     """
     if name == "python":
         version = f"Python {sys.version.split()[0]}"
@@ -196,20 +183,22 @@ def find_tool(name: str) -> Tool | None:
 
 def why_rejected(name: str) -> str:
     """Return why an installed tool is not used; empty if none of that name is installed."""
-    if name == ENGINE:
-        return search_engine().rejected
     return find_executable(name, _search_path(name).split(os.pathsep)).rejected
 
 
 def _search_path(name: str) -> str:
-    """Return PATH; for py-spy, the scripts directory of this installation comes first."""
+    """Return PATH; for the engine and py-spy, the scripts directory of this installation is first.
+
+    PATH may name those of another installation.
+    """
     path = os.environ.get("PATH", os.defpath)
-    return f"{sysconfig.get_path('scripts')}{os.pathsep}{path}" if name == PY_SPY else path
+    has_own = name in (ENGINE, PY_SPY)
+    return f"{sysconfig.get_path('scripts')}{os.pathsep}{path}" if has_own else path
 
 
 @lru_cache(maxsize=256)
 def _find_tool(name: str, search_path: str) -> Tool | None:
-    path = find_executable(name, search_path.split(os.pathsep)).path
+    path = _find_program(name, search_path)
     return None if path is None else Tool(name, path, version_line(path)[0])
 
 
@@ -219,22 +208,13 @@ def _engine(path: str) -> Tool:
 
 
 def find_engine() -> str | None:
-    """Return the absolute path of the engine, None if there is none.
-
-    The search starts in the scripts directory of this installation, because PATH may name the
-    engine of another one. It continues in the absolute directories of PATH.
-    """
-    return search_engine().path
+    """Return the absolute path of the engine, None if there is none."""
+    return _find_program(ENGINE, _search_path(ENGINE))
 
 
-def search_engine() -> Search:
-    """Search for the engine like `find_engine`; the result includes why one was rejected."""
-    return _search(sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath))
-
-
-@lru_cache(maxsize=16)
-def _search(scripts: str, search_path: str) -> Search:
-    return find_executable(ENGINE, (scripts, *search_path.split(os.pathsep)))
+@lru_cache(maxsize=256)
+def _find_program(name: str, search_path: str) -> str | None:
+    return find_executable(name, search_path.split(os.pathsep)).path
 
 
 class EngineCapabilities(Struct, frozen=True):

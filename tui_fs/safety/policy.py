@@ -54,7 +54,8 @@ class Policy(Struct, frozen=True):
     @property
     def files(self) -> str:
         """The files, for the end of a sentence; empty if there are none."""
-        return _policy_files(self)
+        files = ", ".join(displayable(file) for file in self.sources)
+        return f" (policy: {files})" if files else ""
 
 
 def read_policy(
@@ -105,7 +106,7 @@ def check_policy(policy: Policy, target: Target, mounts: MountTable | None = Non
             shown, never = displayable(target.path), displayable(place)
             subject = shown if shown == never else f"{shown} {relation} {never}, which"
             raise Refused(
-                f"{subject} must never be deleted{_policy_files(policy)}.",
+                f"{subject} must never be deleted{policy.files}.",
                 _ASK,
                 rule="policy",
             )
@@ -138,7 +139,7 @@ def check_scratch(policy: Policy, target: Target) -> None:
         relation = _relation(target, Place(place, mounts, silent))
         if relation in (Relation.IS, Relation.IN, Relation.ALIAS_IS, Relation.ALIAS_IN):
             raise Refused(
-                f"The policy protects {displayable(target.path)}{_policy_files(policy)}.",
+                f"The policy protects {displayable(target.path)}{policy.files}.",
                 _ASK,
                 rule="policy",
             )
@@ -162,7 +163,7 @@ def _check_allowed(
     if not lies_in(target.path, reals):
         raise Refused(
             f"{displayable(target.path)} is outside the directories in which deletion is allowed: "
-            f"{shown}{_policy_files(policy)}.",
+            f"{shown}{policy.files}.",
             _ASK,
             rule="policy",
         )
@@ -174,7 +175,7 @@ def _check_allowed(
             raise Refused(
                 f"{displayable(target.path)} is, through a mount, also {displayable(name)}, "
                 "which is outside the directories in which deletion is allowed: "
-                f"{shown}{_policy_files(policy)}.",
+                f"{shown}{policy.files}.",
                 _ASK,
                 rule="policy",
             )
@@ -200,7 +201,7 @@ def check_strategy(policy: Policy, strategy: str) -> None:
     if policy.strategies is not None and strategy not in policy.strategies:
         others = ", ".join(sorted(policy.strategies))
         raise Refused(
-            f"The strategy {strategy} is not allowed here{_policy_files(policy)}.",
+            f"The strategy {strategy} is not allowed here{policy.files}.",
             f"Allowed: {others}."
             if others
             else "No strategy is allowed; ask the administrator who maintains the policy.",
@@ -365,8 +366,3 @@ def _combined(first: Policy, second: Policy) -> Policy:
         read_only=first.read_only or second.read_only,
         confines=first.confines or second.confines,
     )
-
-
-def _policy_files(policy: Policy) -> str:
-    files = ", ".join(displayable(file) for file in policy.sources)
-    return f" (policy: {files})" if files else ""

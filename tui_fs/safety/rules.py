@@ -202,9 +202,7 @@ class CheckRound:
                 for ancestor in upwards(place):
                     if lies_in(ancestor, unread):
                         continue  # on another file system, so it is not the target
-                    with contextlib.suppress(
-                        OSError
-                    ):  # the directory does not exist on this system
+                    with contextlib.suppress(OSError):  # it does not exist on this system
                         status = os.stat(ancestor)
                         key = status.st_dev, status.st_ino
                         identities.setdefault(key, (ancestor, description, place))
@@ -397,22 +395,12 @@ def _protected(environment: Environment) -> Iterator[tuple[str, str, str, bool]]
     state = os.path.realpath(environment.state)
     jobs = os.path.realpath(os.path.join(environment.state, "jobs"))
     further = (os.path.realpath(place) for place in environment.further_state)
+    advice = "Choose another directory."
     for place in dict.fromkeys((state, jobs, *further)):
-        yield place, "the jobs of tui-fs", "Choose another directory.", True
-    for place in environment.program:
-        yield (
-            os.path.realpath(place),
-            "the program tui-fs itself",
-            "Choose another directory.",
-            True,
-        )
-    for place in environment.interpreter:
-        yield (
-            os.path.realpath(place),
-            "the program tui-fs itself",
-            "Choose another directory.",
-            False,
-        )
+        yield place, "the jobs of tui-fs", advice, True
+    for places, with_content in ((environment.program, True), (environment.interpreter, False)):
+        for place in places:
+            yield os.path.realpath(place), "the program tui-fs itself", advice, with_content
 
 
 def _check_identity(path: PathStr, pin: Pin, checks: CheckRound, silent: _Places) -> None:
