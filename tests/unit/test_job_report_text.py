@@ -134,3 +134,8 @@ def test_space_that_others_used_up_is_not_a_negative_size() -> None:
         pairs(replace(report(), freed_bytes=-(3 << 20)))[-1].measured_shown == "3.0 MiB less free"
     )
     assert pairs(replace(report(), freed_bytes=3 << 20))[-1].measured_shown == "3.0 MiB"
+
+
+def test_expected_space_cannot_be_read_as_less_beside_less_free() -> None:
+    lost = replace(report(), freed_bytes=-(3 << 20))
+    assert "3.0 MiB less free · expected 0 B more · " in report_as_text(lost)

@@ -243,9 +243,11 @@ def _space(report: Report, started: JobStarted) -> str:
     gained = more_or_less(bytes_iec, report.freed_bytes)
     # Freed blocks fill the space reserved for root first, before df shows any of them.
     for_root = after.reserved_bytes - before.reserved_bytes
+    # Beside "less free" a bare amount would read as less, too.
+    more = " more" if report.freed_bytes < 0 else ""
     reserve = f", {bytes_iec(for_root)} more only for root" if for_root >= TOLERANCE_BYTES else ""
     return (
-        f"{gained} free{reserve} · expected {span} · "
+        f"{gained} free{reserve} · expected {span}{more} · "
         f"{bytes_iec(before.free_bytes)} → {bytes_iec(after.free_bytes)}"
     )
 
