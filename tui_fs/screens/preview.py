@@ -247,7 +247,7 @@ def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None, room: 
         without_name = reason.removeprefix(f"{estimate.strategy} ").removeprefix("is ")
         words = without_name if without_name != reason else f"cannot run: {reason}"
         if cell_len(words) > room:
-            words = "cannot run, see below"
+            words = "cannot run; ↑↓: why"
         cells = (str(estimate.strategy), "–", *bars, "–", "–", "–", words)
         return BarRow(estimate.strategy, cells, tone="muted")
     safe = " · ".join(
