@@ -6,7 +6,6 @@ written as they are read, and only names of directories are kept, so memory is b
 
 import json
 import os
-import re
 import stat
 import time
 from collections.abc import Callable
@@ -22,19 +21,8 @@ from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
 from tui_fs.survey.walker import NAMES_AT_ONCE
 
 _READ_ERROR = b',"read_error":true'
-_EXCLUDED = b',"excluded":"otherfs"'
 
-_ESCAPED = re.compile(rb'[\x00-\x1f"\\\x7f]')
-_SHORT_ESCAPES = {
-    b'"': b'\\"',
-    b"\\": b"\\\\",
-    b"\b": b"\\b",
-    b"\f": b"\\f",
-    b"\n": b"\\n",
-    b"\r": b"\\r",
-    b"\t": b"\\t",
-}
-"""As ncdu writes them; other control characters become \\u00XX, all other bytes are unchanged."""
+_in_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class ExportHeader(Struct, frozen=True):
@@ -88,15 +76,11 @@ class Written(Struct):
 
     Attributes:
         unreadable: directories and names that could not be read; marked so in the file.
-        elsewhere: directories of other file systems, named but not entered.
-        vanished: names for which stat returned ENOENT.
     """
 
     entries: int = 0
     directories: int = 0
     unreadable: int = 0
-    elsewhere: int = 0
-    vanished: int = 0
 
 
 class NcduExport:
@@ -194,22 +178,18 @@ class NcduExport:
             try:
                 status = os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
             except FileNotFoundError:
-                written.vanished += 1
                 continue
             except OSError:
                 written.entries += 1
                 written.unreadable += 1
-                lines.append(b',\n{"name":"%s"%s}' % (_escaped(name), _READ_ERROR))
+                lines.append(b",\n" + _info(name) + _READ_ERROR + b"}")
                 continue
             if not stat.S_ISDIR(status.st_mode):
                 if (status.st_dev, status.st_ino) != self._own:
                     written.entries += 1
                     lines.append(b",\n" + _info(name, status, directory.status.st_dev) + b"}")
-            elif status.st_dev != self._tree.device or self._tree.is_mounted(name):
-                written.entries += 1
-                written.directories += 1
-                written.elsewhere += 1
-                lines.append(_elsewhere(name, status.st_dev))
+            elif self._is_elsewhere(name, status):
+                lines.append(self._closed(name, status, directory))
             else:
                 directory.pending.append(name)
         self._write(b"".join(lines))
@@ -218,41 +198,38 @@ class NcduExport:
 
     def _write_skipped(self, name: bytes, above: Directory) -> None:
         """Write a directory that could not be opened, or that has become a mount point."""
-        written = self.written
-        if above.descriptor < 0:  # that one could not be opened again
-            written.entries += 1
-            written.directories += 1
-            written.unreadable += 1
-            self._write(b',\n[{"name":"%s"%s}]' % (_escaped(name), _READ_ERROR))
-            return
-        try:
-            status = os.stat(name, dir_fd=above.descriptor, follow_symlinks=False)
-        except OSError:
-            written.vanished += 1
-            return
-        if not stat.S_ISDIR(status.st_mode):
-            written.vanished += 1
-            return
-        written.entries += 1
-        written.directories += 1
-        if status.st_dev != self._tree.device:
-            written.elsewhere += 1
-            self._write(_elsewhere(name, status.st_dev))
-        else:
-            written.unreadable += 1
-            self._write(b",\n[" + _info(name, status, above.status.st_dev) + _READ_ERROR + b"}]")
+        status = None
+        if above.descriptor >= 0:  # else that one could not be opened again
+            try:
+                status = os.stat(name, dir_fd=above.descriptor, follow_symlinks=False)
+            except OSError:
+                return
+            if not stat.S_ISDIR(status.st_mode):
+                return
+        self._write(self._closed(name, status, above))
+
+    def _closed(self, name: bytes, status: os.stat_result | None, above: Directory) -> bytes:
+        """Count a directory that is not entered, and return its line."""
+        self.written.entries += 1
+        self.written.directories += 1
+        if status is not None and self._is_elsewhere(name, status):
+            where = _quoted(name), status.st_dev
+            return b',\n[{"name":%s,"dev":%d,"excluded":"otherfs"}]' % where
+        self.written.unreadable += 1
+        return b",\n[" + _info(name, status, above.status.st_dev) + _READ_ERROR + b"}]"
+
+    def _is_elsewhere(self, name: bytes, status: os.stat_result) -> bool:
+        return status.st_dev != self._tree.device or self._tree.is_mounted(name)
 
     def _write(self, data: bytes) -> None:
         self._output.write(data)
 
 
-def _elsewhere(name: bytes, device: int) -> bytes:
-    return b',\n[{"name":"%s","dev":%d%s}]' % (_escaped(name), device, _EXCLUDED)
-
-
-def _info(name: bytes, status: os.stat_result, device_above: int) -> bytes:
+def _info(name: bytes, status: os.stat_result | None = None, device_above: int = -1) -> bytes:
     """Return the object of an entry without its closing brace."""
-    info = b'{"name":"%s"' % _escaped(name)
+    info = b'{"name":%s' % _quoted(name)
+    if status is None:
+        return info
     if status.st_size:
         info += b',"asize":%d' % status.st_size
     if status.st_blocks:
@@ -273,10 +250,7 @@ def _info(name: bytes, status: os.stat_result, device_above: int) -> bytes:
     return info
 
 
-def _escaped(name: bytes) -> bytes:
-    return _ESCAPED.sub(_escape, name) if _ESCAPED.search(name) else name
-
-
-def _escape(match: re.Match[bytes]) -> bytes:
-    byte = match[0]
-    return _SHORT_ESCAPES.get(byte) or b"\\u%04x" % byte[0]
+def _quoted(name: bytes) -> bytes:
+    """Return a name as ncdu writes it: bytes beyond ASCII are unchanged, valid UTF-8 or not."""
+    text = _in_json(name.decode("utf-8", "surrogateescape"))
+    return text.encode("utf-8", "surrogateescape").replace(b"\x7f", b"\\u007f")
