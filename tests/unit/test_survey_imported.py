@@ -4,7 +4,6 @@ import gzip
 import io
 import os
 import select
-import sys
 from pathlib import Path
 
 import pytest
@@ -179,14 +178,8 @@ SPELLED_NAMES = {
 }
 
 
-@pytest.mark.parametrize("backend", ("yajl2_c", "python"))
 @pytest.mark.parametrize("spelled", SPELLED_NAMES)
-def test_a_name_of_any_bytes_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelled: bytes, backend: str
-) -> None:
-    if backend == "python":
-        monkeypatch.setitem(sys.modules, "ijson.backends.yajl2_c", None)
-        monkeypatch.delattr("ijson.backends.yajl2_c", raising=False)
+def test_a_name_of_any_bytes_is_read(tmp_path: Path, spelled: bytes) -> None:
     path = written(tmp_path, b'[1,2,{},[{"name":"/t"},[{"name":"%s"}]]]' % spelled)
     survey = ImportedSurvey(path)
     last(survey)
