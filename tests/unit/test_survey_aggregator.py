@@ -28,14 +28,7 @@ def batch(
     vanished: int = 0,
 ) -> Batch:
     """Make what a walker sends."""
-    return Batch(
-        [tuple(piece) for piece in pieces],
-        [tuple(link) for link in links],
-        [tuple(file) for file in big_files],
-        [tuple(record) for record in matched],
-        Cells(),
-        vanished,
-    )
+    return Batch(list(pieces), list(links), list(big_files), list(matched), Cells(), vanished)
 
 
 def collected(*pieces: DirRecord, filtered: bool = False, **rest: Any) -> Aggregator:

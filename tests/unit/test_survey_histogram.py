@@ -56,7 +56,7 @@ def engine_survey(root: Path) -> Aggregator:
 
 
 def batch(*pieces: DirRecord, cells: Iterable[tuple[int, int, int, int]] = ()) -> Batch:
-    return Batch([tuple(piece) for piece in pieces], [], [], [], columns_of(cells), 0)
+    return Batch(list(pieces), [], [], [], columns_of(cells), 0)
 
 
 def test_every_class_has_a_name() -> None:
@@ -178,8 +178,8 @@ def test_the_bytes_of_an_inode_count_once(tmp_path: Path) -> None:
 def test_with_filters_only_matching_links_have_bytes() -> None:
     collector = Aggregator(filtered=True, classes=Classes.at(NOW_S))
     links = [Link(0, 7, 1, 2, 50, 512, 0, is_matched, NOW_S) for is_matched in (False, True, True)]
-    pieces = [tuple(DirRecord(0, NO_PARENT, b"/t", files=3))]
-    collector.take(Batch(pieces, [tuple(link) for link in links], [], [], Cells(), 0))
+    pieces = [DirRecord(0, NO_PARENT, b"/t", files=3)]
+    collector.take(Batch(pieces, links, [], [], Cells(), 0))
     histograms = collector.histograms.of(collector.table)
     assert histograms.ages[0].allocated_bytes == histograms.sizes[1].allocated_bytes == 512
 

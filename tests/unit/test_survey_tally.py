@@ -98,10 +98,8 @@ def test_the_sums_are_those_of_the_entries(entries: list[Entry]) -> None:
     assert bool(record.flags & DirectoryFlag.FOREIGN_OWNERS) == any(
         s.st_uid != OWNER for _, s in entries
     )
-    links = [Link._make(link) for link in batch.links]
-    assert [link.allocated_bytes for link in links] == [s.st_blocks * 512 for s in several]
-    big_files = [BigFile._make(file) for file in batch.big_files]
-    assert [(file.name, file.device, file.inode) for file in big_files] == [
+    assert [link.allocated_bytes for link in batch.links] == [s.st_blocks * 512 for s in several]
+    assert [(file.name, file.device, file.inode) for file in batch.big_files] == [
         (n, *((s.st_dev, s.st_ino) if s.st_nlink > 1 else (0, 0)))
         for n, s in files
         if s.st_size >= BIG_FILE_BYTES

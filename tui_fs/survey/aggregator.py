@@ -8,15 +8,7 @@ from collections import Counter
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Totals
 from tui_fs.survey.histogram import Classes, HistogramTable
-from tui_fs.survey.records import (
-    DIRECTORY_FLAGS,
-    NO_PARENT,
-    Batch,
-    BigFile,
-    Cells,
-    DirectoryFlag,
-    Matched,
-)
+from tui_fs.survey.records import DIRECTORY_FLAGS, NO_PARENT, Batch, BigFile, DirectoryFlag
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 ROWS_LIMIT = 5_000_000
@@ -94,19 +86,18 @@ class Aggregator:
             self._take_piece(*piece)
         self.table.forget_sums()
         self.vanished += batch.vanished
-        for record in batch.matched:
-            matched = Matched._make(record)
+        for matched in batch.matched:
             row = self._rows[matched.directory]
             self._add_matches(row, *matched[1:6])
             if matched.newest_s and self._matches is not None:
                 self._matches.add_times(row, matched.oldest_s, matched.newest_s)
         is_full = len(self.table) >= ROWS_LIMIT
         self.histograms.name_labels(batch.labels)
-        self.histograms.take(Cells._make(batch.cells), self._rows, is_full=is_full)
+        self.histograms.take(batch.cells, self._rows, is_full=is_full)
         for link in batch.links:
             self._take_link(*link)
         for file in batch.big_files:
-            self._take_big_file(BigFile._make(file))
+            self._take_big_file(file)
 
     def _take_piece(
         self,

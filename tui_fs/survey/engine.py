@@ -19,7 +19,7 @@ from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root
 from tui_fs.survey.histogram import Classes
-from tui_fs.survey.records import Batch, BigFile, Cells, DirRecord, Label, Link, Matched
+from tui_fs.survey.records import Batch
 
 RECORD_FORMAT = 7
 """The version of docs/record-format.md that `records` describes."""
@@ -103,10 +103,10 @@ class EngineScan:
             for frame in self._frames.read():
                 if not self._has_header:
                     self._check_format(frame)
-                elif (fields := _decoder().decode(frame)) is None:
+                elif (batch := _decoder().decode(frame)) is None:
                     self._has_ended = True
                 else:
-                    yield Batch._make(fields)
+                    yield batch
         except EOFError as error:
             raise self._died() from error
         except ValueError as error:  # msgspec.DecodeError is one
@@ -148,14 +148,10 @@ class EngineScan:
         self._process.wait()
 
 
-_Fields = tuple[list[DirRecord], list[Link], list[BigFile], list[Matched], Cells, int, list[Label]]
-"""The fields of a `Batch`."""
-
-
 @functools.cache
-def _decoder() -> Decoder[_Fields | None]:
+def _decoder() -> Decoder[Batch | None]:
     """Return the decoder of a batch; None is the end of the stream."""
-    return Decoder(_Fields | None)
+    return Decoder(Batch | None)
 
 
 def _command(

@@ -164,9 +164,9 @@ class HistogramTable:
         """Yield row, class, entries and allocated bytes of all cells."""
         yield from zip(self._rows, self._classes, self._entries, self._allocated, strict=True)
 
-    def name_labels(self, labels: Iterable[tuple[int, str | None, int]]) -> None:
+    def name_labels(self, labels: Iterable[Label]) -> None:
         """Remember what classes mean. Cells can come before the label of their class."""
-        self.labels |= {label[0]: Label._make(label) for label in labels}
+        self.labels |= {label.class_: label for label in labels}
 
     def take(self, cells: Cells, rows: Sequence[int], *, is_full: bool) -> None:
         """Add the cells of a batch.

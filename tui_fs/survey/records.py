@@ -1,7 +1,7 @@
 """The records that the engine or the walker sends to the aggregator (docs/record-format.md)."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 NO_PARENT = -1
 
@@ -168,17 +168,14 @@ class Batch(NamedTuple):
     """The records since the last batch.
 
     Attributes:
-        pieces, links, big_files, matched: `DirRecord`, `Link`, `BigFile`, `Matched`, or plain
-            tuples of their fields.
-        cells: `Cells`, or a plain tuple of its fields.
         vanished: names that are not directories and vanished before their stat.
-        labels: `Label` of classes that are new, or plain tuples of its fields.
+        labels: of classes that are new.
     """
 
-    pieces: list[tuple[Any, ...]]
-    links: list[tuple[Any, ...]]
-    big_files: list[tuple[Any, ...]]
-    matched: list[tuple[int, ...]]
-    cells: tuple[bytes, bytes, bytes, bytes]
+    pieces: list[DirRecord]
+    links: list[Link]
+    big_files: list[BigFile]
+    matched: list[Matched]
+    cells: Cells
     vanished: int
-    labels: Sequence[tuple[int, str | None, int]] = ()
+    labels: Sequence[Label] = ()

@@ -73,6 +73,7 @@ class DirectoryTally:
 
     def _clear(self) -> None:
         self._sums: Counter[str] = Counter()
+        """By fields of `DirRecord`."""
         self._matched: Counter[str] = Counter()
         self._times: tuple[int, int] | None = None
         self._matched_times: tuple[int, int] | None = None
@@ -138,33 +139,29 @@ class DirectoryTally:
             own: apparent and allocated bytes of the directory itself.
             flags: in addition to those of the names and owners that were added.
         """
-        records, sums = self._records, self._sums
+        records = self._records
         oldest_s, newest_s = self._times or (0, 0)
         records.add(
             DirRecord(
                 self.number,
                 parent,
                 name,
-                subdirectories=sums["subdirectories"],
-                files=sums["files"],
-                symlinks=sums["symlinks"],
-                other=sums["other"],
-                apparent_bytes=sums["apparent_bytes"],
-                allocated_bytes=sums["allocated_bytes"],
                 own_bytes=own[0],
                 own_allocated_bytes=own[1],
                 oldest_s=oldest_s,
                 newest_s=newest_s,
-                name_bytes=sums["name_bytes"],
-                record_bytes=sums["record_bytes"],
                 longest_name=self._longest_name,
                 pending=pending,
                 flags=flags | self._flags,
+                **self._sums,
             )
         )
         if self._matched_times is not None:
-            matched = (self._matched[field] for field in Matched._fields[1:6])
-            records.matched.append((self.number, *matched, *self._matched_times))
+            oldest_s, newest_s = self._matched_times
+            counts = {field: self._matched[field] for field in Matched._fields[1:6]}
+            records.matched.append(
+                Matched(self.number, **counts, oldest_s=oldest_s, newest_s=newest_s)
+            )
         records.cells += [(self.number, class_, *cell) for class_, cell in self._cells.items()]
         self._clear()
 
@@ -184,10 +181,10 @@ class BatchBuilder:
         return len(self._pieces)
 
     def _clear(self) -> None:
-        self._pieces: list[tuple[object, ...]] = []
-        self.links: list[tuple[object, ...]] = []
-        self.big_files: list[tuple[object, ...]] = []
-        self.matched: list[tuple[int, ...]] = []
+        self._pieces: list[DirRecord] = []
+        self.links: list[Link] = []
+        self.big_files: list[BigFile] = []
+        self.matched: list[Matched] = []
         self.cells: list[tuple[int, int, int, int]] = []
 
     def add(self, record: DirRecord) -> None:
