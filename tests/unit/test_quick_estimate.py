@@ -17,6 +17,7 @@ from tests.needs import needs_root
 from tests.trees import chain, flat, many_directories
 from tests.unit.survey_trees import TREES, Tree, grown, naive
 from tui_fs.cli.estimate import quick_words
+from tui_fs.linux import directories
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.survey import quick_estimate as module
 from tui_fs.survey.quick_estimate import MAX_OPEN_DIRECTORIES, estimates
@@ -247,15 +248,15 @@ def test_a_chain_deeper_than_path_max_takes_few_descriptors(tmpfs: Path) -> None
     chain(tmpfs / "t", 6_000)
     before = open_descriptors()
     most = before
-    opened = module.open_directory
+    opened = directories.open_unnoticed
 
     def counting(name: bytes, parent: int | None = None) -> int:
         nonlocal most
         most = max(most, len(os.listdir("/proc/self/fd")))
-        return opened(name, parent)
+        return opened(name, parent=parent)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "open_directory", counting)
+        patch.setattr(module, "open_unnoticed", counting)
         result = estimate(tmpfs / "t", 1_000)
     assert most - before <= MAX_OPEN_DIRECTORIES + 2
     assert result.entries == exactly(6_001)
@@ -313,14 +314,14 @@ def test_no_symbolic_link_is_followed(tmp_path: Path) -> None:
 
 def before_opening(monkeypatch: pytest.MonkeyPatch, action: Callable[[bytes], None]) -> None:
     """Do something before each directory below the top is opened."""
-    opened = module.open_directory
+    opened = directories.open_unnoticed
 
     def opening(name: bytes, parent: int | None = None) -> int:
         if parent is not None:
             action(name)
-        return opened(name, parent)
+        return opened(name, parent=parent)
 
-    monkeypatch.setattr(module, "open_directory", opening)
+    monkeypatch.setattr(module, "open_unnoticed", opening)
 
 
 def test_a_directory_replaced_by_a_link_is_not_followed(

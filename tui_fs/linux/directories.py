@@ -25,6 +25,18 @@ def open_directory(name: bytes | str, parent: int | None = None) -> int:
     return os.open(name, OPEN_FLAGS, dir_fd=parent)
 
 
+def open_unnoticed(name: bytes | str, flags: int = OPEN_FLAGS, parent: int | None = None) -> int:
+    """Open a file or a directory, without changing its access time if this user may do so.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    try:
+        return os.open(name, flags | os.O_NOATIME, dir_fd=parent)
+    except PermissionError:  # O_NOATIME is for the owner and root only
+        return os.open(name, flags, dir_fd=parent)
+
+
 class Directory(Struct, eq=False):
     """A directory on the path from the root of a walk to its current directory.
 

@@ -36,7 +36,7 @@ from itertools import accumulate, count
 
 from msgspec import Struct, field
 
-from tui_fs.linux.directories import DT_DIR, OPEN_FLAGS, Dirent
+from tui_fs.linux.directories import DT_DIR, Dirent, open_unnoticed
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, mounts_below, read_mounts
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.survey import Survey, Totals
@@ -202,7 +202,7 @@ class _Directories:
         if nearest in self._descriptors:
             self._descriptors.move_to_end(nearest)
         for below in reversed(missing):
-            descriptor = open_directory(below.name, descriptor)
+            descriptor = open_unnoticed(below.name, parent=descriptor)
             self._descriptors[below] = descriptor
             if len(self._descriptors) > MAX_OPEN_DIRECTORIES:
                 os.close(self._descriptors.popitem(last=False)[1])
@@ -215,18 +215,6 @@ class _Directories:
     def close(self) -> None:
         while self._descriptors:
             os.close(self._descriptors.popitem()[1])
-
-
-def open_directory(name: bytes, parent: int | None = None) -> int:
-    """Open a directory without following a symbolic link, with O_NOATIME if permitted.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
-    try:
-        return os.open(name, OPEN_FLAGS | os.O_NOATIME, dir_fd=parent)
-    except PermissionError:  # O_NOATIME is for the owner and root only
-        return os.open(name, OPEN_FLAGS, dir_fd=parent)
 
 
 class _Stratum:
@@ -714,7 +702,7 @@ def _open_roots(paths: Sequence[str], mountinfo: str, descriptors: ExitStack) ->
     table = read_mounts(mountinfo)
     roots: list[_Root] = []
     for path in paths:
-        descriptor = open_directory(os.fsencode(path))
+        descriptor = open_unnoticed(os.fsencode(path))
         descriptors.callback(os.close, descriptor)
         mount = mount_of(path, table)
         family = Family.of(mount.filesystem) if mount else Family.OTHER

@@ -5,6 +5,8 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import astuple
+
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import NamedGroup, Totals
 from tui_fs.survey.table import NO_ROW, DirectoryTable
@@ -91,14 +93,7 @@ def _group(table: DirectoryTable, name: bytes, rows: list[int]) -> NamedGroup:
     return NamedGroup(
         PathStr(os.fsdecode(name)),
         len(rows),
-        Totals(
-            sum(subtree.files for subtree in sums),
-            sum(subtree.directories for subtree in sums),
-            sum(subtree.symlinks for subtree in sums),
-            sum(subtree.other for subtree in sums),
-            sum(subtree.apparent_bytes for subtree in sums),
-            sum(subtree.allocated_bytes for subtree in sums),
-        ),
+        Totals(*map(sum, zip(*map(astuple, sums), strict=True))),
         tuple(map(table.path, rows[:_PATHS_TOLD])),
     )
 

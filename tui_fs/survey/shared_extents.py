@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from tui_fs.linux.directories import open_directory
+from tui_fs.linux.directories import open_directory, open_unnoticed
 from tui_fs.linux.extents import shared_bytes
 from tui_fs.linux.mounts import MountTable, mount_of
 
@@ -117,10 +117,7 @@ def _opened(
     directory: int, name: str, linked: set[int]
 ) -> Iterator[tuple[int | None, os.stat_result | None]]:
     try:
-        try:
-            descriptor = os.open(name, _FILE_FLAGS | os.O_NOATIME, dir_fd=directory)
-        except PermissionError:  # O_NOATIME is for the owner and root only
-            descriptor = os.open(name, _FILE_FLAGS, dir_fd=directory)
+        descriptor = open_unnoticed(name, _FILE_FLAGS, directory)
     except OSError:
         yield None, None
         return

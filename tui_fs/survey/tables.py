@@ -7,7 +7,15 @@ from msgspec import Struct
 
 from tui_fs.model.paths import displayable
 from tui_fs.model.space import freed_in_words, metadata_bytes_max
-from tui_fs.model.survey import Bin, Histograms, LargeDirectory, Ranking, Survey
+from tui_fs.model.survey import (
+    Bin,
+    Histograms,
+    LargeDirectory,
+    OwnerSum,
+    Ranking,
+    SuffixSum,
+    Survey,
+)
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.histogram import AGE_LABELS, OLD_DAYS, SIZE_LABELS
@@ -61,32 +69,28 @@ def _amount(entries: int, allocated_bytes: int) -> str:
 
 def histograms_table(histograms: Histograms) -> Table | None:
     """Return the classes of age and of size that have entries; None without entries."""
-    rows = tuple(
-        (count(each.entries), bytes_iec(each.allocated_bytes), label)
-        for label, each in labelled_bins(histograms)
-        if each.entries
-    )
-    columns = ("entries", "allocated", "last changed, or apparent size")
-    return Table("all entries but directories, by age and by size", columns, rows) if rows else None
+    title = "all entries but directories, by age and by size"
+    sums = [(label, each) for label, each in labelled_bins(histograms) if each.entries]
+    return _sums_table(title, "last changed, or apparent size", sums) if sums else None
 
 
 def suffixes_table(histograms: Histograms) -> Table | None:
     """Return the suffixes with most bytes; None without any."""
-    rows = tuple(
-        (count(each.entries), bytes_iec(each.allocated_bytes), f".{each.suffix}")
-        for each in histograms.suffixes
-    )
-    return Table("suffixes of names", ("entries", "allocated", "suffix"), rows) if rows else None
+    sums = [(f".{each.suffix}", each) for each in histograms.suffixes]
+    return _sums_table("suffixes of names", "suffix", sums) if sums else None
 
 
 def owners_table(histograms: Histograms) -> Table | None:
     """Return the owners; None unless there are several."""
-    rows = tuple(
-        (count(each.entries), bytes_iec(each.allocated_bytes), displayable(each.name))
-        for each in histograms.owners
-    )
-    table = Table("owners", ("entries", "allocated", "owner"), rows)
-    return table if len(rows) > 1 else None
+    sums = [(displayable(each.name), each) for each in histograms.owners]
+    return _sums_table("owners", "owner", sums) if len(sums) > 1 else None
+
+
+def _sums_table(
+    title: str, heading: str, sums: Iterable[tuple[str, Bin | SuffixSum | OwnerSum]]
+) -> Table:
+    rows = [(count(e.entries), bytes_iec(e.allocated_bytes), label) for label, e in sums]
+    return Table(title, ("entries", "allocated", heading), tuple(rows))
 
 
 def labelled_bins(histograms: Histograms) -> list[tuple[str, Bin]]:
