@@ -9,6 +9,7 @@ from tui_fs.lab.experiment import (
     Claim,
     Experiment,
     FlameView,
+    Judged,
     Judgement,
     Published,
     PublishedCalls,
@@ -113,7 +114,7 @@ def run_with(
     )
 
 
-def judgement_of(experiment: Experiment, beginning: str, results: Results) -> Judgement:
+def judgement_of(experiment: Experiment, beginning: str, results: Results) -> Judged:
     """Return the judgement on the one claim of an experiment whose text begins so."""
     (claim,) = (claim for claim in experiment.claims if claim.text.startswith(beginning))
     return claim.judged(results)

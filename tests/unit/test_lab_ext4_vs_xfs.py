@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Judgement, Scale, Verdict
+from tui_fs.lab.experiment import Judged, Scale, Verdict
 from tui_fs.lab.experiments.ext4_vs_xfs import EXPERIMENT
 from tui_fs.lab.results import Measure
 
@@ -24,7 +24,7 @@ THE_SAME = "Each file system lists the same number of entries."
 
 def judgement(
     claim: str, seconds: dict[str, tuple[float, ...]], outputs: dict[str, str] | None = None
-) -> Judgement:
+) -> Judged:
     """Return the judgement on a claim by a run at the published scale with these figures only."""
     results = lab_results.run_with(EXPERIMENT, Scale.PUBLISHED, seconds=seconds, outputs=outputs)
     return lab_results.judgement_of(EXPERIMENT, claim, results)

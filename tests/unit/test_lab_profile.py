@@ -9,7 +9,7 @@ import pytest
 from tests.unit import lab_results
 from tui_fs.job.doctor import diagnose
 from tui_fs.lab.experiment import (
-    Judgement,
+    Judged,
     Verdict,
 )
 from tui_fs.lab.experiments.profile import (
@@ -36,7 +36,7 @@ def judgement(
     claim: str,
     times: Mapping[str, tuple[float, float, float]],
     calls: Mapping[str, int] | None = None,
-) -> Judgement:
+) -> Judged:
     """Return the judgement on a claim by a run of these wall, user and system seconds."""
     runs = {key: [Run(*seconds, 0, 0, 0)] for key, seconds in times.items()}
     counts = {ALONE: calls} if calls else None

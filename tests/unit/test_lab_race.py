@@ -8,7 +8,7 @@ import pytest
 
 from tests.trees import many_directories
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Counting, Judgement, Scale, Setting, TableView, Verdict
+from tui_fs.lab.experiment import Counting, Judged, Scale, Setting, TableView, Verdict
 from tui_fs.lab.experiments.race_your_strategies import EXPERIMENT
 from tui_fs.lab.results import (
     Measure,
@@ -34,7 +34,7 @@ def results_of(
     return lab_results.run_with(EXPERIMENT, seconds=seconds, calls=calls)
 
 
-def verdict(claim: str, results: Results) -> Judgement:
+def verdict(claim: str, results: Results) -> Judged:
     """Return the verdict on a claim."""
     return lab_results.judgement_of(EXPERIMENT, claim, results)
 

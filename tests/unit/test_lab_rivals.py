@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Judgement, Place, Scale, Verdict
+from tui_fs.lab.experiment import Judged, Place, Scale, Verdict
 from tui_fs.lab.experiments.rivals import EXPERIMENT, PLACES, key_of
 from tui_fs.lab.results import Run
 from tui_fs.linux.tools import ENGINE
@@ -14,7 +14,7 @@ SHAPES = ("many", "small", "flat", "chain", "mixed")
 
 def judged(
     text: str, seconds: Mapping[str, tuple[float, ...]], peak_bytes: int = 1 << 20
-) -> Judgement:
+) -> Judged:
     """Return the verdict on the claim that begins so."""
     runs = {
         key: [Run(value, 0.0, 0.0, peak_bytes, 0, 0) for value in values]

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Judgement, Scale, Verdict
+from tui_fs.lab.experiment import Judged, Scale, Verdict
 from tui_fs.lab.experiments.rsync_vs_rm import EXPERIMENT, FEW, MANY, MORE
 from tui_fs.model.calls import CallCount
 
@@ -29,7 +29,7 @@ def as_published() -> Counts:
     return counts
 
 
-def judgement(beginning: str, **figures: Any) -> Judgement:
+def judgement(beginning: str, **figures: Any) -> Judged:
     """Return the judgement on a claim by a run with these figures and no others."""
     return lab_results.judgement_of(
         EXPERIMENT, beginning, lab_results.run_with(EXPERIMENT, **figures)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit import lab_results
 from tui_fs.lab.experiment import (
-    Judgement,
+    Judged,
     Place,
     Scale,
     Setting,
@@ -44,7 +44,7 @@ def _judged(
     *,
     scale: Scale = Scale.SMALL,
     **figures: Any,
-) -> Judgement:
+) -> Judged:
     """Return the judgement on a claim by a run with these figures and no others."""
     seconds = {key: [run] for key, run in (runs or {}).items()}
     results = lab_results.run_with(EXPERIMENT, scale, seconds=seconds, **figures)

@@ -26,11 +26,10 @@ from tui_fs.lab.exhibits import (
     Claims,
     Exhibit,
     Flames,
-    Judged,
     Table,
     exhibits_of,
 )
-from tui_fs.lab.experiment import Claim, Experiment, Scale, Verdict
+from tui_fs.lab.experiment import Experiment, Judged, Scale, Verdict
 from tui_fs.lab.experiments import experiment, experiments
 from tui_fs.lab.page import page
 from tui_fs.lab.process import LabRun
@@ -441,7 +440,7 @@ def run_as_json(experiment: Experiment, results: Results, run_id: str) -> dict[s
         "directory": began.directory,
         "target": began.target,
         "machine": encode(began.machine),
-        "claims": [_claim_as_json(claim, results) for claim in experiment.claims],
+        "claims": [encode(claim.judged(results)) for claim in experiment.claims],
         "steps": [_step_as_json(step) for step in results.measured.values()],
         "notes": list(results.notes),
         "ending": None if ended is None else ended.ending.value,
@@ -468,10 +467,6 @@ def comparison_as_json(
             for step in steps
         ],
     }
-
-
-def _claim_as_json(claim: Claim, results: Results) -> dict[str, Json]:
-    return {"text": claim.text, "published": claim.published, **encode(claim.judged(results))}
 
 
 def _step_as_json(measured: Measured) -> dict[str, Json]:

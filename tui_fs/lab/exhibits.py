@@ -9,15 +9,14 @@ from msgspec import Struct, field
 
 from tui_fs.lab.experiment import (
     CallsView,
-    Claim,
     Experiment,
     FlameView,
+    Judged,
     Published,
     PublishedCalls,
     RatiosView,
     Scale,
     TableView,
-    Verdict,
 )
 from tui_fs.lab.figures import Axis, bars_axis, shown, shown_span
 from tui_fs.lab.results import Measure, Measured, Results
@@ -123,16 +122,6 @@ class Flames(Struct, frozen=True):
     remark: str = ""
 
 
-class Judged(Struct, frozen=True):
-    """A claim with its verdict."""
-
-    text: str
-    published: str
-    verdict: Verdict
-    here: str
-    reason: str
-
-
 class Claims(Struct, frozen=True):
     """All claims of an experiment."""
 
@@ -166,7 +155,7 @@ def exhibits_of(experiment: Experiment, results: Results, folder: str) -> tuple[
     Args:
         folder: where the run's files are kept.
     """
-    claims = tuple(_judged(claim, results) for claim in experiment.claims)
+    claims = tuple(claim.judged(results) for claim in experiment.claims)
     exhibits: list[Exhibit] = [Claims(claims)] if claims else []
     run = _Run(
         results,
@@ -224,17 +213,6 @@ def flames(lines: Iterable[str], max_rows: int = MAX_FLAMES) -> tuple[int, tuple
         )
         for node in root.descendants()
         if id(node) in kept
-    )
-
-
-def _judged(claim: Claim, results: Results) -> Judged:
-    judgement = claim.judged(results)
-    return Judged(
-        claim.text,
-        claim.published,
-        judgement.verdict,
-        harmless(judgement.here),
-        harmless(judgement.reason),
     )
 
 

@@ -12,6 +12,7 @@ from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import Tree
 from tui_fs.model.calls import CallCount
 from tui_fs.model.compat import StrEnum
+from tui_fs.model.paths import harmless
 from tui_fs.model.strategy import Argv
 
 Pipeline = tuple[Argv, ...]
@@ -179,6 +180,16 @@ class Judgement(Struct, frozen=True):
     reason: str = ""
 
 
+class Judged(Struct, frozen=True):
+    """A claim with the judgement on it, safe to show."""
+
+    text: str
+    published: str
+    verdict: Verdict
+    here: str
+    reason: str
+
+
 Judge = Callable[[Results], Judgement]
 
 
@@ -194,14 +205,17 @@ class Claim(Struct, frozen=True):
     published: str
     judge: Judge
 
-    def judged(self, results: Results) -> Judgement:
-        """Return the verdict."""
+    def judged(self, results: Results) -> Judged:
+        """Return the claim with its judgement."""
         try:
-            return self.judge(results)
-        except NotMeasured as reason:
-            return Judgement(Verdict.UNTESTED, "", str(reason))
+            judgement = self.judge(results)
+        except NotMeasured as error:
+            judgement = Judgement(Verdict.UNTESTED, "", str(error))
         except (ValueError, ArithmeticError):  # nothing printed, or no time taken
-            return Judgement(Verdict.UNTESTED, "", "this run has no figures for this claim")
+            reason = "this run has no figures for this claim"
+            judgement = Judgement(Verdict.UNTESTED, "", reason)
+        here, why = harmless(judgement.here), harmless(judgement.reason)
+        return Judged(self.text, self.published, judgement.verdict, here, why)
 
 
 def judged(holds: bool, here: str, reason: str = "") -> Judgement:

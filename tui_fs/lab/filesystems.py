@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
 
 from msgspec import Struct
 
@@ -226,12 +225,7 @@ class Places:
     def __enter__(self) -> "Places":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def directory(self, place: Place) -> int:

@@ -14,16 +14,15 @@ from tui_fs.lab.exhibits import (
     Claims,
     Exhibit,
     Flames,
-    Judged,
     Row,
     Table,
     why_empty,
 )
-from tui_fs.lab.experiment import Experiment, Verdict, run_command
+from tui_fs.lab.experiment import Experiment, Judged, Verdict, run_command
 from tui_fs.lab.figures import Axis
 from tui_fs.lab.results import Ending, Machine, Measured, Results
 from tui_fs.model.compat import assert_never
-from tui_fs.model.html import document, pairs, section, text
+from tui_fs.model.html import document, pairs, section, text, wide_table
 from tui_fs.model.paths import shell_quoted
 from tui_fs.model.units import count, duration
 
@@ -94,11 +93,11 @@ def _exhibit(exhibit: Exhibit) -> str:
             claims = "".join(_claim(claim) for claim in exhibit.claims)
             return section("Claims", f'<ol class="claims">{claims}</ol>')
         case Table():
-            content = _table(exhibit.columns, exhibit.rows)
+            content = wide_table(exhibit.columns, map(_row, exhibit.rows))
             content += _bars(exhibit.bars) if exhibit.bars else ""
             content += _remark(exhibit.remark)
         case Calls():
-            tables = "".join(_calls(table, exhibit.columns) for table in exhibit.tables)
+            tables = "".join(_calls(of_step, exhibit.columns) for of_step in exhibit.tables)
             content = f'<div class="pair">{tables}</div>'
         case Flames():
             content = _flames(exhibit) + _remark(exhibit.remark)
@@ -115,13 +114,6 @@ def _claim(claim: Judged) -> str:
         f'{text(claim.verdict)}</p><p class="claim">{text(claim.text)}</p>'
         f"{pairs('figures', ((name, value) for name, value in figures if value))}</li>"
     )
-
-
-def _table(columns: Iterable[str], rows: Iterable[Row]) -> str:
-    head = "".join(f'<th scope="col">{text(column)}</th>' for column in columns)
-    body = "".join(_row(row) for row in rows)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="wide">{table}</div>'
 
 
 def _row(row: Row) -> str:
@@ -161,27 +153,20 @@ def _bar(bar: Bar, axis: Axis) -> str:
     )
 
 
-def _calls(table: CallsOf, columns: tuple[str, ...]) -> str:
-    rows = _table(columns, table.rows) if table.rows else ""
-    return f"<div><h3>{text(table.title)}</h3>{rows}{_remark(table.remark)}</div>"
+def _calls(calls: CallsOf, columns: tuple[str, ...]) -> str:
+    rows = wide_table(columns, map(_row, calls.rows)) if calls.rows else ""
+    return f"<div><h3>{text(calls.title)}</h3>{rows}{_remark(calls.remark)}</div>"
 
 
 def _flames(flames: Flames) -> str:
-    rows = "".join(
+    rows = [
         f'<tr><th scope="row"><span style="padding-left:{flame.depth * 0.7:.1f}em">'
         f"{text(flame.function)}</span></th><td>{flame.total_percent:.1f} %</td>"
         f'<td>{flame.own_percent:.1f} %</td><td class="share"><div style="width:'
         f'{min(flame.total_percent, 100.0):.1f}%"></div></td></tr>'
         for flame in flames.rows
-    )
-    if not rows:
-        return ""
-    heads = ("function", "with callees", "itself", "")
-    head = "".join(f'<th scope="col">{title}</th>' for title in heads)
-    return (
-        f'<div class="wide"><table class="flames"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    ]
+    return wide_table(("function", "with callees", "itself", ""), rows, "flames") if rows else ""
 
 
 def _notes(results: Results) -> str:

@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 
 from tui_fs.job.permission import refuse_read_only
 from tui_fs.lab.experiment import Scale
@@ -24,13 +24,13 @@ from tui_fs.lab.results import (
     RunBegan,
     RunEnded,
     event_from_json,
-    event_to_json,
     fold_one,
 )
 from tui_fs.lab.runner import ExperimentRunner
 from tui_fs.lab.runs import LOG, Recorder, new_folder
 from tui_fs.linux.interpreter import module_command
 from tui_fs.linux.timeouts import is_readable
+from tui_fs.model.codec import encode
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable, from_base64, to_base64
 
@@ -90,12 +90,7 @@ class LabRun:
             )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.cancel()
         assert self._process.stdout is not None
         with self._process.stdout as rest:
@@ -146,7 +141,7 @@ class _EventWriter:
     def __call__(self, event: LabEvent) -> None:
         self.results = fold_one(self.results, event)
         self._recorder.write(event)
-        line = json.dumps(event_to_json(event)).encode() + b"\n"
+        line = json.dumps(encode(event)).encode() + b"\n"
         while line and self._is_read:
             try:
                 line = line[os.write(1, line) :]

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tui_fs.model.calls import CallCount, TraceSource
-from tui_fs.model.codec import Json, decode, encode
+from tui_fs.model.codec import Json, decode
 from tui_fs.model.compat import StrEnum
 from tui_fs.model.errors import BadInput
 from tui_fs.model.units import bytes_iec, count
@@ -107,7 +107,11 @@ class Machine(Struct, frozen=True):
         }
 
 
-class RunBegan(Struct, frozen=True):
+class _Event(Struct, frozen=True, tag=True, tag_field="event"):
+    pass
+
+
+class RunBegan(_Event, frozen=True):
     """The run begins, with the plans of all steps."""
 
     experiment: str
@@ -119,21 +123,21 @@ class RunBegan(Struct, frozen=True):
     target: str = ""
 
 
-class Progressed(Struct, frozen=True):
+class Progressed(_Event, frozen=True):
     """The current activity; `done` is between 0 and 1."""
 
     words: str
     done: float
 
 
-class StepRan(Struct, frozen=True):
+class StepRan(_Event, frozen=True):
     """A step was timed once more."""
 
     key: str
     run: Run
 
 
-class StepCounted(Struct, frozen=True):
+class StepCounted(_Event, frozen=True):
     """A step's system calls were counted."""
 
     key: str
@@ -141,21 +145,21 @@ class StepCounted(Struct, frozen=True):
     calls: dict[str, CallCount]
 
 
-class StepLeft(Struct, frozen=True):
+class StepLeft(_Event, frozen=True):
     """The size of a file that a step has left."""
 
     key: str
     state: FileState
 
 
-class StepFailed(Struct, frozen=True):
+class StepFailed(_Event, frozen=True):
     """A step failed; its figures, also of earlier rounds, do not count."""
 
     key: str
     reason: str
 
 
-class Noted(Struct, frozen=True):
+class Noted(_Event, frozen=True):
     """A note on the whole run."""
 
     words: str
@@ -169,7 +173,7 @@ class Ending(StrEnum):
     FAILED = "failed"
 
 
-class RunEnded(Struct, frozen=True):
+class RunEnded(_Event, frozen=True):
     """The run is over and everything it made is removed.
 
     Attributes:
@@ -185,11 +189,6 @@ class RunEnded(Struct, frozen=True):
 
 LabEvent = RunBegan | Progressed | StepRan | StepCounted | StepLeft | StepFailed | Noted | RunEnded
 _EVENTS: dict[str, type[LabEvent]] = {kind.__name__: kind for kind in get_args(LabEvent)}
-
-
-def event_to_json(event: LabEvent) -> Json:
-    """Return an event as a JSON object."""
-    return {"event": type(event).__name__, **encode(event)}
 
 
 def event_from_json(value: Json) -> LabEvent:

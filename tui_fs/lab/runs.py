@@ -17,9 +17,9 @@ from tui_fs.lab.results import (
     Progressed,
     Results,
     event_from_json,
-    event_to_json,
     fold,
 )
+from tui_fs.model.codec import encode
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 
@@ -74,7 +74,7 @@ class Recorder(LineWriter):
     def write(self, event: LabEvent) -> None:
         """Append an event."""
         if not isinstance(event, Progressed):
-            self.write_line(event_to_json(event))
+            self.write_line(encode(event))
 
 
 def stored_runs() -> list[StoredRun]:

@@ -68,12 +68,10 @@ class ShapeCopy(Tree, frozen=True):
 
     @property
     def entries(self) -> int:
-        """All names in it, its own included."""
         return len(self.copied) + self._files
 
     @property
     def contents_bytes(self) -> int:
-        """What its files will occupy, in whole blocks."""
         if not self.is_sized:
             return 0
         return sum(each.files * blocks_bytes(each.file_bytes) for each in self.copied)
@@ -96,7 +94,6 @@ class ShapeCopy(Tree, frozen=True):
         return sum(directory.files for directory in self.copied)
 
     def directories(self) -> Iterator[Directory]:
-        """Yield the directories, each before those in it."""
         names_used: list[int] = []  # in each directory on the current path
         for copied in self.copied:
             del names_used[max(1, copied.level) :]

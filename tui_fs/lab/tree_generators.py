@@ -151,12 +151,10 @@ class Flat(Tree, frozen=True):
 
     @property
     def entries(self) -> int:
-        """All names in it, its own included."""
         return self.files + 1
 
     @property
     def words(self) -> str:
-        """A description in a few words."""
         spaced = ", names with spaces" if self.is_spaced else ""
         return f"{counted(self.files, 'empty file', 'empty files')} in one directory{spaced}"
 
@@ -167,7 +165,6 @@ class Flat(Tree, frozen=True):
         return f"{self.prefix}{digits}{suffix}"
 
     def directories(self) -> Iterator[Directory]:
-        """Yield the only directory."""
         yield Directory(0, "", ((self.name(number), 0) for number in range(1, self.files + 1)))
 
 
@@ -179,17 +176,14 @@ class Wide(Tree, frozen=True):
 
     @property
     def entries(self) -> int:
-        """All names in it, its own included."""
         return 1 + self.breadth * (1 + self.files)
 
     @property
     def words(self) -> str:
-        """A description in a few words."""
         directories = counted(self.breadth, "directory", "directories")
         return f"{directories} with {counted(self.files, 'empty file', 'empty files')} in each"
 
     def directories(self) -> Iterator[Directory]:
-        """Yield the tree itself and its directories."""
         yield Directory(0, "")
         for number in range(1, self.breadth + 1):
             yield Directory(1, f"{number}", ((f"{file}", 0) for file in range(1, self.files + 1)))
@@ -202,16 +196,13 @@ class Chain(Tree, frozen=True):
 
     @property
     def entries(self) -> int:
-        """All names in it, its own included."""
         return self.levels + 1
 
     @property
     def words(self) -> str:
-        """A description in a few words."""
         return f"{count(self.levels)} directories, each inside the one before"
 
     def directories(self) -> Iterator[Directory]:
-        """Yield the directories from the top."""
         return (Directory(level, "d") for level in range(self.levels + 1))
 
 
@@ -257,24 +248,20 @@ class Realistic(Tree, frozen=True):
 
     @property
     def entries(self) -> int:
-        """All names in it, its own included."""
         return self.directory_count + self.files
 
     @property
     def contents_bytes(self) -> int:
-        """What its files will occupy, in whole blocks."""
         return _contents_bytes(self)
 
     @property
     def words(self) -> str:
-        """A description in a few words."""
         return (
             f"{count(self.files)} files ({bytes_iec(self.contents_bytes)}) in "
             f"{count(self.directory_count)} directories, {count(self.backups)} called {_BACKUP}"
         )
 
     def directories(self) -> Iterator[Directory]:
-        """Yield the directories, each before those in it."""
         rng = random.Random(self.seed)
         below, files_in = self._layout(rng)
         sizes = self._sizes()

@@ -48,6 +48,16 @@ def section(title: str, content: str) -> str:
     return f"<section><h2>{text(title)}</h2>{content}</section>"
 
 
+def wide_table(columns: Iterable[str], rows: Iterable[str], kind: str = "") -> str:
+    """Return a table that can be wider than the page; its rows are already escaped."""
+    head = "".join(f'<th scope="col">{text(column)}</th>' for column in columns)
+    of_kind = f' class="{kind}"' if kind else ""
+    return (
+        f'<div class="wide"><table{of_kind}><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
 def pairs(kind: str, items: Iterable[tuple[str, str]]) -> str:
     """Return names with their values; `kind` is the class of the list."""
     shown = "".join(

@@ -55,7 +55,6 @@ _MIN_NAME_BYTES = 100
 
 _ALIKE_FACTOR = 1.5
 _MOST_SHARE = 0.75
-_PROCESSOR = (Measure.USER_S, Measure.SYSTEM_S)
 
 
 def key_of(shape: str, tool: str, place: Place) -> str:

@@ -24,11 +24,10 @@ from tui_fs.lab.exhibits import (
     Claims,
     Exhibit,
     Flames,
-    Judged,
     Table,
     exhibits_of,
 )
-from tui_fs.lab.experiment import Experiment, Verdict, run_command
+from tui_fs.lab.experiment import Experiment, Judged, Verdict, run_command
 from tui_fs.lab.page import page
 from tui_fs.lab.results import Ending, Results
 from tui_fs.lab.runs import load

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tui_fs import __version__
 from tui_fs.model.finding import Finding
-from tui_fs.model.html import document, pairs, section, text
+from tui_fs.model.html import document, pairs, section, text, wide_table
 from tui_fs.model.paths import displayable, shell_quoted
 from tui_fs.model.survey import Bin, Histograms, Survey
 from tui_fs.model.units import bytes_iec, count, counted
@@ -129,15 +129,13 @@ def _findings(findings: Iterable[Finding]) -> str:
 
 def _table(table: Table) -> str:
     *numbers, last = table.columns
-    heads = "".join(f'<th scope="col">{text(column)}</th>' for column in (last, *numbers))
-    rows = "".join(
+    rows = (
         f'<tr><th scope="row">{text(name)}</th>'
         + "".join(f"<td>{text(cell)}</td>" for cell in cells)
         + "</tr>"
         for *cells, name in table.rows
     )
-    content = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-    return section(table.title.capitalize(), f'<div class="wide">{content}</div>')
+    return section(table.title.capitalize(), wide_table((last, *numbers), rows))
 
 
 def _histograms(histograms: Histograms) -> str:
