@@ -6,7 +6,7 @@ use lexopt::prelude::*;
 
 use crate::concurrency;
 use crate::delete;
-use crate::file_systems::{FileSystem, KNOWN};
+use crate::file_systems::KNOWN;
 use crate::survey;
 
 /// Prints one JSON object. `--json` is the only format.
@@ -29,7 +29,14 @@ pub fn main(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     .iter()
     .map(|(name, limit)| format!("\"{name}\":{limit}"))
     .collect();
-    let file_systems: Vec<String> = KNOWN.iter().map(file_system_json).collect();
+    let file_systems = KNOWN.iter().map(|known| {
+        let (names, defers) = (
+            known.names.join("\",\""),
+            known.benefits_from_deferred_evict,
+        );
+        format!("{{\"names\":[\"{names}\"],\"defers_eviction\":{defers}}}")
+    });
+    let file_systems: Vec<String> = file_systems.collect();
     println!(
         "{{\"version\":\"{}\",\"record_format\":{},\"limits\":{{{}}},\
          \"file_systems\":[{}]}}",
@@ -39,12 +46,4 @@ pub fn main(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
         file_systems.join(",")
     );
     Ok(ExitCode::SUCCESS)
-}
-
-fn file_system_json(known: &FileSystem) -> String {
-    let names = known.names.join("\",\"");
-    format!(
-        "{{\"names\":[\"{names}\"],\"defers_eviction\":{}}}",
-        known.benefits_from_deferred_evict
-    )
 }

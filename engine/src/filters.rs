@@ -1,6 +1,8 @@
 //! Filters of entries, with the semantics of find's tests, and shares of a directory.
 
 use std::ffi::{CStr, CString};
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::RangeBounds;
 use std::os::unix::ffi::OsStringExt;
 use std::str::FromStr;
 
@@ -118,19 +120,18 @@ impl Filters {
     }
 
     fn matches_attributes(&self, mode: u32, size_bytes: u64, modified: (i64, u32)) -> bool {
-        let has_size = !self.selects_by_size()
-            || FileType::from_raw_mode(mode) == FileType::RegularFile
-                && self.min_size_bytes.map_or(true, |min| size_bytes >= min)
-                && self
-                    .size_below_bytes
-                    .map_or(true, |limit| size_bytes < limit);
-        let is_old_enough = self
-            .modified_before_s
-            .map_or(true, |before| modified <= (before, 0));
-        let is_new_enough = self
-            .modified_after_s
-            .map_or(true, |after| modified > (after, 0));
-        has_size && is_old_enough && is_new_enough
+        let sizes = (
+            self.min_size_bytes.map_or(Unbounded, Included),
+            self.size_below_bytes.map_or(Unbounded, Excluded),
+        );
+        let times = (
+            (self.modified_after_s).map_or(Unbounded, |after| Excluded((after, 0))),
+            (self.modified_before_s).map_or(Unbounded, |before| Included((before, 0))),
+        );
+        let is_file = FileType::from_raw_mode(mode) == FileType::RegularFile;
+        (is_file || !self.selects_by_size())
+            && sizes.contains(&size_bytes)
+            && times.contains(&modified)
     }
 }
 

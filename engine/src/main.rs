@@ -12,7 +12,6 @@ mod survey;
 mod sys;
 mod syscalls;
 mod work_queue;
-mod worker_pool;
 
 use std::process::ExitCode;
 

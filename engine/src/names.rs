@@ -61,9 +61,10 @@ impl NameStack {
         self.bytes.truncate(at as usize);
     }
 
-    /// Copies the names between two offsets.
-    pub fn copy(&self, from: u32, to: u32) -> Box<[u8]> {
-        self.bytes[from as usize..to as usize].into()
+    /// Copies this many names from an offset on; returns also the offset after them.
+    pub fn copy(&self, from: u32, number: usize) -> (Box<[u8]>, u32) {
+        let to = (0..number).fold(from, |at, _| self.next_after(at));
+        (self.bytes[from as usize..to as usize].into(), to)
     }
 
     /// Appends the result of `copy`.
@@ -165,10 +166,8 @@ impl NameBatch {
     /// Splits off the names from an index on.
     pub fn split_off(&mut self, index: usize) -> Self {
         let mut rest = Self::default();
-        for name_ref in self.refs.drain(index..) {
-            let name = &self.names[name_ref.at as usize..];
-            let name = CStr::from_bytes_until_nul(name).expect("stored from a C string");
-            rest.add(name_ref.kind, name, name_ref.inode);
+        for name_ref in self.refs.split_off(index) {
+            rest.add(name_ref.kind, self.name(name_ref), name_ref.inode);
         }
         rest
     }
@@ -220,7 +219,9 @@ mod tests {
                 stack.push(name);
             }
             let mut copy = NameStack::default();
-            copy.append(&stack.copy(start, stack.end()));
+            let (copied, to) = stack.copy(start, names.len());
+            prop_assert_eq!(to, stack.end());
+            copy.append(&copied);
             let mut at = 0;
             for name in &names {
                 prop_assert_eq!(copy.name(at), name.as_c_str());

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, Result};
@@ -16,12 +16,6 @@ use crate::concurrency::Usage;
 pub fn matches_glob(pattern: &CStr, name: &CStr) -> bool {
     // SAFETY: both pointers are of NUL-terminated strings that live to the end of the call.
     unsafe { libc::fnmatch(pattern.as_ptr(), name.as_ptr(), 0) == 0 }
-}
-
-/// Closes a descriptor that has no owner any more.
-pub fn close(descriptor: RawFd) {
-    // SAFETY: the number comes from `OwnedFd::into_raw_fd`, so it has no other user.
-    unsafe { libc::close(descriptor) };
 }
 
 const KCMP_FS: libc::c_int = 3;
@@ -75,7 +69,7 @@ const DEFAULT_LIMIT: u64 = 1024;
 /// Returns the soft and the hard limit of descriptors; the default if a filter refuses the call.
 ///
 /// rustix assumes that the call succeeds.
-pub fn descriptor_limits() -> (u64, u64) {
+fn descriptor_limits() -> (u64, u64) {
     let mut limits = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat, Statx, StatxAttributes,
     StatxFlags,
@@ -17,42 +17,35 @@ use rustix::io::{Errno, Result};
 
 use crate::identity::{DevIno, DirIdentity};
 
-/// The counted system calls, named as in strace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Syscall {
-    Unlinkat, // first, so that its counter is next to the counters of removals in `Tally`
-    Openat2,
-    Openat,
-    Fstat,
-    Fstatfs,
-    Statx,
-    Getdents64,
-    Close,
-    Lseek,
-    Fcntl,
-    Fchdir,
-    Chdir,
-    Ftruncate,
-    Newfstatat,
+macro_rules! counted_calls {
+    ($($call:ident $name:literal)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Syscall {
+            $($call,)*
+        }
+
+        pub const ALL_CALLS: &[(Syscall, &str)] = &[$((Syscall::$call, $name),)*];
+    };
 }
 
-pub const ALL_CALLS: [(Syscall, &str); 14] = [
-    (Syscall::Unlinkat, "unlinkat"),
-    (Syscall::Openat2, "openat2"),
-    (Syscall::Openat, "openat"),
-    (Syscall::Fstat, "fstat"),
-    (Syscall::Fstatfs, "fstatfs"),
-    (Syscall::Statx, "statx"),
-    (Syscall::Getdents64, "getdents64"),
-    (Syscall::Close, "close"),
-    (Syscall::Lseek, "lseek"),
-    (Syscall::Fcntl, "fcntl"),
-    (Syscall::Fchdir, "fchdir"),
-    (Syscall::Chdir, "chdir"),
-    (Syscall::Ftruncate, "ftruncate"),
-    (Syscall::Newfstatat, "newfstatat"),
-];
+// Named as in strace. Unlinkat is first, so that its counter is next to that of directories in `Tally`.
+counted_calls! {
+    Unlinkat "unlinkat"
+    Openat2 "openat2"
+    Openat "openat"
+    Fstat "fstat"
+    Fstatfs "fstatfs"
+    Statx "statx"
+    Getdents64 "getdents64"
+    Close "close"
+    Lseek "lseek"
+    Fcntl "fcntl"
+    Fchdir "fchdir"
+    Chdir "chdir"
+    Ftruncate "ftruncate"
+    Newfstatat "newfstatat"
+}
 
 /// Number, errors and total time of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +57,7 @@ pub struct CallCount {
 
 #[derive(Default)]
 struct Counter {
-    calls: AtomicU64,
+    successes: AtomicU64,
     errors: AtomicU64,
     nanoseconds: AtomicU64,
 }
@@ -96,11 +89,18 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 impl Syscalls {
     pub fn count(&self, call: Syscall) -> CallCount {
         let counter = &self.counters[call as usize];
+        let errors = counter.errors.load(Relaxed);
         CallCount {
-            calls: counter.calls.load(Relaxed),
-            errors: counter.errors.load(Relaxed),
+            calls: counter.successes.load(Relaxed) + errors,
+            errors,
             nanoseconds: counter.nanoseconds.load(Relaxed),
         }
+    }
+
+    /// Returns the number of names that were removed.
+    pub fn removed(&self) -> u64 {
+        let counter = &self.counters[Syscall::Unlinkat as usize];
+        counter.successes.load(Relaxed)
     }
 
     /// Adds the classes of the removals that were timed alone to these numbers.
@@ -114,26 +114,23 @@ impl Syscalls {
     fn count_call<T>(&self, call: Syscall, make: impl FnOnce() -> Result<T>) -> Result<T> {
         let began = Instant::now();
         let result = make();
-        let took_ns = self.add_time(call, began);
-        if call == Syscall::Unlinkat && self.removal_times.is_due() {
-            self.removal_times.add(took_ns);
-        }
+        self.add_time(call, began);
         self.add_call(call, &result);
         result
     }
 
     fn add_call<T>(&self, call: Syscall, result: &Result<T>) {
         let counter = &self.counters[call as usize];
-        add(&counter.calls, 1);
-        if result.is_err() {
-            add(&counter.errors, 1);
-        }
+        let total = match result {
+            Ok(_) => &counter.successes,
+            Err(_) => &counter.errors,
+        };
+        add(total, 1);
     }
 
-    fn add_time(&self, call: Syscall, began: Instant) -> u64 {
+    fn add_time(&self, call: Syscall, began: Instant) {
         let took_ns = began.elapsed().as_nanos() as u64;
         add(&self.counters[call as usize].nanoseconds, took_ns);
-        took_ns
     }
 
     /// Opens a subdirectory. Follows no symbolic link and enters no mount.
@@ -273,9 +270,7 @@ impl Syscalls {
 
     /// Removes a name that is not a directory.
     pub fn unlink(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-        self.count_call(Syscall::Unlinkat, || {
-            rustix::fs::unlinkat(parent, name, AtFlags::empty())
-        })
+        self.unlink_batch().unlink(parent, name)
     }
 
     /// Starts a series of removals that are timed together.
@@ -289,18 +284,17 @@ impl Syscalls {
 
     /// Removes an empty directory.
     pub fn rmdir(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-        self.count_call(Syscall::Unlinkat, || {
-            rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
-        })
+        self.unlink_batch().remove(parent, name, AtFlags::REMOVEDIR)
     }
 
     /// Closes a descriptor. The kernel does so even if it returns an error.
-    pub fn close(&self, descriptor: OwnedFd) {
-        let number = descriptor.into_raw_fd();
-        let _ = self.count_call(Syscall::Close, || {
-            crate::sys::close(number);
-            Ok(())
-        });
+    pub fn close(&self, descriptor: impl Into<Option<OwnedFd>>) {
+        if let Some(descriptor) = descriptor.into() {
+            let _ = self.count_call(Syscall::Close, || {
+                drop(descriptor);
+                Ok(())
+            });
+        }
     }
 
     /// Changes the calling thread's current directory; see `sys::unshare_cwd`.
@@ -395,7 +389,8 @@ impl Syscalls {
     }
 }
 
-fn add(counter: &AtomicU64, more: u64) {
+/// Adds to a counter that no other thread changes.
+pub fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
@@ -472,10 +467,15 @@ impl UnlinkBatch<'_> {
     // EPYC, Linux 6.18).
     #[inline(always)]
     pub fn unlink(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+        self.remove(parent, name, AtFlags::empty())
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, parent: BorrowedFd<'_>, name: &CStr, flags: AtFlags) -> Result<()> {
         self.began.get_or_insert_with(Instant::now);
         let sample = &self.calls.removal_times;
         let began_alone = sample.is_due().then(Instant::now);
-        let result = rustix::fs::unlinkat(parent, name, AtFlags::empty());
+        let result = rustix::fs::unlinkat(parent, name, flags);
         if let Some(began) = began_alone {
             sample.add(began.elapsed().as_nanos() as u64);
         }
@@ -491,7 +491,7 @@ impl UnlinkBatch<'_> {
     #[inline]
     pub fn flush_time(&mut self) {
         if let Some(began) = self.began.take() {
-            let _ = self.calls.add_time(Syscall::Unlinkat, began);
+            self.calls.add_time(Syscall::Unlinkat, began);
             self.calls_made = 0;
         }
     }

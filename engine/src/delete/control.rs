@@ -30,8 +30,6 @@ pub fn serve(context: &Context) {
     }
 }
 
-const UNKNOWN: &str = "not a command";
-
 fn handle_command(context: &Context, command: &str) -> Result<(), &'static str> {
     let (name, value) = command.split_once(' ').unwrap_or((command, ""));
     match (name, value) {
@@ -45,7 +43,7 @@ fn handle_command(context: &Context, command: &str) -> Result<(), &'static str> 
         ("threads", _) => request_threads(context, Some(positive(value)? as usize)),
         ("gentle", "on") => context.throttle.set_gentle(true),
         ("gentle", "off") => context.throttle.set_gentle(false),
-        _ => return Err(UNKNOWN),
+        _ => return Err("not a command"),
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! removed, so the eviction happens in the helper's close(), outside the directory lock.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,47 +28,34 @@ const LEAD: usize = 32;
 const MAX_SPINS: u32 = 200;
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// The state that the remover and its helper share.
+/// The state that the remover and its helper share. The helper stops once the remover has dropped it.
 pub struct DeferredEvict {
     batch: Arc<NameBatch>,
     /// The end of the files in the batch.
     end: usize,
     /// The index in the batch's files that the remover has reached.
-    progress: AtomicUsize,
-    is_finished: AtomicBool,
-}
-
-/// The remover's handle of its helper. Dropping it stops the helper.
-pub struct EvictHelper(Arc<DeferredEvict>);
-
-impl EvictHelper {
-    /// Returns the handle of a helper for the names in this range, and its work.
-    pub fn new(batch: &Arc<NameBatch>, begin: usize, end: usize) -> (Self, Arc<DeferredEvict>) {
-        let evict = Arc::new(DeferredEvict {
-            batch: Arc::clone(batch),
-            end,
-            progress: AtomicUsize::new(begin),
-            is_finished: AtomicBool::new(false),
-        });
-        (Self(Arc::clone(&evict)), evict)
-    }
-
-    pub fn progress(&self) -> &AtomicUsize {
-        &self.0.progress
-    }
-}
-
-impl Drop for EvictHelper {
-    fn drop(&mut self) {
-        self.0.is_finished.store(true, Relaxed);
-    }
+    pub progress: AtomicUsize,
 }
 
 impl DeferredEvict {
+    /// Returns the state of a helper for the names in this range.
+    pub fn new(batch: &Arc<NameBatch>, begin: usize, end: usize) -> Arc<Self> {
+        Arc::new(Self {
+            batch: Arc::clone(batch),
+            end,
+            progress: AtomicUsize::new(begin),
+        })
+    }
+
     /// Opens and closes names until the remover is done or the throttle limits any worker.
     ///
     /// `remover` is that of the helper's thread.
-    pub fn run(&self, remover: &mut Remover<'_>, directory: BorrowedFd<'_>, max_fds: usize) {
+    pub fn run(
+        self: Arc<Self>,
+        remover: &mut Remover<'_>,
+        directory: BorrowedFd<'_>,
+        max_fds: usize,
+    ) {
         let cwd = remover.enter_dir(directory);
         let calls = &remover.tally.calls;
         let dirfd = remover.dirfd(directory, cwd);
@@ -76,7 +63,7 @@ impl DeferredEvict {
         let batch_size = BATCH_SIZE.min(max_fds / 2);
         let mut pinned: VecDeque<(usize, OwnedFd)> = VecDeque::new();
         let (mut next, mut spins) = (0, 0);
-        while !self.is_finished.load(Relaxed) && remover.is_unrestricted() {
+        while Arc::strong_count(&self) > 1 && remover.is_unrestricted() {
             let progress = self.progress.load(Acquire);
             next = next.max(progress + LEAD);
             spins += 1;
@@ -112,6 +99,7 @@ impl DeferredEvict {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering::Release;
     use std::thread::{scope, yield_now};
 
     use rustix::fs::FileType;
@@ -120,7 +108,7 @@ mod tests {
     use crate::concurrency::{Concurrency, Scaling};
     use crate::delete::output::Failures;
     use crate::delete::remover::Tally;
-    use crate::delete::worker::Worker;
+    use crate::delete::worker::{Part, Task, Worker};
     use crate::delete::{targets, Arguments, Context};
     use crate::syscalls::{Syscall, Syscalls};
 
@@ -148,16 +136,22 @@ mod tests {
             panic!("the target cannot be opened");
         };
         directory.add_pending();
-        let (evict_helper, evict) = EvictHelper::new(&Arc::new(batch), 0, FILES);
+        let evict = DeferredEvict::new(&Arc::new(batch), 0, FILES);
+        let part = Part::Evict(Arc::clone(&evict));
         scope(|threads| {
             let helper = threads.spawn(|| {
                 let mut worker = Worker::new(&context, &tally);
-                context.throttle.acquire_slot(&mut worker.remover.slot);
-                assert!(worker.evict_inodes(directory, descriptor, &evict).is_ok());
-                context.throttle.release_slot(&mut worker.remover.slot);
+                context.throttle.acquire_slot();
+                let task = Task {
+                    directory,
+                    descriptor,
+                    part,
+                };
+                assert!(worker.run(task).is_ok());
+                context.throttle.release_slot();
             });
             act(&context, &evict, &tally.calls);
-            drop(evict_helper);
+            drop(evict);
             helper.join().unwrap();
         });
         let count = |call: Syscall| tally.calls.count(call).calls;
@@ -180,7 +174,7 @@ mod tests {
                 wait_for(|| count(Syscall::Openat) == max_fds);
                 assert_eq!(count(Syscall::Close), 0);
                 // it opens ahead of the remover, and closes what the remover has passed
-                evict.progress.store(LEAD + max_fds as usize, Relaxed);
+                evict.progress.store(LEAD + max_fds as usize, Release);
                 wait_for(|| {
                     count(Syscall::Openat) == 2 * max_fds && count(Syscall::Close) == max_fds
                 });
@@ -194,10 +188,9 @@ mod tests {
             wait_for(|| calls.count(Syscall::Openat).calls > 0);
             // the remover gets the only slot
             context.throttle.set_max_active(1);
-            let mut slot = crate::delete::throttle::Slot::default();
-            context.throttle.acquire_slot(&mut slot);
+            context.throttle.acquire_slot();
             assert!(context.throttle.is_open());
-            context.throttle.release_slot(&mut slot);
+            context.throttle.release_slot();
         });
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 
-use super::shared_dir::{DirLocation, SharedDir};
+use super::shared_dir::SharedDir;
 use crate::file_systems::FileSystem;
 use crate::identity::{DevIno, DirIdentity};
 use crate::names::NameStack;
@@ -20,6 +20,7 @@ use crate::syscalls::Syscalls;
 /// A stack has at least as many descriptors.
 const MIN_OPEN_DIRS: usize = 4;
 
+#[derive(Default)]
 pub struct Level {
     pub inode: u64,
     birth_ns: u64,
@@ -84,7 +85,7 @@ impl<'run> DirStack<'run> {
             levels: vec![Level::new(&directory.identity, 0, 0, descriptor)],
             names: NameStack::default(),
             device: directory.identity.dev_ino.device,
-            file_system: directory.target().file_system,
+            file_system: directory.target.file_system,
             shared: vec![directory],
             open: 1,
             open_dirs,
@@ -275,8 +276,8 @@ impl<'run> DirStack<'run> {
             parent.add_pending();
             let level = &self.levels[at];
             let name = self.names.name(level.name_at).to_owned();
-            let location = DirLocation::Child { parent, name };
-            let directory = SharedDir::new(location, self.identity(at));
+            let target = Arc::clone(&parent.target);
+            let directory = SharedDir::new(target, Some((parent, name)), self.identity(at));
             if level.is_incomplete {
                 directory.mark_incomplete();
             }
@@ -315,14 +316,10 @@ impl Level {
             birth_ns: identity.birth_ns,
             name_at,
             first_name: base,
-            pending: 0,
             base,
             descriptor: Some(descriptor),
-            is_incomplete: false,
             has_more: true,
-            cookie: 0,
-            rereads: 0,
-            is_first_next: false,
+            ..Self::default()
         }
     }
 }
@@ -358,7 +355,7 @@ mod tests {
             parent_fd: Mutex::default(),
             file_system,
         };
-        let directory = SharedDir::new(DirLocation::Target(target), IDENTITY);
+        let directory = SharedDir::new(Arc::new(target), None, IDENTITY);
         DirStack::new(directory, open_descriptor(), open_dirs)
     }
 
@@ -382,9 +379,9 @@ mod tests {
         };
         let shared = stack.levels[index].pending.div_ceil(2);
         let from = stack.levels[index].first_name;
-        let to = (0..shared).fold(from, |at, _| stack.names.next_after(at));
+        let (copied, to) = stack.names.copy(from, shared as usize);
         let mut copy = NameStack::default();
-        copy.append(&stack.names.copy(from, to));
+        copy.append(&copied);
         stack.levels[index].first_name = to;
         stack.levels[index].pending -= shared;
         let names: Vec<String> = expected[index].1.drain(..shared as usize).collect();

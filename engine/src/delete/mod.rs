@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::thread::available_parallelism;
+use std::thread::{self, available_parallelism, Scope};
 use std::time::{Duration, Instant};
 
 pub use arguments::Arguments;
@@ -30,7 +30,7 @@ use rustix::fd::OwnedFd;
 use shared_dir::SharedDir;
 use targets::TargetError;
 use throttle::Throttle;
-use worker::{Task, Worker};
+use worker::{Part, Task, Worker};
 pub use worker::{BUFFER_BYTES, MAX_NAME_BYTES, SHARED_NAMES};
 
 use crate::concurrency::{common_scaling, Concurrency, Observation};
@@ -39,10 +39,12 @@ use crate::quoting::{quoted, reason};
 use crate::sys::{grow_descriptor_table, ignore_broken_leases, raise_descriptor_limit, usage};
 use crate::syscalls::Syscalls;
 use crate::work_queue::WorkQueue;
-use crate::worker_pool::WorkerPool;
 
 /// Threads at most.
 pub const MAX_THREADS: usize = 256;
+
+/// Some entries failed, or a target is not the directory that was confirmed.
+const EXIT_FAILURE: u8 = 1;
 
 /// The shell's status of a command that SIGINT has killed.
 const EXIT_CANCELLED: u8 = 130;
@@ -136,33 +138,35 @@ pub fn run(arguments: Arguments) -> ExitCode {
     ignore_broken_leases();
     let descriptors = raise_limit(arguments.targets.len() as u64);
     let failures = Failures::default();
-    let first = Tally::default();
-    let targets = match open_targets(&arguments, &first.calls, &failures) {
+    let mut tallies = vec![Tally::default()];
+    let targets = match open_targets(&arguments, &tallies[0].calls, &failures) {
         Ok(targets) => targets,
         Err(code) => return code,
     };
-    let file_systems = targets.iter().map(|(root, _)| root.target().file_system);
+    let file_systems = targets.iter().map(|(root, _)| root.target.file_system);
     let concurrency = Concurrency::new(
         available_parallelism().map_or(1, usize::from),
         max_workers(descriptors),
         arguments.threads,
         common_scaling(file_systems.map(|known| known.scaling_across_dirs)),
     );
-    let workers = concurrency.workers();
-    let others = (1..workers).map(|_| Tally::default());
-    let tallies: Vec<Tally> = std::iter::once(first).chain(others).collect();
+    tallies.resize_with(concurrency.workers(), Tally::default);
     let max_open = descriptors as usize / 2;
     let context = Arc::new(Context::new(&arguments, concurrency, max_open, failures));
     context.update_concurrency(|_| ());
     for (directory, descriptor) in targets {
-        context.queue.push(Task::Tree(directory, descriptor));
+        context.queue.push(Task {
+            directory,
+            descriptor,
+            part: Part::Tree,
+        });
     }
     let report_interval = arguments.report_interval.unwrap_or(REPORT_INTERVAL);
     run_workers(&context, &tallies, report_interval);
     if context.throttle.is_cancelled() && !context.is_aborted.load(Relaxed) {
         ExitCode::from(EXIT_CANCELLED)
     } else if context.failures.count() > 0 {
-        ExitCode::FAILURE
+        ExitCode::from(EXIT_FAILURE)
     } else {
         ExitCode::SUCCESS
     }
@@ -185,17 +189,9 @@ fn open_targets(
             Err(TargetError::Failed(error)) => {
                 failures.report_message(&format!("cannot open {shown}: {}", reason(error)));
             }
-            Err(TargetError::NotConfirmed) => {
-                warn(&format!(
-                    "{shown} is not the directory that was confirmed; nothing was deleted"
-                ));
-                return Err(ExitCode::FAILURE);
-            }
-            Err(TargetError::MountRoot) => {
-                warn(&format!(
-                    "{shown} is the root of a mount; unmount it first; nothing was deleted"
-                ));
-                return Err(ExitCode::from(EXIT_REFUSED));
+            Err(TargetError::Refused(reason, code)) => {
+                warn(&format!("{shown} {reason}; nothing was deleted"));
+                return Err(ExitCode::from(code));
             }
         }
     }
@@ -205,19 +201,19 @@ fn open_targets(
 /// Runs all workers to their end, serves commands, and reports the counts meanwhile.
 fn run_workers(context: &Arc<Context>, tallies: &[Tally], report_interval: Duration) {
     let work = |number: usize| Worker::new(context, &tallies[number]).work();
-    std::thread::scope(|threads| {
-        let mut pool = WorkerPool::new(threads, STACK_BYTES, &context.queue, &work);
-        grow(context, &mut pool);
+    let mut started = 0;
+    thread::scope(|scope| {
+        start_workers(context, scope, &work, &mut started);
         let listener = Arc::clone(context);
         // The thread is not joined: it reads standard input until the process exits.
-        if let Err(error) = std::thread::Builder::new().spawn(move || control::serve(&listener)) {
+        if let Err(error) = thread::Builder::new().spawn(move || control::serve(&listener)) {
             warn(&format!("commands cannot be read: {error}"));
         }
         let mut reported_at = Instant::now();
         let (_, mut poll_interval) = context.update_concurrency(|_| ());
         loop {
             let timeout = poll_interval.min(report_interval.saturating_sub(reported_at.elapsed()));
-            let is_over = pool.wait(timeout);
+            let is_over = context.queue.wait_for_end(timeout);
             let (threads, next_poll) = context.update_concurrency(|concurrency| {
                 concurrency.poll(Observation {
                     now: Instant::now(),
@@ -229,7 +225,7 @@ fn run_workers(context: &Arc<Context>, tallies: &[Tally], report_interval: Durat
             });
             poll_interval = next_poll;
             if !is_over {
-                grow(context, &mut pool);
+                start_workers(context, scope, &work, &mut started);
             }
             if !is_over && reported_at.elapsed() < report_interval {
                 continue;
@@ -249,16 +245,19 @@ fn run_workers(context: &Arc<Context>, tallies: &[Tally], report_interval: Durat
 }
 
 /// Starts the workers that the concurrency allows now.
-fn grow<'env, Work>(context: &'env Context, pool: &mut WorkerPool<'_, 'env, Task, Work>)
-where
-    Work: Fn(usize) + Sync,
-{
+fn start_workers<'scope, 'env, Work: Fn(usize) + Sync>(
+    context: &'env Context,
+    scope: &'scope Scope<'scope, 'env>,
+    work: &'env Work,
+    started: &mut usize,
+) {
     let (allowed, _) = context.update_concurrency(|_| ());
-    let Err(error) = pool.grow(allowed) else {
+    let queue = &context.queue;
+    let Err(error) = queue.start_workers(scope, STACK_BYTES, work, started, allowed) else {
         return;
     };
-    context.update_concurrency(|concurrency| concurrency.set_workers(pool.started()));
-    if pool.started() == 0 {
+    context.update_concurrency(|concurrency| concurrency.set_workers(*started));
+    if *started == 0 {
         context.abort(&format!(
             "cannot start a thread: {error}; the strategies rm, find and rmtree need none"
         ));

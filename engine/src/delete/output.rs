@@ -44,21 +44,18 @@ pub fn warn(message: &str) {
 
 /// Returns the number of entries that all workers have removed.
 pub fn total_removed(tallies: &[Tally]) -> u64 {
-    tallies
-        .iter()
-        .map(|tally| tally.files.load(Relaxed) + tally.directories.load(Relaxed))
-        .sum()
+    tallies.iter().map(|tally| tally.calls.removed()).sum()
 }
 
 /// Returns the totals of all workers as a line of JSON; see docs/record-format.md.
 pub fn format_counts(tallies: &[Tally], threads: usize) -> String {
-    // Read first, so that they are never more than all removed entries.
     let directories = tallies.iter().map(|tally| tally.directories.load(Relaxed));
     let directories: u64 = directories.sum();
-    let removed = total_removed(tallies);
+    // Read later, and each directory is counted there first; a processor may reorder that.
+    let removed = total_removed(tallies).max(directories);
     let mut calls = Vec::new();
     for (call, name) in ALL_CALLS {
-        let counts = || tallies.iter().map(|tally| tally.calls.count(call));
+        let counts = || tallies.iter().map(|tally| tally.calls.count(*call));
         let made: u64 = counts().map(|count| count.calls).sum();
         let errors: u64 = counts().map(|count| count.errors).sum();
         let nanoseconds: u64 = counts().map(|count| count.nanoseconds).sum();

@@ -2,28 +2,24 @@
 
 use std::ffi::CStr;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Release};
 use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use rustix::fs::{FileType, OFlags, Stat, CWD};
 use rustix::io::{Errno, Result};
 
-use super::throttle::{Cancelled, Slot, Throttle};
+use super::throttle::{Cancelled, Throttle};
 use crate::file_systems::FileSystem;
 use crate::filters::Filters;
-use crate::names::{NameBatch, NameRef};
+use crate::names::NameBatch;
 use crate::syscalls::Syscalls;
 
 /// The result of work that a cancellation ends.
 pub type Outcome<T> = std::result::Result<T, Cancelled>;
 
-/// A failed operation on a name.
-pub struct Failure {
-    pub name_ref: NameRef,
-    pub operation: &'static str,
-    pub error: Errno,
-}
+/// Reports a failed operation on a name.
+pub type Report<'a> = &'a mut dyn FnMut(&CStr, &str, Errno);
 
 /// A file whose status is older is checked again before its removal.
 const MAX_STAT_AGE: Duration = Duration::from_millis(50);
@@ -43,23 +39,15 @@ const STEP_BYTES: u64 = 256 << 20;
 #[derive(Default)]
 #[repr(C, align(128))]
 pub struct Tally {
-    pub files: AtomicU64,
     pub directories: AtomicU64,
     pub calls: Syscalls,
 }
 
-fn add(counter: &AtomicU64) {
-    counter.store(counter.load(Relaxed) + 1, Relaxed); // only its owner writes
-}
-
-/// One worker's unlinker, with its concurrency slot and its counters.
+/// One worker's unlinker, with its counters.
 pub struct Remover<'run> {
     throttle: &'run Throttle,
     filters: &'run Filters,
     pub tally: &'run Tally,
-    pub slot: Slot,
-    /// Failures that are not reported yet.
-    pub failures: Vec<Failure>,
     has_private_cwd: bool,
     /// Changes with every change of the current directory; invalidates older tokens.
     generation: u64,
@@ -85,8 +73,6 @@ impl<'run> Remover<'run> {
             throttle,
             filters,
             tally,
-            slot: Slot::default(),
-            failures: Vec::new(),
             has_private_cwd: crate::sys::unshare_cwd().is_ok(),
             generation: 0,
             is_inside: false,
@@ -139,16 +125,6 @@ impl<'run> Remover<'run> {
         !self.filters.need_status() && self.throttle.is_open() && !self.throttle.is_gentle()
     }
 
-    /// Waits for admission.
-    pub fn wait(&mut self) -> Outcome<()> {
-        self.throttle.admit(&mut self.slot, false).map(|_| ())
-    }
-
-    /// Waits for admission of a removal; returns whether it was delayed.
-    pub fn wait_to_remove(&mut self) -> Outcome<bool> {
-        self.throttle.admit(&mut self.slot, true)
-    }
-
     /// Removes a range of names of one directory.
     ///
     /// `cwd` is the token of `enter_dir` for this directory. `progress` receives the index of each
@@ -160,6 +136,7 @@ impl<'run> Remover<'run> {
         batch: &NameBatch,
         range: Range<usize>,
         progress: Option<&AtomicUsize>,
+        report: Report<'_>,
     ) -> Outcome<()> {
         let (opened, directory) = (directory, self.dirfd(directory, cwd));
         let mut unlinks = self.tally.calls.unlink_batch();
@@ -167,12 +144,11 @@ impl<'run> Remover<'run> {
             if let Some(progress) = progress {
                 progress.store(at, Release);
             }
-            let name_ref = batch.refs[at];
-            let name = batch.name(name_ref);
+            let name = batch.name(batch.refs[at]);
             let is_unrestricted = self.is_unrestricted();
             if !is_unrestricted {
                 unlinks.flush_time();
-                if !self.wait_until_selected(directory, batch, name_ref)? {
+                if !self.wait_until_selected(directory, name, report)? {
                     continue;
                 }
             }
@@ -192,13 +168,15 @@ impl<'run> Remover<'run> {
                 }
             };
             match result {
-                Ok(()) => add(&self.tally.files),
-                Err(Errno::NOENT) => (), // another process removed it
+                Ok(()) | Err(Errno::NOENT) => (), // or another process removed it
                 // The name is a directory now. The rmdir of its parent fails with ENOTEMPTY, and the
                 // parent is read again. With filters no rmdir follows, so it is a failure.
                 Err(Errno::ISDIR) if !self.filters.are_active() => (),
                 Err(error) if self.has_vanished(opened, error) => (),
-                Err(error) => self.add_failure(name_ref, "remove", error),
+                Err(error) => {
+                    unlinks.flush_time();
+                    report(name, "remove", error);
+                }
             }
         }
         Ok(())
@@ -211,7 +189,7 @@ impl<'run> Remover<'run> {
             Err(Errno::STALE) => rmdir()?, // see `remove_names`
             result => result?,
         }
-        add(&self.tally.directories);
+        crate::syscalls::add(&self.tally.directories, 1);
         Ok(())
     }
 
@@ -232,46 +210,33 @@ impl<'run> Remover<'run> {
     fn wait_until_selected(
         &mut self,
         directory: BorrowedFd<'_>,
-        batch: &NameBatch,
-        name_ref: NameRef,
+        name: &CStr,
+        report: Report<'_>,
     ) -> Outcome<bool> {
-        self.wait()?;
+        self.throttle.admit(false)?;
         let checked_at = self.filters.need_status().then(Instant::now);
-        if !self.is_selected(directory, batch, name_ref) {
+        if !self.is_selected(directory, name, report) {
             return Ok(false);
         }
         // A pause may outdate the status. A pause by SIGSTOP shows only in the clock.
-        let was_delayed = self.wait_to_remove()?;
+        let was_delayed = self.throttle.admit(true)?;
         let is_old = was_delayed || checked_at.is_some_and(|at| at.elapsed() > MAX_STAT_AGE);
-        Ok(!is_old || self.is_selected(directory, batch, name_ref))
+        Ok(!is_old || self.is_selected(directory, name, report))
     }
 
     /// Returns whether the filters select a name by its status. The name itself has matched.
-    fn is_selected(
-        &mut self,
-        directory: BorrowedFd<'_>,
-        batch: &NameBatch,
-        name_ref: NameRef,
-    ) -> bool {
+    fn is_selected(&self, directory: BorrowedFd<'_>, name: &CStr, report: Report<'_>) -> bool {
         if !self.filters.need_status() {
             return true;
         }
-        match self.tally.calls.stat(directory, batch.name(name_ref)) {
+        match self.tally.calls.stat(directory, name) {
             Ok(status) => self.filters.matches_stat(&status),
             Err(Errno::NOENT) => false,
             Err(error) => {
-                self.add_failure(name_ref, "stat", error);
+                report(name, "stat", error);
                 false
             }
         }
-    }
-
-    fn add_failure(&mut self, name_ref: NameRef, operation: &'static str, error: Errno) {
-        self.failures.push(Failure {
-            name_ref,
-            operation,
-            error,
-        });
     }
 
     /// Removes a name. If it was the last one of a large file that is not open, truncates the file
@@ -312,7 +277,7 @@ impl<'run> Remover<'run> {
         while length > step && self.tally.calls.is_leased(file) {
             length -= step;
             let is_truncated = self.tally.calls.truncate(file, length).is_ok();
-            if !is_truncated || self.wait().is_err() {
+            if !is_truncated || self.throttle.admit(false).is_err() {
                 break; // close() frees the rest
             }
         }
@@ -371,10 +336,10 @@ mod tests {
                         3 => remover.enter_dir(other_dir.as_fd()), // a token of another directory
                         _ => cwd,
                     };
+                    let mut report = |_: &CStr, _: &str, error| panic!("{error}");
                     remover
-                        .remove_names(target.as_fd(), cwd, &batch, 0..1, None)
+                        .remove_names(target.as_fd(), cwd, &batch, 0..1, None, &mut report)
                         .unwrap();
-                    assert!(remover.failures.is_empty());
                 });
             });
             assert!(!scratch.path().join("target/name").exists());
@@ -421,10 +386,11 @@ mod tests {
             let is_midway = scope(|threads| {
                 threads.spawn(|| {
                     let mut remover = Remover::new(&throttle, &filters, &tally);
-                    throttle.acquire_slot(&mut remover.slot);
+                    throttle.acquire_slot();
                     let cwd = remover.enter_dir(directory.as_fd());
+                    let (dirfd, mut report) = (directory.as_fd(), |_: &CStr, _: &str, _| ());
                     remover
-                        .remove_names(directory.as_fd(), cwd, &batch, 0..NAMES, None)
+                        .remove_names(dirfd, cwd, &batch, 0..NAMES, None, &mut report)
                         .unwrap();
                 });
                 while count().calls == 0 {

@@ -21,28 +21,21 @@ pub struct Target {
 }
 
 impl Target {
-    /// Takes the descriptor of the parent, to remove the target there.
-    pub fn take_parent_fd(&self) -> Option<OwnedFd> {
-        self.parent_fd.lock().expect("no worker panics").take()
+    /// Exchanges the descriptor of the parent: it is taken to remove the target there, and given back if
+    /// the target is read again.
+    pub fn replace_parent_fd(&self, parent_fd: Option<OwnedFd>) -> Option<OwnedFd> {
+        std::mem::replace(
+            &mut *self.parent_fd.lock().expect("no worker panics"),
+            parent_fd,
+        )
     }
-
-    /// Stores the descriptor of the parent for a second removal.
-    pub fn restore_parent_fd(&self, parent_fd: Option<OwnedFd>) {
-        *self.parent_fd.lock().expect("no worker panics") = parent_fd;
-    }
-}
-
-pub enum DirLocation {
-    Target(Target),
-    Child {
-        parent: Arc<SharedDir>,
-        name: CString,
-    },
 }
 
 /// A directory with parts that several workers empty.
 pub struct SharedDir {
-    pub location: DirLocation,
+    pub target: Arc<Target>,
+    /// The directory that contains it, and its name there; `None` for the target itself.
+    pub parent: Option<(Arc<SharedDir>, CString)>,
     pub identity: DirIdentity,
     /// Levels below the target.
     pub depth: u32,
@@ -57,15 +50,16 @@ pub struct SharedDir {
 
 impl SharedDir {
     /// Creates a directory with one worker in it.
-    pub fn new(location: DirLocation, identity: DirIdentity) -> Arc<Self> {
-        let depth = match &location {
-            DirLocation::Target(_) => 0,
-            DirLocation::Child { parent, .. } => parent.depth + 1,
-        };
+    pub fn new(
+        target: Arc<Target>,
+        parent: Option<(Arc<Self>, CString)>,
+        identity: DirIdentity,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            location,
+            target,
+            depth: parent.as_ref().map_or(0, |(parent, _)| parent.depth + 1),
+            parent,
             identity,
-            depth,
             pending: AtomicUsize::new(1),
             is_incomplete: AtomicBool::new(false),
             rereads: AtomicUsize::new(0),
@@ -99,32 +93,15 @@ impl SharedDir {
         self.rereads.fetch_add(1, Ordering::Relaxed) < max
     }
 
-    pub fn target(&self) -> &Target {
-        let mut directory = self;
-        loop {
-            match &directory.location {
-                DirLocation::Target(target) => return target,
-                DirLocation::Child { parent, .. } => directory = parent,
-            }
-        }
-    }
-
     pub fn path(&self) -> Vec<u8> {
         let mut names = Vec::new();
         let mut directory = self;
-        let mut path = loop {
-            match &directory.location {
-                DirLocation::Target(target) => break target.path.clone(),
-                DirLocation::Child { parent, name } => {
-                    names.push(name.as_bytes());
-                    directory = parent;
-                }
-            }
-        };
-        for name in names.iter().rev() {
-            path.push(b'/');
-            path.extend_from_slice(name);
+        while let Some((parent, name)) = &directory.parent {
+            names.push(name.as_bytes());
+            directory = parent;
         }
-        path
+        names.push(&self.target.path);
+        names.reverse();
+        names.join(&b'/')
     }
 }

@@ -9,7 +9,8 @@ use rustix::fs::{OFlags, CWD};
 use rustix::io::{Errno, Result};
 
 use super::arguments::Arguments;
-use super::shared_dir::{DirLocation, SharedDir, Target};
+use super::shared_dir::{SharedDir, Target};
+use super::{EXIT_FAILURE, EXIT_REFUSED};
 use crate::file_systems::FileSystem;
 use crate::syscalls::Syscalls;
 
@@ -19,9 +20,8 @@ const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 /// The reason why a target is not deleted.
 pub enum TargetError {
     Failed(Errno),
-    /// It is not the directory that was confirmed.
-    NotConfirmed,
-    MountRoot,
+    /// Nothing may be deleted: what the target is, and the exit code.
+    Refused(&'static str, u8),
 }
 
 impl From<Errno> for TargetError {
@@ -59,10 +59,12 @@ pub fn open(
     let identity = file_system.without_unstable_birth(identity);
     let pin = arguments.pins.get(number);
     if pin.is_some_and(|pin| !identity.matches_pin(pin)) {
-        return Err(TargetError::NotConfirmed);
+        let reason = "is not the directory that was confirmed";
+        return Err(TargetError::Refused(reason, EXIT_FAILURE));
     }
     if is_mount_root && !arguments.own_mounts {
-        return Err(TargetError::MountRoot);
+        let reason = "is the root of a mount; unmount it first";
+        return Err(TargetError::Refused(reason, EXIT_REFUSED));
     }
     let (parent_fd, name) = parent.unzip();
     let target = Target {
@@ -71,7 +73,7 @@ pub fn open(
         parent_fd: Mutex::new(parent_fd),
         file_system,
     };
-    let directory = SharedDir::new(DirLocation::Target(target), identity);
+    let directory = SharedDir::new(Arc::new(target), None, identity);
     Ok((directory, descriptor))
 }
 

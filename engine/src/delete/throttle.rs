@@ -20,7 +20,6 @@ struct State {
 
 /// Shared by all workers.
 pub struct Throttle {
-    workers: usize,
     /// Whether admission depends on `state`. While it does not, admission is one relaxed load.
     needs_lock: AtomicBool,
     is_cancelled: AtomicBool,
@@ -33,16 +32,9 @@ pub struct Throttle {
 #[derive(Debug)]
 pub struct Cancelled;
 
-/// A worker's concurrency slot. A worker releases it when it is idle or over the limit.
-#[derive(Default)]
-pub struct Slot {
-    is_taken: bool,
-}
-
 impl Throttle {
-    pub fn new(workers: usize, rate_per_s: Option<u32>, is_gentle: bool) -> Self {
+    pub fn new(max_active: usize, rate_per_s: Option<u32>, is_gentle: bool) -> Self {
         let throttle = Self {
-            workers,
             needs_lock: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
             is_gentle: AtomicBool::new(is_gentle),
@@ -51,7 +43,7 @@ impl Throttle {
                 rate_per_s: None,
                 tokens: 0.0,
                 refilled_at: Instant::now(),
-                max_active: workers,
+                max_active,
                 active: 0,
             }),
             changed: Condvar::new(),
@@ -82,9 +74,8 @@ impl Throttle {
         });
     }
 
-    /// Sets the number of concurrency slots, at least one.
+    /// Sets the number of concurrency slots, which must not be 0.
     pub fn set_max_active(&self, max_active: usize) {
-        let max_active = max_active.clamp(1, self.workers);
         if self.lock().max_active != max_active {
             self.update(|state| state.max_active = max_active);
         }
@@ -111,18 +102,19 @@ impl Throttle {
         !self.needs_lock.load(Relaxed)
     }
 
-    /// Waits for the end of a pause and for a slot. A removal also takes a token of the rate limit.
+    /// Waits for the end of a pause and, over the limit, for a slot again. A removal also takes a token
+    /// of the rate limit.
     ///
     /// Returns whether it was delayed.
     #[inline]
-    pub fn admit(&self, slot: &mut Slot, is_removal: bool) -> Result<bool, Cancelled> {
+    pub fn admit(&self, is_removal: bool) -> Result<bool, Cancelled> {
         match self.is_open() {
             true => Ok(false),
-            false => self.wait(slot, is_removal),
+            false => self.wait(is_removal),
         }
     }
 
-    fn wait(&self, slot: &mut Slot, is_removal: bool) -> Result<bool, Cancelled> {
+    fn wait(&self, is_removal: bool) -> Result<bool, Cancelled> {
         let mut was_delayed = false;
         let mut state = self.lock();
         loop {
@@ -134,10 +126,12 @@ impl Throttle {
                 state = self.changed.wait(state).expect("no worker panics");
                 continue;
             }
-            if slot.is_taken && state.active > state.max_active {
+            if state.active > state.max_active {
                 was_delayed = true;
-                self.release_locked(&mut state, slot);
-                state = self.acquire_locked(state, slot);
+                drop(state);
+                self.release_slot();
+                self.acquire_slot();
+                state = self.lock();
                 continue;
             }
             let Some(rate_per_s) = state.rate_per_s.filter(|_| is_removal) else {
@@ -160,37 +154,17 @@ impl Throttle {
         }
     }
 
-    /// Waits for a free slot and takes it.
-    pub fn acquire_slot(&self, slot: &mut Slot) {
-        let state = self.lock();
-        drop(self.acquire_locked(state, slot));
-    }
-
-    /// Releases the slot, before waiting for work.
-    pub fn release_slot(&self, slot: &mut Slot) {
-        self.release_locked(&mut self.lock(), slot);
-    }
-
-    fn acquire_locked<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        slot: &mut Slot,
-    ) -> MutexGuard<'a, State> {
-        while !self.is_cancelled() && state.active >= state.max_active {
-            state = self.changed.wait(state).expect("no worker panics");
-        }
+    /// Waits for a free slot and takes it. Each worker has one, except while it is idle or only helps.
+    pub fn acquire_slot(&self) {
+        let is_full = |state: &mut State| state.active >= state.max_active && !self.is_cancelled();
+        let waited = self.changed.wait_while(self.lock(), is_full);
+        let mut state = waited.expect("no worker panics");
         state.active += 1;
-        slot.is_taken = true;
         self.publish(&state);
-        state
     }
 
-    fn release_locked(&self, state: &mut State, slot: &mut Slot) {
-        if std::mem::take(&mut slot.is_taken) {
-            state.active -= 1;
-            self.publish(state);
-            self.changed.notify_all();
-        }
+    pub fn release_slot(&self) {
+        self.update(|state| state.active -= 1);
     }
 
     fn update(&self, apply: impl FnOnce(&mut State)) {
@@ -222,9 +196,8 @@ mod tests {
     #[test]
     fn removal_is_admitted_without_lock_when_unlimited() {
         let throttle = Throttle::new(2, None, false);
-        let mut slot = Slot::default();
-        throttle.acquire_slot(&mut slot);
-        assert!(throttle.admit(&mut slot, false).is_ok());
+        throttle.acquire_slot();
+        assert!(throttle.admit(false).is_ok());
         assert!(!throttle.needs_lock.load(Relaxed));
     }
 
@@ -242,13 +215,12 @@ mod tests {
                     Arc::clone(&max_active),
                 );
                 std::thread::spawn(move || {
-                    let mut slot = Slot::default();
-                    throttle.acquire_slot(&mut slot);
+                    throttle.acquire_slot();
                     max_active.fetch_max(active.fetch_add(1, SeqCst) + 1, SeqCst);
                     std::thread::sleep(Duration::from_millis(20));
-                    assert!(throttle.admit(&mut slot, false).is_ok());
+                    assert!(throttle.admit(false).is_ok());
                     active.fetch_sub(1, SeqCst);
-                    throttle.release_slot(&mut slot);
+                    throttle.release_slot();
                 })
             })
             .collect();
@@ -263,20 +235,18 @@ mod tests {
     fn worker_over_limit_waits_for_free_slot_or_higher_limit() {
         for raises_limit in [true, false] {
             let throttle = Arc::new(Throttle::new(2, None, false));
-            let mut first = Slot::default();
-            throttle.acquire_slot(&mut first);
+            throttle.acquire_slot();
             let shared = Arc::clone(&throttle);
             let (sender, receiver) = std::sync::mpsc::channel();
             let second = std::thread::spawn(move || {
-                let mut slot = Slot::default();
-                shared.acquire_slot(&mut slot);
+                shared.acquire_slot();
                 sender.send("started").unwrap();
                 while shared.lock().max_active == 2 {
                     std::thread::yield_now();
                 }
-                assert!(shared.admit(&mut slot, false).is_ok()); // waits
+                assert!(shared.admit(false).is_ok()); // waits
                 sender.send("admitted").unwrap();
-                shared.release_slot(&mut slot);
+                shared.release_slot();
             });
             assert_eq!(receiver.recv().unwrap(), "started");
             throttle.set_max_active(1);
@@ -289,7 +259,7 @@ mod tests {
             if raises_limit {
                 throttle.set_max_active(2);
             } else {
-                throttle.release_slot(&mut first);
+                throttle.release_slot();
             }
             assert_eq!(receiver.recv().unwrap(), "admitted");
             second.join().unwrap();
@@ -300,19 +270,17 @@ mod tests {
     fn cancel_ends_wait_for_slot_and_leaks_none() {
         let throttle = Arc::new(Throttle::new(2, None, false));
         throttle.set_max_active(1);
-        let mut first = Slot::default();
-        throttle.acquire_slot(&mut first);
+        throttle.acquire_slot();
         let shared = Arc::clone(&throttle);
         let worker = std::thread::spawn(move || {
-            let mut slot = Slot::default();
-            shared.acquire_slot(&mut slot);
-            let is_admitted = shared.admit(&mut slot, false).is_ok();
-            shared.release_slot(&mut slot);
+            shared.acquire_slot();
+            let is_admitted = shared.admit(false).is_ok();
+            shared.release_slot();
             is_admitted
         });
         throttle.cancel();
         assert!(!worker.join().unwrap());
-        throttle.release_slot(&mut first);
+        throttle.release_slot();
         assert_eq!(throttle.lock().active, 0);
     }
 
@@ -321,10 +289,9 @@ mod tests {
         // at four per second the bucket has one token
         for (rate_per_s, is_limiting) in [(1_000_000, false), (4, true)] {
             let throttle = Throttle::new(1, Some(rate_per_s), false);
-            let mut slot = Slot::default();
-            throttle.acquire_slot(&mut slot);
+            throttle.acquire_slot();
             std::thread::sleep(Duration::from_millis(15));
-            throttle.admit(&mut slot, true).unwrap();
+            throttle.admit(true).unwrap();
             assert_eq!(throttle.is_limiting(), is_limiting);
         }
         let throttle = Throttle::new(1, None, false);

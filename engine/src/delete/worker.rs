@@ -11,10 +11,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
-use super::deferred_evict::{DeferredEvict, EvictHelper, MAX_EVICT_FDS};
+use super::deferred_evict::{DeferredEvict, MAX_EVICT_FDS};
 use super::dir_stack::DirStack;
 use super::remover::{Outcome, Remover, Tally};
-use super::shared_dir::{DirLocation, SharedDir};
+use super::shared_dir::SharedDir;
 use super::throttle::Cancelled;
 use super::Context;
 use crate::identity::DevIno;
@@ -51,22 +51,29 @@ const MAX_SHARED_DEPTH: usize = 4_096;
 /// Retries after ENOTEMPTY. Another process may have added entries, or readdir skipped some.
 const MAX_REREADS: usize = 3;
 
-/// A part of the work. Each task owns a descriptor of its directory.
-pub enum Task {
-    /// A directory with everything in it.
-    Tree(Arc<SharedDir>, OwnedFd),
-    /// Some subdirectories of a directory (see `NameStack::copy`), and their number.
-    Subdirs(Arc<SharedDir>, OwnedFd, Box<[u8]>, u32),
-    /// Some names in a directory that are not directories.
-    Names(Arc<SharedDir>, OwnedFd, Arc<NameBatch>, Range<usize>),
-    /// Eviction of the inodes whose names another worker removes.
-    Evict(Arc<SharedDir>, OwnedFd, Arc<DeferredEvict>),
+/// Work in a directory. Each task owns a descriptor of its directory.
+pub struct Task {
+    pub directory: Arc<SharedDir>,
+    pub descriptor: OwnedFd,
+    pub part: Part,
+}
+
+/// The part of a directory that a task empties.
+pub enum Part {
+    /// Everything in it.
+    Tree,
+    /// Some subdirectories (see `NameStack::copy`), and their number.
+    Subdirs(Box<[u8]>, u32),
+    /// Some names that are not directories.
+    Names(Arc<NameBatch>, Range<usize>),
+    /// Only the inodes, whose names another worker removes.
+    Evict(Arc<DeferredEvict>),
 }
 
 /// A worker, which lives as long as its thread.
 pub struct Worker<'run> {
     context: &'run Context,
-    pub(super) remover: Remover<'run>,
+    remover: Remover<'run>,
     calls: &'run Syscalls,
     buffer: Vec<MaybeUninit<u8>>,
     batch: Arc<NameBatch>,
@@ -87,41 +94,38 @@ impl<'run> Worker<'run> {
     pub fn work(mut self) {
         let (throttle, queue) = (&self.context.throttle, &self.context.queue);
         while let Some(task) = queue.pop() {
-            throttle.acquire_slot(&mut self.remover.slot);
+            throttle.acquire_slot();
             let mut next = Some(task);
             while let Some(task) = next {
                 if let Err(Cancelled) = self.run(task) {
-                    return throttle.release_slot(&mut self.remover.slot);
+                    return throttle.release_slot();
                 }
                 next = queue.try_pop();
             }
             self.remover.leave_dir();
-            throttle.release_slot(&mut self.remover.slot);
+            throttle.release_slot();
             queue.mark_idle();
         }
     }
 
-    fn run(&mut self, task: Task) -> Outcome<()> {
-        match task {
-            Task::Tree(directory, descriptor) => self.walk(DirStack::new(
-                directory,
-                descriptor,
-                &self.context.open_dirs,
-            )),
-            Task::Subdirs(directory, descriptor, names, number) => {
-                let mut stack = DirStack::new(directory, descriptor, &self.context.open_dirs);
+    pub(super) fn run(&mut self, task: Task) -> Outcome<()> {
+        let (directory, descriptor) = (task.directory, task.descriptor);
+        let open_dirs = &self.context.open_dirs;
+        match task.part {
+            Part::Tree => return self.walk(DirStack::new(directory, descriptor, open_dirs)),
+            Part::Subdirs(names, number) => {
+                let mut stack = DirStack::new(directory, descriptor, open_dirs);
                 stack.names.append(&names);
                 stack.top().pending = number;
                 stack.top().has_more = false;
-                self.walk(stack)
+                return self.walk(stack);
             }
-            Task::Names(directory, descriptor, batch, range) => {
-                self.remove_range(directory, descriptor, &batch, range)
+            Part::Names(batch, range) => {
+                self.remove_range(&directory, descriptor.as_fd(), &batch, range)?;
             }
-            Task::Evict(directory, descriptor, evict) => {
-                self.evict_inodes(directory, descriptor, &evict)
-            }
+            Part::Evict(evict) => self.evict_inodes(descriptor.as_fd(), evict),
         }
+        self.finish_shared_dir(directory, Some(descriptor), None)
     }
 
     fn walk(&mut self, mut stack: DirStack<'_>) -> Outcome<()> {
@@ -143,7 +147,7 @@ impl<'run> Worker<'run> {
     ///
     /// If the name is not a directory any more, removes it.
     fn descend(&mut self, stack: &mut DirStack<'_>) -> Outcome<()> {
-        self.remover.wait()?;
+        self.context.throttle.admit(false)?;
         let at = stack.take_name();
         let opened = stack.open_child(at, self.calls);
         let Err(error) = opened.and_then(|child| stack.push(at, child, self.calls)) else {
@@ -161,11 +165,12 @@ impl<'run> Worker<'run> {
                 let files = batch.refs.len();
                 self.remove_all(stack, &Arc::new(batch), files)?;
             }
-            Errno::XDEV => self.report_failure(stack, at, "open", error),
-            _ if self.context.filters.are_active() => self.report_failure(stack, at, "open", error),
+            _ if error == Errno::XDEV || self.context.filters.are_active() => {
+                self.report_failure(stack, at, "open", error);
+            }
             // An unreadable directory may be empty.
             _ => {
-                self.remover.wait_to_remove()?;
+                self.context.throttle.admit(true)?;
                 let (parent, name) = (stack.descriptor(), stack.names.name(at));
                 match self.remover.remove_dir(parent, name) {
                     Ok(()) | Err(Errno::NOENT) => (),
@@ -201,17 +206,16 @@ impl<'run> Worker<'run> {
         let batch = cleared_batch(&mut self.batch);
         let mut cookie = None;
         loop {
-            self.remover.wait()?;
+            self.context.throttle.admit(false)?;
             let total_bytes = context.name_bytes.load(Relaxed) + stack.names.bytes();
             let is_memory_high = total_bytes >= HIGH_MEMORY_BYTES;
-            let min_bytes = if is_memory_high { 1 } else { MIN_BATCH_BYTES };
+            let (min_bytes, read_bytes) = match is_memory_high {
+                true => (1, SMALL_READ_BYTES),
+                false => (MIN_BATCH_BYTES, BUFFER_BYTES),
+            };
             if batch.bytes() >= min_bytes && total_bytes >= MAX_NAME_BYTES {
                 break;
             }
-            let read_bytes = match is_memory_high {
-                true => SMALL_READ_BYTES,
-                false => BUFFER_BYTES,
-            };
             let buffer = &mut self.buffer[..read_bytes];
             let mut take = |name: &CStr, kind, inode| match kind {
                 _ if is_target && !context.filters.share_contains(name) => (),
@@ -245,7 +249,7 @@ impl<'run> Worker<'run> {
             if name_ref.kind != FileType::Unknown {
                 continue;
             }
-            self.remover.wait()?;
+            self.context.throttle.admit(false)?;
             let name = batch.name(name_ref);
             let status = self.calls.stat(stack.descriptor(), name);
             match status.map(|status| FileType::from_raw_mode(status.st_mode)) {
@@ -275,7 +279,7 @@ impl<'run> Worker<'run> {
     ) -> Outcome<()> {
         let index = stack.levels.len() - 1;
         let mut begin = 0;
-        let mut evict_helper = None;
+        let mut evict_helper: Option<Arc<DeferredEvict>> = None;
         let cwd = self.remover.enter_dir(stack.descriptor());
         let may_wait = stack.file_system.scaling_across_dirs.may_wait();
         let per_check = match may_wait {
@@ -285,10 +289,17 @@ impl<'run> Worker<'run> {
         while begin < end {
             self.share_subdirs(stack, may_wait);
             let next = (begin + per_check).min(end);
-            let progress = evict_helper.as_ref().map(EvictHelper::progress);
-            let dirfd = stack.descriptor();
-            let outcome = (self.remover).remove_names(dirfd, cwd, batch, begin..next, progress);
-            if self.report_failures(batch, || stack.path(index)) {
+            let progress = evict_helper.as_ref().map(|evict| &evict.progress);
+            let mut has_failed = false;
+            let mut report = |name: &CStr, operation: &str, error| {
+                let path = join_path(stack.path(index), name);
+                self.context.failures.report(operation, &path, error);
+                has_failed = true;
+            };
+            let (dirfd, range) = (stack.descriptor(), begin..next);
+            let outcome =
+                (self.remover).remove_names(dirfd, cwd, batch, range, progress, &mut report);
+            if has_failed {
                 stack.mark_incomplete(index);
             }
             outcome?;
@@ -300,22 +311,18 @@ impl<'run> Worker<'run> {
 
     fn remove_range(
         &mut self,
-        directory: Arc<SharedDir>,
-        descriptor: OwnedFd,
-        batch: &Arc<NameBatch>,
+        directory: &SharedDir,
+        descriptor: BorrowedFd<'_>,
+        batch: &NameBatch,
         range: Range<usize>,
     ) -> Outcome<()> {
-        let cwd = self.remover.enter_dir(descriptor.as_fd());
-        for begin in range.clone().step_by(REMOVALS_PER_CHECK) {
-            let part = begin..(begin + REMOVALS_PER_CHECK).min(range.end);
-            let dirfd = descriptor.as_fd();
-            let outcome = self.remover.remove_names(dirfd, cwd, batch, part, None);
-            if self.report_failures(batch, || directory.path()) {
-                directory.mark_incomplete();
-            }
-            outcome?;
-        }
-        self.finish_shared_dir(directory, Some(descriptor), None)
+        let cwd = self.remover.enter_dir(descriptor);
+        let mut report = |name: &CStr, operation: &str, error| {
+            let path = join_path(directory.path(), name);
+            self.context.failures.report(operation, &path, error);
+            directory.mark_incomplete();
+        };
+        (self.remover).remove_names(descriptor, cwd, batch, range, None, &mut report)
     }
 
     /// Shares half of the highest pending directories if a worker is idle.
@@ -339,32 +346,36 @@ impl<'run> Worker<'run> {
         if shared == 0 || stack.depth(index) > MAX_SHARED_DEPTH {
             return;
         }
-        let Some((directory, descriptor)) = self.share_level(stack, index) else {
-            return;
-        };
-        let from = stack.levels[index].first_name;
-        let to = (0..shared).fold(from, |at, _| stack.names.next_after(at));
-        let names = stack.names.copy(from, to);
-        let level = &mut stack.levels[index];
-        level.first_name = to;
-        level.pending -= shared;
-        let task = Task::Subdirs(directory, descriptor, names, shared);
-        self.context.queue.push(task);
+        self.queue_part(stack, index, |stack| {
+            let level = &mut stack.levels[index];
+            let (names, to) = stack.names.copy(level.first_name, shared as usize);
+            level.first_name = to;
+            level.pending -= shared;
+            Part::Subdirs(names, shared)
+        });
     }
 
-    /// Adds a pending part to a level, for a task with this descriptor of its directory.
-    ///
-    /// Without a descriptor the work waits for this worker.
-    fn share_level(
+    /// Queues a part of a level; returns whether it did. Without a descriptor of the level, the work
+    /// waits for this worker.
+    fn queue_part(
         &self,
         stack: &mut DirStack<'_>,
         index: usize,
-    ) -> Option<(Arc<SharedDir>, OwnedFd)> {
-        let opened = stack.levels[index].descriptor.as_ref()?;
-        let descriptor = self.calls.duplicate(opened.as_fd()).ok()?;
+        take: impl FnOnce(&mut DirStack<'_>) -> Part,
+    ) -> bool {
+        let opened = stack.levels[index].descriptor.as_ref();
+        let copy = opened.map(|opened| self.calls.duplicate(opened.as_fd()));
+        let Some(Ok(descriptor)) = copy else {
+            return false;
+        };
         let directory = Arc::clone(stack.share(index));
         directory.add_pending();
-        Some((directory, descriptor))
+        self.context.queue.push(Task {
+            directory,
+            descriptor,
+            part: take(stack),
+        });
+        true
     }
 
     /// Shares the last names of the current directory with an idle worker if that is faster here, or
@@ -377,7 +388,7 @@ impl<'run> Worker<'run> {
         batch: &Arc<NameBatch>,
         begin: usize,
         end: usize,
-        evict_helper: &mut Option<EvictHelper>,
+        evict_helper: &mut Option<Arc<DeferredEvict>>,
     ) -> usize {
         if self.context.queue.is_over_limit() {
             *evict_helper = None;
@@ -396,11 +407,9 @@ impl<'run> Worker<'run> {
             if shared > 0 || !self.remover.is_unrestricted() {
                 return end;
             }
-            if let Some((directory, descriptor)) = self.share_level(stack, index) {
-                let (helper, evict) = EvictHelper::new(batch, begin, end);
-                *evict_helper = Some(helper);
-                let task = Task::Evict(directory, descriptor, evict);
-                self.context.queue.push(task);
+            let evict = DeferredEvict::new(batch, begin, end);
+            if self.queue_part(stack, index, |_| Part::Evict(Arc::clone(&evict))) {
+                *evict_helper = Some(evict);
             }
             return end;
         }
@@ -411,40 +420,31 @@ impl<'run> Worker<'run> {
         {
             return end;
         }
-        let Some((directory, descriptor)) = self.share_level(stack, index) else {
-            return end;
-        };
-        let (names, rest) = (Arc::clone(batch), end - SHARED_NAMES);
-        let task = Task::Names(directory, descriptor, names, rest..end);
-        self.context.queue.push(task);
-        rest
+        let rest = end - SHARED_NAMES;
+        let part = Part::Names(Arc::clone(batch), rest..end);
+        match self.queue_part(stack, index, |_| part) {
+            true => rest,
+            false => end,
+        }
     }
 
     /// Runs as the helper of another worker.
-    pub(super) fn evict_inodes(
-        &mut self,
-        directory: Arc<SharedDir>,
-        descriptor: OwnedFd,
-        evict: &DeferredEvict,
-    ) -> Outcome<()> {
+    fn evict_inodes(&mut self, directory: BorrowedFd<'_>, evict: Arc<DeferredEvict>) {
         // The helper runs without a slot, so that the remover never waits for it.
-        self.context.throttle.release_slot(&mut self.remover.slot);
+        self.context.throttle.release_slot();
         // Its worker has no stack meanwhile, so the helper may take more than the stack would.
         let max_fds = (2 * self.context.open_dirs.own).min(MAX_EVICT_FDS);
-        evict.run(&mut self.remover, descriptor.as_fd(), max_fds);
-        self.context.throttle.acquire_slot(&mut self.remover.slot);
-        self.finish_shared_dir(directory, Some(descriptor), None)
+        evict.run(&mut self.remover, directory, max_fds);
+        self.context.throttle.acquire_slot();
     }
 
     /// Leaves the current directory, which is finished, and removes it from its parent.
     fn ascend(&mut self, stack: &mut DirStack<'_>) -> Outcome<()> {
         let index = stack.levels.len() - 1;
-        let is_shared = index < stack.shared.len();
-        if is_shared || self.context.filters.are_active() || stack.top().is_incomplete {
-            self.remover.wait()?; // the removal in `finish_shared_dir` waits itself
-        } else {
-            self.remover.wait_to_remove()?;
-        }
+        let is_shared = index < stack.shared.len(); // then `finish_shared_dir` removes it
+        let is_incomplete = stack.top().is_incomplete;
+        let is_removed = !is_shared && !is_incomplete && !self.context.filters.are_active();
+        self.context.throttle.admit(is_removed)?;
         if index > 0 {
             if let Err(error) = stack.reopen_parent(self.calls) {
                 return self.abandon_path(stack, error);
@@ -453,18 +453,14 @@ impl<'run> Worker<'run> {
         let (mut level, shared) = stack.pop();
         if let Some(directory) = shared {
             stack.drop_level_names(&level);
-            let parent = stack
-                .levels
-                .last()
-                .and_then(|level| level.descriptor.as_ref());
-            let parent_fd = parent.and_then(|parent| self.calls.duplicate(parent.as_fd()).ok());
-            return self.finish_shared_dir(directory, level.descriptor, parent_fd);
+            let parent_fd = (index > 0).then(|| self.calls.duplicate(stack.descriptor()).ok());
+            return self.finish_shared_dir(directory, level.descriptor, parent_fd.flatten());
         }
         let at = level.name_at;
         let descriptor = level.descriptor.take().expect("the last level is open");
-        if level.is_incomplete {
+        if is_incomplete {
             stack.mark_incomplete(index - 1);
-        } else if !self.context.filters.are_active() {
+        } else if is_removed {
             match self.remove_dir(stack.descriptor(), stack.names.name(at), &descriptor) {
                 Ok(()) => (),
                 Err(Errno::NOTEMPTY | Errno::EXIST)
@@ -498,7 +494,7 @@ impl<'run> Worker<'run> {
                     directory.mark_incomplete();
                     self.finish_shared_dir(directory, descriptor, None)?;
                 }
-                None => self.close(descriptor),
+                None => self.calls.close(descriptor),
             }
             stack.drop_level_names(&level);
             let Some(parent) = stack.levels.len().checked_sub(1) else {
@@ -521,44 +517,70 @@ impl<'run> Worker<'run> {
         mut parent_fd: Option<OwnedFd>,
     ) -> Outcome<()> {
         while directory.finish_pending() {
-            let DirLocation::Child { parent, name } = &directory.location else {
-                return self.finish_target(directory, descriptor);
-            };
+            if directory.parent.is_none() {
+                parent_fd = directory.target.replace_parent_fd(None);
+            }
             if !directory.is_incomplete() && !self.context.filters.are_active() {
-                self.remover.wait_to_remove()?;
+                let is_kept = directory.parent.is_none() && parent_fd.is_none();
+                if !is_kept {
+                    self.context.throttle.admit(true)?;
+                }
                 let removed = match &descriptor {
-                    Some(opened) => (parent_fd.take())
-                        .map_or_else(|| self.open_parent(opened.as_fd(), parent), Ok)
-                        .and_then(|fd| {
-                            let fd = parent_fd.insert(fd);
-                            self.remove_dir(fd.as_fd(), name, opened)
-                        }),
+                    Some(opened) => self.remove_shared_dir(&directory, opened, &mut parent_fd),
                     None => Err(Errno::STALE),
                 };
                 match (removed, descriptor) {
                     (Err(Errno::NOTEMPTY | Errno::EXIST), Some(opened))
-                        if parent_fd.is_some() && directory.try_reread(MAX_REREADS) =>
+                        if directory.try_reread(MAX_REREADS) =>
                     {
-                        self.close(parent_fd);
+                        if directory.parent.is_none() {
+                            parent_fd = directory.target.replace_parent_fd(parent_fd);
+                        }
+                        self.calls.close(parent_fd);
                         return self.reread(directory, opened);
                     }
                     (removed, opened) => {
                         if let Err(error) = removed {
-                            self.report_dir(&directory, "remove", error);
+                            let operation = if is_kept { "empty" } else { "remove" };
+                            self.report_dir(&directory, operation, error);
                         }
                         descriptor = opened;
                     }
                 }
             }
+            self.calls.close(descriptor.take());
+            let Some((parent, _)) = &directory.parent else {
+                break;
+            };
             if directory.is_incomplete() {
                 parent.mark_incomplete();
             }
-            self.close(descriptor);
             (descriptor, directory) = (parent_fd.take(), Arc::clone(parent));
         }
-        self.close(descriptor);
-        self.close(parent_fd);
+        self.calls.close(descriptor);
+        self.calls.close(parent_fd);
         Ok(())
+    }
+
+    /// Removes a shared directory, whose parent is opened if it is not open. Checks only that a target
+    /// that is kept is empty.
+    fn remove_shared_dir(
+        &mut self,
+        directory: &SharedDir,
+        opened: &OwnedFd,
+        parent_fd: &mut Option<OwnedFd>,
+    ) -> Result<()> {
+        match (&directory.parent, parent_fd) {
+            (None, None) => self.check_empty(opened.as_fd()),
+            (None, Some(parent_fd)) => {
+                self.remove_target(parent_fd.as_fd(), directory, opened.as_fd())
+            }
+            (Some((_, name)), Some(parent_fd)) => self.remove_dir(parent_fd.as_fd(), name, opened),
+            (Some((parent, name)), parent_fd) => {
+                let parent_fd = parent_fd.insert(self.open_parent(opened.as_fd(), parent)?);
+                self.remove_dir(parent_fd.as_fd(), name, opened)
+            }
+        }
     }
 
     /// Removes a directory that should be empty. Succeeds, too, if another process has removed it.
@@ -586,45 +608,6 @@ impl<'run> Worker<'run> {
         }
     }
 
-    fn finish_target(
-        &mut self,
-        directory: Arc<SharedDir>,
-        descriptor: Option<OwnedFd>,
-    ) -> Outcome<()> {
-        let target = directory.target();
-        let parent_fd = target.take_parent_fd();
-        let opened = match descriptor {
-            Some(opened) if !directory.is_incomplete() && !self.context.filters.are_active() => {
-                opened
-            }
-            // Some entries are left, and each failure is reported already.
-            descriptor => {
-                self.close(parent_fd);
-                self.close(descriptor);
-                return Ok(());
-            }
-        };
-        let (operation, result) = match &parent_fd {
-            Some(parent_fd) => {
-                self.remover.wait_to_remove()?;
-                let result = self.remove_target(parent_fd.as_fd(), &directory, opened.as_fd());
-                ("remove", result)
-            }
-            None => ("empty", self.check_empty(opened.as_fd())),
-        };
-        match result {
-            Ok(()) => (),
-            Err(Errno::NOTEMPTY | Errno::EXIST) if directory.try_reread(MAX_REREADS) => {
-                target.restore_parent_fd(parent_fd);
-                return self.reread(directory, opened);
-            }
-            Err(error) => self.report_dir(&directory, operation, error),
-        }
-        self.close(parent_fd);
-        self.calls.close(opened);
-        Ok(())
-    }
-
     /// Removes a target. Fails with ESTALE if another directory has its name now.
     fn remove_target(
         &mut self,
@@ -632,7 +615,7 @@ impl<'run> Worker<'run> {
         directory: &SharedDir,
         opened: BorrowedFd<'_>,
     ) -> Result<()> {
-        let name = &directory.target().name;
+        let name = &directory.target.name;
         let status = self.calls.stat(parent, name)?;
         if DevIno::from_stat(&status) != directory.identity.dev_ino {
             return Err(Errno::STALE);
@@ -676,12 +659,16 @@ impl<'run> Worker<'run> {
             self.report_dir(&directory, "read", error);
             return self.finish_shared_dir(directory, Some(descriptor), None);
         }
-        self.context.queue.push(Task::Tree(directory, descriptor));
+        self.context.queue.push(Task {
+            directory,
+            descriptor,
+            part: Part::Tree,
+        });
         Ok(())
     }
 
     fn open_parent(&self, child: BorrowedFd<'_>, parent: &SharedDir) -> Result<OwnedFd> {
-        let file_system = parent.target().file_system;
+        let file_system = parent.target.file_system;
         self.calls
             .open_ancestor(child, 1, &parent.identity, |ancestor| {
                 file_system.identify(ancestor, self.calls)
@@ -703,12 +690,6 @@ impl<'run> Worker<'run> {
         matches!((named, open), (Ok(named), Ok(open)) if DevIno::from_stat(&named) == DevIno::from_stat(&open))
     }
 
-    fn close(&self, descriptor: Option<OwnedFd>) {
-        if let Some(descriptor) = descriptor {
-            self.calls.close(descriptor);
-        }
-    }
-
     /// Reports a failure on a name in the current directory.
     fn report_failure(&self, stack: &mut DirStack<'_>, at: u32, operation: &str, error: Errno) {
         let index = stack.levels.len() - 1;
@@ -722,20 +703,6 @@ impl<'run> Worker<'run> {
         let path = directory.path();
         self.context.failures.report(operation, &path, error);
         directory.mark_incomplete();
-    }
-
-    /// Reports the failures on names of a directory; returns whether there were any.
-    fn report_failures(&mut self, batch: &NameBatch, path: impl FnOnce() -> Vec<u8>) -> bool {
-        if self.remover.failures.is_empty() {
-            return false;
-        }
-        let path = path();
-        for failure in self.remover.failures.drain(..) {
-            let path = join_path(path.clone(), batch.name(failure.name_ref));
-            let failures = &self.context.failures;
-            failures.report(failure.operation, &path, failure.error);
-        }
-        true
     }
 }
 

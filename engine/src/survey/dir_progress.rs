@@ -4,8 +4,7 @@ use std::ffi::CStr;
 
 use rustix::fs::{FileType, Statx, StatxAttributes, StatxFlags};
 
-use super::histogram::{Classes, Histogram};
-use super::labels::Labels;
+use super::histogram::Histogram;
 use super::name_flags::name_flags;
 use super::records::{flag, Batch, BigFile, DirRecord, Link, Matched, NO_PARENT};
 use crate::filters::Filters;
@@ -47,15 +46,12 @@ pub struct DirProgress {
     /// The next record: the sums since the last one.
     pub record: DirRecord,
     pub matched: Matched,
-    pub histogram: Histogram,
     /// Owner of the directory.
     pub owner: u32,
     /// Names read so far.
     pub entries: u64,
     /// The offset (getdents64) at which reading continues.
     pub cookie: u64,
-    /// Subdirectories that are not entered, and their flags.
-    pub elsewhere: Vec<(Vec<u8>, u32)>,
     /// Modification time when reading began, in seconds and nanoseconds.
     pub modified: (i64, u32),
 }
@@ -83,12 +79,6 @@ impl DirProgress {
         }
     }
 
-    /// Counts records that will follow: one for each subdirectory, and one for each part that another
-    /// walker reads.
-    pub fn add_pending(&mut self) {
-        self.record.pending += 1;
-    }
-
     /// Takes the record of what was read since the last one. Flags and the longest name stay.
     pub fn take_record(&mut self, is_last: bool) -> DirRecord {
         let record = &mut self.record;
@@ -101,13 +91,25 @@ impl DirProgress {
         std::mem::replace(record, next)
     }
 
-    /// Adds a name with its type only.
-    pub fn add_name(&mut self, name: &CStr, kind: FileType) {
-        let bytes = name.to_bytes();
+    /// Adds an entry. Links and big files get records in the batch.
+    /// With filters, only what they select is in the histogram.
+    pub fn add(
+        &mut self,
+        name: &CStr,
+        status: &Statx,
+        filters: &Filters,
+        histogram: Option<&mut Histogram<'_>>,
+        batch: &mut Batch,
+    ) {
+        let (kind, bytes) = (kind_of(status), name.to_bytes());
         let sums = &mut self.record;
+        let directory = sums.number;
         sums.flags |= name_flags(bytes);
         sums.longest_name = sums.longest_name.max(bytes.len() as u64);
         sums.record_bytes += (DIRENT_HEADER_BYTES + bytes.len()).next_multiple_of(8) as u64;
+        if status.stx_uid != self.owner {
+            sums.flags |= flag::FOREIGN_OWNERS;
+        }
         match kind {
             FileType::Directory => {
                 sums.subdirectories += 1;
@@ -118,28 +120,6 @@ impl DirProgress {
             _ => sums.other += 1,
         }
         sums.name_bytes += bytes.len() as u64;
-    }
-
-    /// Adds an entry. Links and big files get records in the batch.
-    /// With filters, only what they select is in the histogram.
-    pub fn add(
-        &mut self,
-        name: &CStr,
-        status: &Statx,
-        filters: &Filters,
-        histograms: Option<(&Classes, &mut Labels<'_>)>,
-        batch: &mut Batch,
-    ) {
-        let kind = kind_of(status);
-        self.add_name(name, kind);
-        let sums = &mut self.record;
-        let directory = sums.number;
-        if status.stx_uid != self.owner {
-            sums.flags |= flag::FOREIGN_OWNERS;
-        }
-        if kind == FileType::Directory {
-            return;
-        }
         if status.stx_attributes.intersects(LOCKED) {
             sums.flags |= flag::LOCKED_FILES;
         }
@@ -157,7 +137,7 @@ impl DirProgress {
             };
             batch.big_files.push(BigFile {
                 directory,
-                name: name.to_bytes().to_vec(),
+                name: bytes.to_vec(),
                 apparent_bytes,
                 allocated_bytes,
                 modified_s: status.stx_mtime.tv_sec,
@@ -171,22 +151,15 @@ impl DirProgress {
             self.matched.newest_s = self.matched.newest_s.max(modified_s);
             self.matched.oldest_s = earlier(self.matched.oldest_s, modified_s);
         }
-        let (mut suffix, mut owner) = (None, None);
-        if let Some((classes, labels)) = histograms.filter(|_| is_matched || !filters.are_active())
-        {
+        let histogram = histogram.filter(|_| is_matched || !filters.are_active());
+        let [suffix, owner] = histogram.map_or([None; 2], |histogram| {
             let own_bytes = if has_several_names {
                 0
             } else {
                 allocated_bytes
             };
-            let modified_s = status.stx_mtime.tv_sec;
-            (self.histogram).add(classes, modified_s, apparent_bytes, own_bytes);
-            suffix = labels.suffix(name, &mut batch.labels);
-            owner = labels.owner(status.stx_uid, &mut batch.labels);
-            for class in suffix.into_iter().chain(owner) {
-                self.histogram.add_label(class, own_bytes);
-            }
-        }
+            histogram.add(name, status, own_bytes, &mut batch.labels)
+        });
         if has_several_names {
             batch.links.push(Link {
                 directory,

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 use std::{mem, process};
 
@@ -11,6 +11,7 @@ use rustix::fs::Statx;
 use serde::Serialize;
 
 use super::dir_progress::{allocated_bytes_of, DirProgress};
+use super::histogram::Histogram;
 use super::records::{flag, Batch, DirRecord, Matched, FORMAT};
 use super::totals::Totals;
 use super::Context;
@@ -19,14 +20,18 @@ pub struct Emitter<'a> {
     context: &'a Context,
     /// The records of the next message.
     pub batch: Batch,
+    /// Of the directory that is being read; `None` if there are no classes.
+    pub histogram: Option<Histogram<'a>>,
     sent_at: Instant,
 }
 
 impl<'a> Emitter<'a> {
     pub fn new(context: &'a Context) -> Self {
+        let classes = context.classes.as_ref();
         Self {
             context,
             batch: Batch::default(),
+            histogram: classes.map(|classes| Histogram::new(classes, &context.labels)),
             sent_at: Instant::now(),
         }
     }
@@ -46,9 +51,8 @@ impl<'a> Emitter<'a> {
             matched.directory = number;
             self.batch.matched.push(matched);
         }
-        mem::take(&mut progress.histogram).move_to(number, &mut self.batch.cells);
-        for (name, flags) in mem::take(&mut progress.elsewhere) {
-            self.emit_not_entered(number, &name, flags, None);
+        if let Some(histogram) = &mut self.histogram {
+            histogram.move_to(number, &mut self.batch.cells);
         }
     }
 
@@ -103,10 +107,6 @@ impl<'a> Emitter<'a> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 const LENGTH_BYTES: usize = 4;
 
 /// Writes messages, each after its length as a little-endian number of 32 bits, or only sums.
@@ -116,27 +116,21 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes the format as the first message.
-    pub fn new(writer: Box<dyn Write + Send>) -> Self {
+    /// Writes the format as the first message, or adds up everything that is sent.
+    pub fn new(writer: Box<dyn Write + Send>, adds_up: bool) -> Self {
         let output = Self {
             writer: Mutex::new(writer),
-            totals: None,
+            totals: adds_up.then(Mutex::default),
         };
-        output.send(&FORMAT);
-        output
-    }
-
-    /// Adds up everything that is sent.
-    pub fn summing(writer: Box<dyn Write + Send>) -> Self {
-        Self {
-            writer: Mutex::new(writer),
-            totals: Some(Mutex::default()),
+        if !adds_up {
+            output.send(&FORMAT);
         }
+        output
     }
 
     pub fn send_batch(&self, batch: &Batch) {
         match &self.totals {
-            Some(totals) => lock(totals).add(batch),
+            Some(totals) => totals.lock().expect("no walker panics").add(batch),
             None => self.send(batch),
         }
     }
@@ -147,7 +141,7 @@ impl Output {
             self.send(&());
             return true;
         };
-        let totals = lock(totals);
+        let totals = totals.lock().expect("no walker panics");
         self.write(totals.to_string().as_bytes());
         totals.is_complete()
     }
@@ -164,7 +158,7 @@ impl Output {
     }
 
     fn write(&self, bytes: &[u8]) {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock().expect("no walker panics");
         if let Err(error) = writer.write_all(bytes).and_then(|()| writer.flush()) {
             if error.kind() != ErrorKind::BrokenPipe {
                 eprintln!("tui-fs-engine: cannot write the records: {error}");

@@ -1,6 +1,12 @@
 //! Entries of one directory by the time of their last change, by their size, and by their labels.
 
-use super::records::Cells;
+use std::ffi::CStr;
+use std::mem;
+
+use rustix::fs::Statx;
+
+use super::labels::{LabelTable, Labels, MAX_LABELS};
+use super::records::{Cells, LabelRecord};
 
 /// Classes of times and sizes together; those of the labels follow.
 pub const MAX_CLASSES: usize = 16;
@@ -26,6 +32,13 @@ impl Classes {
         let number = classes.modified_s.len() + classes.size_bytes.len() + 2;
         (number <= MAX_CLASSES).then_some(classes)
     }
+
+    /// Returns the class of a time, and that of a size.
+    fn of(&self, modified_s: i64, bytes: u64) -> [u16; 2] {
+        let time = self.modified_s.partition_point(|limit| *limit < modified_s);
+        let size = self.size_bytes.partition_point(|limit| *limit < bytes);
+        [time as u16, (self.modified_s.len() + 1 + size) as u16]
+    }
 }
 
 fn numbers<N: std::str::FromStr + Ord>(text: &str) -> Option<Vec<N>> {
@@ -36,51 +49,58 @@ fn numbers<N: std::str::FromStr + Ord>(text: &str) -> Option<Vec<N>> {
 /// The number of entries and their allocated bytes in each class: those of the times, then those of
 /// the sizes, then the labels. An inode with several names adds no bytes, because its link records
 /// have them.
-#[derive(Debug, Default)]
-pub struct Histogram {
-    cells: [(u32, u64); MAX_CLASSES],
-    /// The classes of the labels, in parallel with their cells.
-    labels: Vec<u16>,
-    label_cells: Vec<(u32, u64)>,
+///
+/// A walker has one, for the directory that it reads.
+pub struct Histogram<'a> {
+    classes: &'a Classes,
+    labels: Labels<'a>,
+    cells: Vec<(u32, u64)>,
+    /// Classes with entries.
+    used: Vec<u16>,
 }
 
-impl Histogram {
-    pub fn add(&mut self, classes: &Classes, modified_s: i64, bytes: u64, allocated_bytes: u64) {
-        let times = classes
-            .modified_s
-            .partition_point(|limit| *limit < modified_s);
-        let sizes = classes.size_bytes.partition_point(|limit| *limit < bytes);
-        for class in [times, classes.modified_s.len() + 1 + sizes] {
-            add_to(&mut self.cells[class], allocated_bytes);
+impl<'a> Histogram<'a> {
+    pub fn new(classes: &'a Classes, table: &'a LabelTable) -> Self {
+        Self {
+            classes,
+            labels: Labels::new(table),
+            cells: vec![(0, 0); MAX_CLASSES + MAX_LABELS],
+            used: Vec::new(),
         }
     }
 
-    pub fn add_label(&mut self, class: u16, allocated_bytes: u64) {
-        let known = self.labels.iter().position(|label| *label == class);
-        let at = known.unwrap_or_else(|| {
-            self.labels.push(class);
-            self.label_cells.push((0, 0));
-            self.labels.len() - 1
-        });
-        add_to(&mut self.label_cells[at], allocated_bytes);
-    }
-
-    /// Adds the classes with entries to the cells of a batch.
-    pub fn move_to(&self, directory: u64, cells: &mut Cells) {
-        for (class, (entries, allocated)) in self.cells.iter().enumerate() {
-            if *entries > 0 {
-                cells.add(directory, class as u16, *entries, *allocated);
+    /// Adds an entry; returns the classes of its suffix and of its owner.
+    pub fn add(
+        &mut self,
+        name: &CStr,
+        status: &Statx,
+        allocated_bytes: u64,
+        new: &mut Vec<LabelRecord>,
+    ) -> [Option<u16>; 2] {
+        let [time, size] = self.classes.of(status.stx_mtime.tv_sec, status.stx_size);
+        let suffix = self.labels.suffix(name, new);
+        let owner = self.labels.owner(status.stx_uid, new);
+        for class in [Some(time), Some(size), suffix, owner]
+            .into_iter()
+            .flatten()
+        {
+            let (entries, allocated) = &mut self.cells[usize::from(class)];
+            if *entries == 0 {
+                self.used.push(class);
             }
+            *entries += 1;
+            *allocated = allocated.saturating_add(allocated_bytes);
         }
-        for (class, (entries, allocated)) in self.labels.iter().zip(&self.label_cells) {
-            cells.add(directory, *class, *entries, *allocated);
+        [suffix, owner]
+    }
+
+    /// Moves the classes with entries to the cells of a batch.
+    pub fn move_to(&mut self, directory: u64, cells: &mut Cells) {
+        for class in self.used.drain(..) {
+            let (entries, allocated_bytes) = mem::take(&mut self.cells[usize::from(class)]);
+            cells.add(directory, class, entries, allocated_bytes);
         }
     }
-}
-
-fn add_to((entries, allocated): &mut (u32, u64), allocated_bytes: u64) {
-    *entries += 1;
-    *allocated = allocated.saturating_add(allocated_bytes);
 }
 
 #[cfg(test)]
@@ -90,12 +110,9 @@ mod tests {
     #[test]
     fn a_limit_is_the_highest_value_of_its_class() {
         let classes = Classes::parse("-5,7:0,9").unwrap();
-        let mut histogram = Histogram::default();
-        for (modified_s, bytes) in [(-6, 0), (-5, 1), (-4, 9), (7, 10), (8, u64::MAX)] {
-            histogram.add(&classes, modified_s, bytes, 1);
-        }
-        let entries = histogram.cells.map(|(entries, _)| entries);
-        assert_eq!(entries[..7], [2, 2, 1, 1, 2, 2, 0]);
+        let of_entries = [(-6, 0), (-5, 1), (-4, 9), (7, 10), (8, u64::MAX)];
+        let of_entries = of_entries.map(|(modified_s, bytes)| classes.of(modified_s, bytes));
+        assert_eq!(of_entries, [[0, 3], [0, 4], [1, 4], [1, 5], [2, 5]]);
     }
 
     #[test]

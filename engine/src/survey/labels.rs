@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 use std::ffi::CStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::histogram::MAX_CLASSES;
 use super::records::LabelRecord;
 
-/// An entry is compared with all labels of its directory.
-const MAX_LABELS: usize = 1_000;
+/// A walker has a cell for each label.
+pub const MAX_LABELS: usize = 1_000;
+
+/// The class of the owner of the first root. It has no cells: it owns what no other owner has.
+const MAIN_OWNER: u16 = MAX_CLASSES as u16;
 
 const MAX_SUFFIX_BYTES: usize = 8;
 
@@ -50,31 +53,8 @@ impl Label {
 
 type Classes = HashMap<Label, u16>;
 
-/// The classes of all labels, the first ones that were met.
-#[derive(Debug)]
-pub struct LabelTable {
-    classes: Mutex<Classes>,
-    main_owner: Label,
-}
-
-impl LabelTable {
-    /// The main owner has the first class, but no cells: it owns what no other owner has.
-    pub fn new(main_owner: u32) -> Self {
-        let main_owner = Label::Owner(main_owner);
-        Self {
-            classes: Mutex::new(HashMap::from([(main_owner, MAX_CLASSES as u16)])),
-            main_owner,
-        }
-    }
-
-    pub fn first_record(&self) -> LabelRecord {
-        self.main_owner.record(MAX_CLASSES as u16)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Classes> {
-        self.classes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// The classes of all labels, the first ones that were met. The main owner is the very first.
+pub type LabelTable = Mutex<Classes>;
 
 /// The labels that one walker knows.
 #[derive(Debug)]
@@ -89,7 +69,7 @@ pub struct Labels<'a> {
 
 impl<'a> Labels<'a> {
     pub fn new(table: &'a LabelTable) -> Self {
-        let none = (table.main_owner, None);
+        let none = (Label::Suffix([0; MAX_SUFFIX_BYTES]), None);
         Self {
             table,
             known: HashMap::new(),
@@ -112,8 +92,8 @@ impl<'a> Labels<'a> {
     pub fn owner(&mut self, uid: u32, new: &mut Vec<LabelRecord>) -> Option<u16> {
         let label = Label::Owner(uid);
         if label != self.last_owner.0 {
-            let class = (label != self.table.main_owner).then(|| self.class(label, new));
-            self.last_owner = (label, class.flatten());
+            let class = self.class(label, new);
+            self.last_owner = (label, class.filter(|class| *class != MAIN_OWNER));
         }
         self.last_owner.1
     }
@@ -125,7 +105,7 @@ impl<'a> Labels<'a> {
         if self.is_whole {
             return None;
         }
-        let mut table = self.table.lock();
+        let mut table = self.table.lock().expect("no walker panics");
         let class = match table.get(&label) {
             Some(class) => *class,
             None if table.len() == MAX_LABELS => {
@@ -176,10 +156,11 @@ mod tests {
 
     #[test]
     fn walkers_agree_on_the_classes_and_each_is_announced_once() {
-        let table = LabelTable::new(7);
+        let table = LabelTable::default();
         let (mut first, mut second) = (Labels::new(&table), Labels::new(&table));
-        let mut new = vec![table.first_record()];
+        let mut new = Vec::new();
         assert_eq!(first.owner(7, &mut new), None);
+        assert_eq!(second.owner(7, &mut new), None);
         for number in 0..2 * MAX_LABELS as u32 {
             let class = first.owner(100 + number, &mut new);
             assert_eq!(second.owner(100 + number, &mut new), class);

@@ -37,7 +37,7 @@ use self::access::User;
 use self::args::Args;
 use self::emitter::Output;
 use self::histogram::Classes;
-use self::labels::LabelTable;
+use self::labels::{LabelTable, Labels};
 use self::records::Batch;
 pub use self::records::FORMAT as RECORD_FORMAT;
 use self::walker::{Job, Walker};
@@ -48,10 +48,9 @@ use crate::file_systems::FileSystem;
 use crate::filters::Filters;
 use crate::identity::DevIno;
 use crate::quoting::reason;
-use crate::sys::{descriptor_limits, raise_descriptor_limit, usage};
+use crate::sys::{raise_descriptor_limit, usage};
 use crate::syscalls::Syscalls;
 use crate::work_queue::WorkQueue;
-use crate::worker_pool::WorkerPool;
 
 /// Small, because nothing is recursive.
 const STACK_BYTES: usize = 256 << 10;
@@ -135,7 +134,7 @@ pub fn main(arguments: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     if !args.totals && io::stdout().is_terminal() {
         return Err("the records are binary; add --totals to print sums".into());
     }
-    let done = set_parent_death_signal(args.parent)
+    let done = (args.parent.map_or(Ok(()), set_parent_death_signal))
         .and_then(|()| standard_output(args.totals))
         .and_then(|output| survey(args, output, Limits::default()));
     match done {
@@ -151,10 +150,7 @@ pub fn main(arguments: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
 /// Makes the kernel kill this process when its parent ends, even while it is stopped.
 ///
 /// If a filter refuses that, the process ends with its next message.
-fn set_parent_death_signal(parent: Option<i32>) -> Result<(), String> {
-    let Some(parent) = parent else {
-        return Ok(());
-    };
+fn set_parent_death_signal(parent: i32) -> Result<(), String> {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if getppid().map(Pid::as_raw_pid) == Some(parent) {
         return Ok(());
@@ -166,23 +162,21 @@ fn standard_output(totals: bool) -> Result<Output, String> {
     // `Stdout` would flush at line ends.
     let copy = io::stdout().as_fd().try_clone_to_owned();
     let file = copy.map_err(|error| format!("cannot use standard output: {error}."))?;
-    let writer = Box::new(File::from(file));
-    Ok(if totals {
-        Output::summing(writer)
-    } else {
-        Output::new(writer)
-    })
+    Ok(Output::new(Box::new(File::from(file)), totals))
 }
 
 /// Returns whether everything was counted, as far as the output knows.
 fn survey(args: Args, output: Output, mut limits: Limits) -> Result<bool, String> {
-    let roots = open_roots(&args)?;
+    let numbered = args.roots.iter().enumerate();
+    let roots = numbered.map(|(number, path)| open_root(path, args.pins.get(number)));
+    let roots = roots.collect::<Result<Vec<Root>, String>>()?;
     let scaling = common_scaling(roots.iter().map(|root| root.scaling));
-    if scaling.may_wait() {
-        raise_descriptor_limit((MAX_WAITING * (WORK_FDS_PER_WALKER + MIN_OPEN)) as u64);
-    }
-    let (limit, _) = descriptor_limits();
-    let available = (limit as usize).saturating_sub(roots.len() + RESERVED_FDS);
+    let useful = match scaling.may_wait() {
+        true => MAX_WAITING * (WORK_FDS_PER_WALKER + MIN_OPEN),
+        false => 0,
+    };
+    let limit = raise_descriptor_limit(useful as u64) as usize;
+    let available = limit.saturating_sub(roots.len() + RESERVED_FDS);
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let processors = processors.min(MAX_COMPUTING);
     let concurrency = Concurrency::new(
@@ -202,7 +196,7 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<bool, String
         queue: WorkQueue::new(),
         filters: args.filters,
         classes: args.classes,
-        labels: LabelTable::new(roots.first().map_or(0, |root| root.owner)),
+        labels: LabelTable::default(),
         user: User {
             uid: geteuid().as_raw(),
             private_groups: args.private_groups,
@@ -215,7 +209,7 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<bool, String
     };
     if context.classes.is_some() {
         let mut batch = Batch::default();
-        batch.labels.push(context.labels.first_record());
+        Labels::new(&context.labels).owner(context.roots[0].owner, &mut batch.labels);
         context.output.send_batch(&batch);
     }
     for root in 0..context.roots.len() {
@@ -227,37 +221,32 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<bool, String
 
 fn walk(context: &Context, mut concurrency: Concurrency) {
     let work = |_| Walker::new(context).run();
+    let (queue, mut started) = (&context.queue, 0);
     thread::scope(|scope| {
-        let mut pool = WorkerPool::new(scope, STACK_BYTES, &context.queue, &work);
         loop {
-            context.queue.set_max_busy(concurrency.max_active());
+            let allowed = concurrency.max_active();
+            queue.set_max_busy(allowed);
             // If the user's limit of threads is reached, there are fewer, or only this one.
-            if pool.grow(concurrency.max_active()).is_err() {
-                if pool.started() == 0 {
-                    context.queue.add_worker();
-                    return Walker::new(context).run();
+            let grown = queue.start_workers(scope, STACK_BYTES, &work, &mut started, allowed);
+            if grown.is_err() {
+                if started == 0 {
+                    let _worker = queue.register();
+                    return work(0);
                 }
-                concurrency.set_workers(pool.started());
+                concurrency.set_workers(started);
             }
-            if pool.wait(concurrency.poll_interval()) {
+            if queue.wait_for_end(concurrency.poll_interval()) {
                 return;
             }
             concurrency.poll(Observation {
                 now: Instant::now(),
                 done: context.examined.load(Relaxed),
-                busy: context.queue.busy_workers(),
+                busy: queue.busy_workers(),
                 usage: usage(),
                 is_limited: false,
             });
         }
     });
-}
-
-fn open_roots(args: &Args) -> Result<Vec<Root>, String> {
-    let numbered = args.roots.iter().enumerate();
-    numbered
-        .map(|(number, path)| open_root(path, args.pins.get(number)))
-        .collect()
 }
 
 fn open_root(path: &Path, pin: Option<&DevIno>) -> Result<Root, String> {

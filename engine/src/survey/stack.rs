@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::StatxFlags;
 
 use super::dir_progress::DirProgress;
@@ -15,76 +15,69 @@ use crate::syscalls::Syscalls;
 /// Limit of names shared at once, some milliseconds of work.
 const MAX_SHARED_NAMES: usize = 1_000;
 
-/// An open directory that is emitted already.
+/// A directory that is emitted already.
 #[derive(Clone, Debug)]
-pub struct OpenDir {
+pub struct Dir {
     /// Index of its root.
     pub root: usize,
-    pub descriptor: Arc<OwnedFd>,
+    /// `None` only on a stack.
+    pub descriptor: Option<Arc<OwnedFd>>,
     pub number: u64,
     pub inode: u64,
     /// Levels below the root.
     pub depth: u64,
 }
 
-/// A directory on the stack. Its pending names are a range of the stack's names.
-#[derive(Debug)]
-pub struct Level {
-    descriptor: Option<Arc<OwnedFd>>,
-    pub number: u64,
-    inode: u64,
-    depth: u64,
-    start: u32,
-    end: u32,
-    /// Set if the directory was not read to its end.
-    pub unfinished: Option<Box<DirProgress>>,
-}
-
-impl Level {
-    /// Returns the directory; `None` if it is closed.
-    pub fn open_dir(&self, root: usize) -> Option<OpenDir> {
-        Some(OpenDir {
-            root,
-            descriptor: Arc::clone(self.descriptor.as_ref()?),
-            number: self.number,
-            inode: self.inode,
-            depth: self.depth,
-        })
-    }
-
-    fn has_names(&self) -> bool {
-        self.start < self.end
+impl Dir {
+    /// Returns the descriptor of a directory that is being read, which is open.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_ref().expect("it is open").as_fd()
     }
 
     /// Opens the directory again; `None` if it cannot be reached.
     ///
     /// Ascends by `..` from a descendant, which may have been moved elsewhere.
-    pub fn reopen(
-        &self,
-        calls: &Syscalls,
-        descendant: &OpenDir,
-        root: &Root,
-    ) -> Option<Arc<OwnedFd>> {
-        let descriptor = if self.depth == 0 {
-            Arc::clone(&root.descriptor)
-        } else {
-            let (device, inode) = (root.device, self.inode);
-            let opened = calls.open_ancestor(
-                descendant.descriptor.as_fd(),
-                descendant.depth - self.depth,
-                &DevIno { device, inode },
-                |ancestor| {
-                    let status = calls.statx_fd(ancestor, StatxFlags::INO)?;
-                    Ok(DevIno::from_statx(&status))
-                },
-            );
-            Arc::new(opened.ok()?)
-        };
-        if let Some(progress) = &self.unfinished {
-            calls.seek(descriptor.as_fd(), progress.cookie).ok()?;
+    fn reopen(&self, calls: &Syscalls, descendant: &Self, root: &Root) -> Option<Arc<OwnedFd>> {
+        if self.depth == 0 {
+            return Some(Arc::clone(&root.descriptor));
         }
-        Some(descriptor)
+        let (device, inode) = (root.device, self.inode);
+        let levels = descendant.depth - self.depth;
+        let expected = DevIno { device, inode };
+        let opened = calls.open_ancestor(descendant.fd(), levels, &expected, |ancestor| {
+            let status = calls.statx_fd(ancestor, StatxFlags::INO)?;
+            Ok(DevIno::from_statx(&status))
+        });
+        opened.ok().map(Arc::new)
     }
+}
+
+/// A directory on the stack. Its pending names are a range of the stack's names.
+#[derive(Debug)]
+struct Level {
+    dir: Dir,
+    start: u32,
+    end: u32,
+    /// Set if the directory was not read to its end.
+    unfinished: Option<Box<DirProgress>>,
+}
+
+impl Level {
+    fn has_names(&self) -> bool {
+        self.start < self.end
+    }
+
+    fn is_finished(&self) -> bool {
+        !self.has_names() && self.unfinished.is_none()
+    }
+}
+
+/// The next work in a directory.
+pub enum Next {
+    /// Read this subdirectory.
+    Enter(CString),
+    /// Read the rest of the directory itself.
+    Resume(Box<DirProgress>),
 }
 
 /// The levels, with the highest ones possibly closed, and all pending names.
@@ -108,35 +101,33 @@ impl Stack {
         }
     }
 
-    /// Pops the top level. The caller restores it or reads its rest.
-    pub fn pop(&mut self) -> Option<Level> {
-        let level = self.levels.pop()?;
-        self.closed_levels = self.closed_levels.min(self.levels.len());
-        self.names.truncate(level.end);
-        Some(level)
+    /// Returns the number of levels.
+    pub fn levels(&self) -> usize {
+        self.levels.len()
     }
 
-    /// Takes the last pending name of a level that was just popped.
-    ///
-    /// The last one also drops the names in front of it that were shared.
-    pub fn take_name(&mut self, level: &mut Level) -> Option<CString> {
-        if !level.has_names() {
-            self.names.truncate(self.end());
-            return None;
+    /// Takes the last pending name of the top level; after all of them the unread rest.
+    pub fn take_next(&mut self) -> Option<(Dir, Next)> {
+        let level = self.levels.last_mut()?;
+        let dir = level.dir.clone();
+        let next = match level.has_names() {
+            true => {
+                level.end = self
+                    .names
+                    .last()
+                    .expect("the names of the top are the last");
+                let name = self.names.name(level.end).to_owned();
+                self.names.truncate(level.end);
+                Next::Enter(name)
+            }
+            false => Next::Resume(level.unfinished.take().expect("it is not finished")),
+        };
+        if level.is_finished() {
+            self.levels.pop();
+            self.closed_levels = self.closed_levels.min(self.levels.len());
+            self.names.truncate(self.end()); // also drops the names that were shared
         }
-        level.end = self.names.last()?;
-        let name = self.names.name(level.end).to_owned();
-        self.names.truncate(level.end);
-        Some(name)
-    }
-
-    /// Restores a popped level, unless it is finished.
-    pub fn restore(&mut self, level: Level) {
-        if level.has_names() || level.unfinished.is_some() {
-            self.levels.push(level);
-        } else {
-            self.names.truncate(self.end());
-        }
+        Some((dir, next))
     }
 
     /// Returns the end of the names of all levels.
@@ -155,57 +146,55 @@ impl Stack {
     }
 
     /// Pushes the directory that was being read; returns it if nothing of it is pending.
-    pub fn push(
-        &mut self,
-        dir: OpenDir,
-        unfinished: Option<Box<DirProgress>>,
-    ) -> Result<(), OpenDir> {
-        let (start, end) = (self.end(), self.names.end());
-        if start == end && unfinished.is_none() {
-            return Err(dir);
-        }
-        self.levels.push(Level {
-            descriptor: Some(dir.descriptor),
-            number: dir.number,
-            inode: dir.inode,
-            depth: dir.depth,
-            start,
-            end,
+    pub fn push(&mut self, dir: Dir, unfinished: Option<Box<DirProgress>>) -> Result<(), Dir> {
+        let level = Level {
+            dir,
+            start: self.end(),
+            end: self.names.end(),
             unfinished,
-        });
+        };
+        if level.is_finished() {
+            return Err(level.dir);
+        }
+        self.levels.push(level);
         if self.levels.len() - self.closed_levels > self.max_open {
-            self.levels[self.closed_levels].descriptor = None;
+            self.levels[self.closed_levels].dir.descriptor = None;
             self.closed_levels += 1;
         }
         Ok(())
     }
 
     /// Pushes a directory with these pending subdirectories.
-    pub fn push_pending(&mut self, dir: OpenDir, names: &[u8]) {
+    pub fn push_pending(&mut self, dir: Dir, names: &[u8]) {
         self.names.append(names);
         let _ = self.push(dir, None);
     }
 
-    /// Returns the top level if it is closed.
-    pub fn closed_top(&self) -> Option<&Level> {
-        self.levels
-            .last()
-            .filter(|level| level.descriptor.is_none())
-    }
-
-    pub fn reopen_top(&mut self, descriptor: Arc<OwnedFd>) {
-        if let Some(top) = self.levels.last_mut() {
-            top.descriptor = Some(descriptor);
-            self.closed_levels = self.levels.len() - 1;
+    /// Opens the top level if it is closed; returns whether it can be reached from a descendant.
+    pub fn reopen_top(&mut self, calls: &Syscalls, descendant: &Dir, root: &Root) -> bool {
+        let number = self.levels.len();
+        let top = self.levels.last_mut();
+        let Some(top) = top.filter(|top| top.dir.descriptor.is_none()) else {
+            return true;
+        };
+        let Some(descriptor) = top.dir.reopen(calls, descendant, root) else {
+            return false;
+        };
+        let cookie = top.unfinished.as_ref().map(|progress| progress.cookie);
+        if cookie.is_some_and(|cookie| calls.seek(descriptor.as_fd(), cookie).is_err()) {
+            return false;
         }
+        top.dir.descriptor = Some(descriptor);
+        self.closed_levels = number - 1;
+        true
     }
 
     /// Takes half of the highest pending names whose directory is open, because trees are largest there.
     ///
     /// The last name of all stays: a chain would only move between walkers.
-    pub fn share(&mut self, root: usize) -> Option<(OpenDir, Box<[u8]>)> {
-        let open = self.closed_levels..self.levels.len();
-        let index = open.clone().find(|&at| self.levels[at].has_names())?;
+    pub fn share(&mut self) -> Option<(Dir, Box<[u8]>)> {
+        let mut open = self.closed_levels..self.levels.len();
+        let index = open.find(|&at| self.levels[at].has_names())?;
         let is_top = index + 1 == self.levels.len();
         let level = &self.levels[index];
         let (from, end) = (level.start, level.end);
@@ -219,12 +208,10 @@ impl Stack {
         if shared == 0 {
             return None;
         }
-        let next_after = |at, _| self.names.next_after(at);
-        let to = (0..shared.min(MAX_SHARED_NAMES)).fold(from, next_after);
-        let dir = level.open_dir(root)?;
-        let names = self.names.copy(from, to);
+        let (names, to) = self.names.copy(from, shared.min(MAX_SHARED_NAMES));
+        let dir = level.dir.clone();
         self.levels[index].start = to;
-        if to == end && self.levels[index].unfinished.is_none() {
+        if self.levels[index].is_finished() {
             self.levels.remove(index);
         }
         Some((dir, names))

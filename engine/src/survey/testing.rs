@@ -196,12 +196,12 @@ pub fn run_survey(
 ) -> Result<Collected, String> {
     let collected = Arc::new(Mutex::new(Collected::default()));
     let shared = Arc::clone(&collected);
-    let output = Output::new(Box::new(TestSink(move |message: &[u8]| {
+    let sink = TestSink(move |message: &[u8]| {
         let mut collected = shared.lock().expect("no test has failed in it");
         collected.add_message(message);
         meanwhile(&collected);
-    })));
-    super::survey(args, output, limits)?;
+    });
+    super::survey(args, Output::new(Box::new(sink), false), limits)?;
     let collected = std::mem::take(&mut *collected.lock().expect("no test has failed in it"));
     collected.assert_nothing_pending();
     Ok(collected)

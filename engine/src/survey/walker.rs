@@ -16,9 +16,8 @@ use rustix::process::{getegid, geteuid, getgid, getuid};
 
 use super::dir_progress::{kind_of, modified, DirProgress, ENTRY_MASK};
 use super::emitter::Emitter;
-use super::labels::Labels;
 use super::records::flag;
-use super::stack::{Level, OpenDir, Stack};
+use super::stack::{Dir, Next, Stack};
 use super::Context;
 use crate::identity::DevIno;
 use crate::names::NameBatch;
@@ -41,10 +40,10 @@ pub enum Job {
     /// Read a root and everything below it.
     Root(usize),
     /// Read subdirectories (see `NameStack::copy`).
-    Subdirs { dir: OpenDir, names: Box<[u8]> },
+    Subdirs { dir: Dir, names: Box<[u8]> },
     /// Process some of the names in a directory, and read the subdirectories among them.
     Names {
-        dir: OpenDir,
+        dir: Dir,
         owner: u32,
         dirents: NameBatch,
     },
@@ -54,11 +53,9 @@ pub enum Job {
 pub struct Walker<'a> {
     pub(super) context: &'a Context,
     calls: Syscalls,
-    root: usize,
     stack: Stack,
     buffer: Vec<u8>,
     dirents: NameBatch,
-    labels: Labels<'a>,
     emitter: Emitter<'a>,
 }
 
@@ -67,11 +64,9 @@ impl<'a> Walker<'a> {
         Self {
             context,
             calls: Syscalls::default(),
-            root: 0,
             stack: Stack::new(context.limits.max_open),
             buffer: Vec::with_capacity(context.limits.buffer_bytes),
             dirents: NameBatch::default(),
-            labels: Labels::new(&context.labels),
             emitter: Emitter::new(context),
         }
     }
@@ -80,11 +75,19 @@ impl<'a> Walker<'a> {
     pub fn run(mut self) {
         while let Some(job) = self.context.queue.pop() {
             self.start_job(job);
-            while let Some(level) = self.stack.pop() {
+            while let Some((dir, next)) = self.stack.take_next() {
                 if self.emitter.is_due() {
                     self.emitter.send();
                 }
-                self.process_level(level);
+                match next {
+                    Next::Enter(name) => self.enter(dir, &name),
+                    Next::Resume(progress) => self.read_dir(dir, *progress),
+                }
+                if self.context.queue.has_idle_worker() {
+                    if let Some((dir, names)) = self.stack.share() {
+                        self.queue_subdirs(dir, names);
+                    }
+                }
             }
             self.emitter.send();
             self.context.queue.mark_idle();
@@ -94,16 +97,12 @@ impl<'a> Walker<'a> {
     fn start_job(&mut self, job: Job) {
         match job {
             Job::Root(index) => self.start_root(index),
-            Job::Subdirs { dir, names } => {
-                self.root = dir.root;
-                self.stack.push_pending(dir, &names);
-            }
+            Job::Subdirs { dir, names } => self.stack.push_pending(dir, &names),
             Job::Names {
                 dir,
                 owner,
                 mut dirents,
             } => {
-                self.root = dir.root;
                 let mut progress = DirProgress::part(dir.number, owner);
                 self.process_names(&dir, &mut progress, &mut dirents);
                 self.emitter.emit_record(&mut progress, true);
@@ -115,53 +114,31 @@ impl<'a> Walker<'a> {
     fn start_root(&mut self, index: usize) {
         let root = &self.context.roots[index];
         let number = self.emitter.next_number();
-        self.root = index;
         let Ok(status) = self.calls.statx_fd(root.descriptor.as_fd(), DIR_MASK) else {
             return self.emitter.emit_unreadable(number, &root.path);
         };
-        let dir = OpenDir {
+        let dir = Dir {
             root: index,
-            descriptor: Arc::clone(&root.descriptor),
+            descriptor: Some(Arc::clone(&root.descriptor)),
             number,
             inode: status.stx_ino,
             depth: 0,
         };
-        self.start_dir(
-            dir,
-            DirProgress::new(number, None, &root.path, &status),
-            &status,
-        );
+        let progress = DirProgress::new(number, None, &root.path, &status);
+        self.start_dir(dir, progress, &status);
     }
 
-    /// Reads the next subdirectory of the directory on top of the stack, or the unread rest of it.
-    fn process_level(&mut self, mut level: Level) {
-        let Some(parent) = level.open_dir(self.root) else {
-            return; // never, because the top is open
-        };
-        if let Some(name) = self.stack.take_name(&mut level) {
-            self.stack.restore(level);
-            self.enter(parent, &name);
-        } else if let Some(progress) = level.unfinished {
-            self.read_dir(parent, *progress);
-        }
-        if self.context.queue.has_idle_worker() {
-            if let Some((dir, names)) = self.stack.share(self.root) {
-                self.queue_subdirs(dir, names);
-            }
-        }
-    }
-
-    fn enter(&mut self, parent: OpenDir, name: &CStr) {
+    fn enter(&mut self, parent: Dir, name: &CStr) {
         if self.context.limits.names_per_check.is_some() {
             self.context.examined.fetch_add(1, Relaxed);
         }
-        let opened = self.calls.open_directory(parent.descriptor.as_fd(), name);
+        let opened = self.calls.open_directory(parent.fd(), name);
         let opened = opened.and_then(|descriptor| {
             let status = self.calls.statx_fd(descriptor.as_fd(), DIR_MASK)?;
             Ok((descriptor, status))
         });
         let (descriptor, status) = match opened {
-            Ok(pair) if self.is_on_device(&pair.1) => pair,
+            Ok(pair) if self.is_on_device(&parent, &pair.1) => pair,
             Ok((_, status)) => {
                 let flags = subvolume_flag(&status, false);
                 self.emitter.emit_elsewhere(parent.number, name, flags);
@@ -172,9 +149,9 @@ impl<'a> Walker<'a> {
                 return self.ascend(&parent);
             }
         };
-        let dir = OpenDir {
-            root: self.root,
-            descriptor: Arc::new(descriptor),
+        let dir = Dir {
+            root: parent.root,
+            descriptor: Some(Arc::new(descriptor)),
             number: self.emitter.next_number(),
             inode: status.stx_ino,
             depth: parent.depth + 1,
@@ -184,9 +161,9 @@ impl<'a> Walker<'a> {
         self.start_dir(dir, progress, &status);
     }
 
-    fn start_dir(&mut self, dir: OpenDir, mut progress: DirProgress, status: &Statx) {
+    fn start_dir(&mut self, dir: Dir, mut progress: DirProgress, status: &Statx) {
         let user = &self.context.user;
-        let fd = dir.descriptor.as_fd();
+        let fd = dir.fd();
         if !user.is_root() && !has_access(fd, Access::WRITE_OK | Access::EXEC_OK) {
             if !has_access(fd, Access::EXEC_OK) {
                 // The names are readable, but stat of an entry is not possible.
@@ -201,14 +178,13 @@ impl<'a> Walker<'a> {
     }
 
     /// Reads a directory to its end, or until enough subdirectories are pending.
-    fn read_dir(&mut self, dir: OpenDir, mut progress: DirProgress) {
+    fn read_dir(&mut self, dir: Dir, mut progress: DirProgress) {
         if self.read_names(&dir, &mut progress) {
             self.emitter.emit_record(&mut progress, false);
             return self.push_dir(dir, Some(Box::new(progress)));
         }
         if progress.entries >= MIN_WATCHED_ENTRIES {
-            let fd = dir.descriptor.as_fd();
-            let now = self.calls.statx_fd(fd, StatxFlags::MTIME);
+            let now = self.calls.statx_fd(dir.fd(), StatxFlags::MTIME);
             if now.is_ok_and(|now| modified(&now) != progress.modified) {
                 progress.record.flags |= flag::CHANGED;
             }
@@ -218,16 +194,14 @@ impl<'a> Walker<'a> {
     }
 
     /// Returns whether there may be more to read.
-    fn read_names(&mut self, dir: &OpenDir, progress: &mut DirProgress) -> bool {
+    fn read_names(&mut self, dir: &Dir, progress: &mut DirProgress) -> bool {
         let context = self.context;
         while self.stack.pending_bytes() < context.limits.max_pending_bytes {
             let mut dirents = mem::take(&mut self.dirents);
             let buffer = self.buffer.spare_capacity_mut();
             dirents.clear();
-            let read =
-                (self.calls).read_names(dir.descriptor.as_fd(), buffer, |name, kind, inode| {
-                    dirents.add(kind, name, inode);
-                });
+            let add = |name: &CStr, kind, inode| dirents.add(kind, name, inode);
+            let read = self.calls.read_names(dir.fd(), buffer, add);
             match read {
                 Ok(Some(cookie)) => progress.cookie = cookie,
                 ended => {
@@ -253,12 +227,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Adds the entries to the sums. Subdirectories are pending.
-    fn process_names(
-        &mut self,
-        dir: &OpenDir,
-        progress: &mut DirProgress,
-        dirents: &mut NameBatch,
-    ) {
+    fn process_names(&mut self, dir: &Dir, progress: &mut DirProgress, dirents: &mut NameBatch) {
         let context = self.context;
         if dirents.refs.len() >= context.limits.min_shared_names {
             dirents.sort();
@@ -289,12 +258,12 @@ impl<'a> Walker<'a> {
     /// without any, half of the names that are not examined yet.
     fn share_while_reading(
         &mut self,
-        dir: &OpenDir,
+        dir: &Dir,
         progress: &mut DirProgress,
         dirents: &mut NameBatch,
         examined: usize,
     ) {
-        if let Some((parent, names)) = self.stack.share(self.root) {
+        if let Some((parent, names)) = self.stack.share() {
             // The unsent batch may refer to the directory that is being read.
             self.emitter.emit_record(progress, false);
             return self.queue_subdirs(parent, names);
@@ -309,8 +278,8 @@ impl<'a> Walker<'a> {
     }
 
     /// Queues names of a directory for another walker.
-    fn queue_names(&mut self, dir: &OpenDir, progress: &mut DirProgress, dirents: NameBatch) {
-        progress.add_pending();
+    fn queue_names(&mut self, dir: &Dir, progress: &mut DirProgress, dirents: NameBatch) {
+        progress.record.pending += 1;
         self.emitter.emit_record(progress, false);
         self.emitter.send(); // before another walker emits their sums
         self.context.queue.push(Job::Names {
@@ -320,8 +289,8 @@ impl<'a> Walker<'a> {
         });
     }
 
-    fn add_entry(&mut self, dir: &OpenDir, progress: &mut DirProgress, name: &CStr) {
-        let fd = dir.descriptor.as_fd();
+    fn add_entry(&mut self, dir: &Dir, progress: &mut DirProgress, name: &CStr) {
+        let fd = dir.fd();
         let status = match entry_status(fd, name) {
             Ok(status) => status,
             Err(Errno::NOENT) => {
@@ -333,19 +302,16 @@ impl<'a> Walker<'a> {
                 return;
             }
         };
-        let Context {
-            filters, classes, ..
-        } = self.context;
-        let histograms = classes.as_ref().zip(Some(&mut self.labels));
-        let batch = &mut self.emitter.batch;
-        progress.add(name, &status, filters, histograms, batch);
+        let filters = &self.context.filters;
+        let (batch, histogram) = (&mut self.emitter.batch, &mut self.emitter.histogram);
+        progress.add(name, &status, filters, histogram.as_mut(), batch);
         let is_mounted = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
         if kind_of(&status) != FileType::Directory {
             return;
         }
-        if self.is_on_device(&status) && !is_mounted {
+        if self.is_on_device(dir, &status) && !is_mounted {
             self.stack.push_name(name);
-            progress.add_pending();
+            progress.record.pending += 1;
             return;
         }
         // Before Linux 5.8 only an attempt to open the directory detects a mount.
@@ -354,54 +320,54 @@ impl<'a> Walker<'a> {
             || !reports_mounts
                 && (self.calls.open_directory(fd, name)).is_err_and(|error| error == Errno::XDEV);
         let flags = flag::ELSEWHERE | subvolume_flag(&status, is_mounted);
-        progress.elsewhere.push((name.to_bytes().to_vec(), flags));
+        self.emitter.emit_record(progress, false); // before the records of what is in it
+        (self.emitter).emit_not_entered(dir.number, name.to_bytes(), flags, None);
     }
 
-    /// Returns whether an entry is on the file system of its root.
-    fn is_on_device(&self, status: &Statx) -> bool {
-        DevIno::from_statx(status).device == self.context.roots[self.root].device
+    /// Returns whether an entry of a directory is on the file system of its root.
+    fn is_on_device(&self, dir: &Dir, status: &Statx) -> bool {
+        DevIno::from_statx(status).device == self.context.roots[dir.root].device
     }
 
     /// Pushes a directory with pending subdirectories or an unread rest, else ascends.
-    fn push_dir(&mut self, dir: OpenDir, unfinished: Option<Box<DirProgress>>) {
+    fn push_dir(&mut self, dir: Dir, unfinished: Option<Box<DirProgress>>) {
         if let Err(dir) = self.stack.push(dir, unfinished) {
             self.ascend(&dir);
         }
     }
 
     /// Returns from a finished directory to the one on top of the stack, and opens it.
-    fn ascend(&mut self, finished: &OpenDir) {
-        let root = &self.context.roots[self.root];
-        while let Some(top) = self.stack.closed_top() {
-            if let Some(descriptor) = top.reopen(&self.calls, finished, root) {
-                return self.stack.reopen_top(descriptor);
-            }
+    fn ascend(&mut self, finished: &Dir) {
+        let root = &self.context.roots[finished.root];
+        while !self.stack.reopen_top(&self.calls, finished, root) {
             self.emit_unreachable();
         }
     }
 
-    /// Emits the directories that cannot be reached any more. They may still exist.
+    /// Emits what is pending in a directory that cannot be reached any more. It may still exist.
     fn emit_unreachable(&mut self) {
-        let Some(mut level) = self.stack.pop() else {
-            return;
-        };
-        while let Some(name) = self.stack.take_name(&mut level) {
-            let name = name.to_bytes();
-            (self.emitter).emit_not_entered(level.number, name, flag::UNREADABLE, None);
-        }
-        if level.unfinished.is_some() {
-            self.emitter.emit_decrement(level.number, flag::UNREADABLE);
+        let levels = self.stack.levels();
+        while self.stack.levels() == levels {
+            match self.stack.take_next() {
+                Some((dir, Next::Enter(name))) => {
+                    let name = name.to_bytes();
+                    (self.emitter).emit_not_entered(dir.number, name, flag::UNREADABLE, None);
+                }
+                Some((dir, Next::Resume(_))) => {
+                    self.emitter.emit_decrement(dir.number, flag::UNREADABLE);
+                }
+                None => return,
+            }
         }
     }
 
     /// Emits a directory that could not be opened.
-    fn emit_open_failure(&mut self, parent: &OpenDir, name: &CStr, error: Errno) {
+    fn emit_open_failure(&mut self, parent: &Dir, name: &CStr, error: Errno) {
         let (flags, own) = match error {
             Errno::XDEV => return self.emitter.emit_elsewhere(parent.number, name, 0),
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP => (flag::VANISHED, None),
             _ => {
-                let fd = parent.descriptor.as_fd();
-                let own = entry_status(fd, name).ok();
+                let own = entry_status(parent.fd(), name).ok();
                 (flag::UNREADABLE, own)
             }
         };
@@ -410,7 +376,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Queues pending subdirectories for another walker.
-    fn queue_subdirs(&mut self, dir: OpenDir, names: Box<[u8]>) {
+    fn queue_subdirs(&mut self, dir: Dir, names: Box<[u8]>) {
         self.emitter.send(); // before another walker emits their entries
         self.context.queue.push(Job::Subdirs { dir, names });
     }
@@ -438,13 +404,9 @@ fn has_access(fd: BorrowedFd<'_>, access: Access) -> bool {
         // ENOSYS: before Linux 5.8, and the effective user is not the real one.
         Ok(()) | Err(Errno::NOSYS) => true,
         // A seccomp filter that does not know faccessat2 may return these errors.
-        Err(Errno::PERM | Errno::ACCESS) if is_real_user() => {
+        Err(Errno::PERM | Errno::ACCESS) if getuid() == geteuid() && getgid() == getegid() => {
             rustix::fs::accessat(fd, c".", access, AtFlags::empty()).is_ok()
         }
         Err(_) => false,
     }
-}
-
-fn is_real_user() -> bool {
-    getuid() == geteuid() && getgid() == getegid()
 }
