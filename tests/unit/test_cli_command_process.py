@@ -19,7 +19,7 @@ raise SystemExit(command_process.run_command(lambda: 4))
 
 
 @pytest.mark.parametrize(
-    "place", ["command_process._close_streams", "command_process._Reporter.send"]
+    "place", ["command_process._close_streams", "command_process.notify_watcher"]
 )
 def test_the_exit_code_of_a_command_outlives_the_end_of_the_memory(place: str) -> None:
     script = WITHOUT_MEMORY.format(place=place)

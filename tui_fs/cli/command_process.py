@@ -47,65 +47,34 @@ _REAP_WITHIN_S = 0.3
 _CLOSE_WITHIN_S = 0.5
 
 
-class _Message(Enum):
-    """A message of the command process to its watcher: a line with the word and a text."""
+class Notice(Enum):
+    """What a command process says to its watcher: a line with the word and a text."""
 
     EXIT = "exit"
+    """The command has ended with this exit code."""
     REACTED = "reacted"
+    """The command has received a signal and exits by itself."""
     SESSION = "session"
+    """Watch the processes of this session as well, for calls that do not return."""
     HINT = "hint"
+    """This sentence follows the one about a file system that does not answer."""
     LEFT = "left"
+    """Print this sentence on abandoning a command that ignores a signal."""
     GIVE_UP = "give-up"
+    """From now on, abandon the command (exit 1) if a file system does not answer; print this."""
     SCREEN = "screen"
+    """Print nothing from now on: the command draws on the whole terminal."""
 
 
-class _Reporter:
-    """Runs in the command process; reports to the watching process, if there is one."""
-
-    def __init__(self) -> None:
-        self.descriptor = -1
-
-    def send(self, message: _Message, text: str = "") -> None:
-        if self.descriptor >= 0:
-            with contextlib.suppress(BrokenPipeError):  # the watcher was killed; see set_pdeathsig
-                os.write(self.descriptor, f"{message.value} {text}\n".encode())
+_watcher_pipe = -1
+"""In a command process, the pipe to its watcher; else -1."""
 
 
-_reporter = _Reporter()
-
-
-def report_reaction() -> None:
-    """Report that the command has received a signal and exits by itself."""
-    _reporter.send(_Message.REACTED)
-
-
-def watch_session(session: int) -> None:
-    """Have the processes of a session watched as well, for calls that do not return."""
-    _reporter.send(_Message.SESSION, str(session))
-
-
-def set_wait_hint(sentence: str) -> None:
-    """Set the sentence that follows the one about a file system that does not answer."""
-    _reporter.send(_Message.HINT, sentence)
-
-
-def set_left_running(sentence: str) -> None:
-    """Set the sentence to print when the watcher abandons a command that ignores a signal."""
-    _reporter.send(_Message.LEFT, sentence)
-
-
-def give_up_when_stalled(sentence: str) -> None:
-    """From now on, abandon the command (exit 1) if a file system does not answer.
-
-    Args:
-        sentence: printed at that moment.
-    """
-    _reporter.send(_Message.GIVE_UP, sentence)
-
-
-def use_screen() -> None:
-    """Let the watcher print nothing from now on: the command draws on the whole terminal."""
-    _reporter.send(_Message.SCREEN)
+def notify_watcher(notice: Notice, text: str = "") -> None:
+    """Send a notice to the watching process, if there is one."""
+    if _watcher_pipe >= 0:
+        with contextlib.suppress(BrokenPipeError):  # the watcher was killed; see set_pdeathsig
+            os.write(_watcher_pipe, f"{notice.value} {text}\n".encode())
 
 
 def run_command(command: Callable[[], int]) -> int:
@@ -139,9 +108,8 @@ def run_command(command: Callable[[], int]) -> int:
             if os.getppid() == parent:
                 os.close(reports)
                 os.close(close_now)
-                _reporter.descriptor = report
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                code = _run_here(command, close_request)
+                code = _run_here(command, report, close_request)
         finally:
             os._exit(code)  # does not wait for threads
     os.close(report)
@@ -153,8 +121,10 @@ def run_command(command: Callable[[], int]) -> int:
     return _Watcher(pid, signals, reports, close_now).wait()
 
 
-def _run_here(command: Callable[[], int], close_request: int) -> int:
+def _run_here(command: Callable[[], int], report: int, close_request: int) -> int:
     """Run the command in the child; report its exit code."""
+    global _watcher_pipe
+    _watcher_pipe = report
     with contextlib.suppress(RuntimeError):  # without the thread, readers of pipes may wait
         threading.Thread(target=_close_on_request, args=(close_request,), daemon=True).start()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -175,7 +145,7 @@ def _run_here(command: Callable[[], int], close_request: int) -> int:
         code = OUTPUT_LOST
     with contextlib.suppress(MemoryError):  # the watcher reads the code from the exit as well
         _close_streams()
-        _reporter.send(_Message.EXIT, str(code))
+        notify_watcher(Notice.EXIT, str(code))
     return code
 
 
@@ -189,7 +159,7 @@ def _close_on_request(close_request: int) -> None:
     """Close the standard streams on request, so that readers of pipes get EOF."""
     os.read(close_request, 1)
     _close_streams()
-    os.close(_reporter.descriptor)
+    os.close(_watcher_pipe)
 
 
 def _close_streams() -> None:
@@ -217,12 +187,9 @@ class _Watcher:
         self._signalled: signal.Signals | None = None
         self._signalled_at_s = 0.0
         self._stop_at_s: float | None = None
-        self._session = 0
         self._session_pids: list[int] = []
-        self._hint = "Ctrl-C ends this command."
-        self._left = ""
-        self._give_up = ""
-        self._has_screen = self._has_reported = False
+        self._texts = {Notice.HINT: "Ctrl-C ends this command."}
+        self._has_reported = False
 
     def wait(self) -> int:
         """Return the exit code; if a signal killed the command, end by that signal."""
@@ -246,12 +213,14 @@ class _Watcher:
                 self._calls_at_s = now_s
                 self._stalled = self._calls.longest(self._watched())
             if self._signalled is not None and self._is_without_reaction(now_s):
-                return self._end_without_command(_ENDING[self._signalled], self._left)
+                left = self._texts.get(Notice.LEFT, "")
+                return self._end_without_command(_ENDING[self._signalled], left)
             if self._stalled is None:
                 self._has_reported = False
             else:
-                if self._give_up and self._stalled.seconds >= _GIVE_UP_AFTER_S:
-                    sentence = f"{_has_not_answered(self._stalled)}. {self._give_up}"
+                last = self._texts.get(Notice.GIVE_UP)
+                if last and self._stalled.seconds >= _GIVE_UP_AFTER_S:
+                    sentence = f"{_has_not_answered(self._stalled)}. {last}"
                     return self._end_without_command(SOME_FAILED, sentence)
                 self._report(self._stalled)
 
@@ -306,25 +275,18 @@ class _Watcher:
         *lines, self._text = self._text.split(b"\n")
         for line in lines:
             word, _, text = line.decode().partition(" ")
-            match _Message(word):
-                case _Message.EXIT:
+            match Notice(word):
+                case Notice.EXIT:
                     self._code, self._code_since_s = int(text), time.monotonic()
-                case _Message.REACTED:
+                case Notice.REACTED:
                     self._signalled = None
-                case _Message.SESSION:
-                    self._session = int(text)
-                case _Message.HINT:
-                    self._hint = text
-                case _Message.LEFT:
-                    self._left = text
-                case _Message.GIVE_UP:
-                    self._give_up = text
-                case _Message.SCREEN:
-                    self._has_screen = True
+                case other:
+                    self._texts[other] = text
 
     def _watched(self) -> set[int]:
-        if self._session and not any(map(_is_running, self._session_pids)):
-            self._session_pids = processes_in_session(self._session)
+        session = self._texts.get(Notice.SESSION)
+        if session and not any(map(_is_running, self._session_pids)):
+            self._session_pids = processes_in_session(int(session))
         return {self._pid, *self._session_pids}
 
     def _is_without_reaction(self, now_s: float) -> bool:
@@ -336,11 +298,12 @@ class _Watcher:
         return passed_s > limit_s
 
     def _report(self, stalled: StalledCall) -> None:
-        if self._has_screen or self._has_reported or stalled.seconds < _REPORT_AFTER_S:
+        has_screen = Notice.SCREEN in self._texts
+        if has_screen or self._has_reported or stalled.seconds < _REPORT_AFTER_S:
             return
         self._has_reported = True
         is_shielded = blocks_signal(self._pid, signal.SIGINT)
-        hint = "This step cannot be interrupted." if is_shielded else self._hint
+        hint = "This step cannot be interrupted." if is_shielded else self._texts[Notice.HINT]
         self._print(f"{_has_not_answered(stalled)}; still waiting. {hint}")
 
     def _end_without_command(self, code: int, sentence: str) -> int:

@@ -74,7 +74,6 @@ complete -c tui-fs -n '_shtab_tui_fs_using; and test $_shtab_tui_fs_npos -eq 0' 
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
-    """Add the arguments of the command."""
     parser.usage = "tui-fs completions SHELL"
     parser.description = (
         "Print a script with which a shell completes commands, options, directories and job ids. "

@@ -24,7 +24,7 @@ from tui_fs.cli.arguments import (
     trace_of,
     trace_source,
 )
-from tui_fs.cli.command_process import set_left_running, watch_session
+from tui_fs.cli.command_process import Notice, notify_watcher
 from tui_fs.cli.counting import count_targets
 from tui_fs.cli.exit_codes import DONE, OUTPUT_LOST
 from tui_fs.cli.follow import Interrupts, follow
@@ -70,7 +70,6 @@ _Started = tuple[Plan, JobFolder | None, Interrupts]
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
-    """Add the arguments of the command."""
     parser.usage = "tui-fs delete PATH... [--strategy NAME] [OPTION...]"
     parser.description = (
         "Delete directories, or one file, in one job and follow it to its end. Ctrl-C cancels it; "
@@ -252,13 +251,17 @@ def _confirm_and_start(
         _note_plan(plan)
     check_plan(plan)  # reports a refusal before the job starts
     interrupts = Interrupts()
-    set_left_running(f"Job {plan.job_id} may be running. See: tui-fs jobs")
+    left_running = f"Job {plan.job_id} may be running. See: tui-fs jobs"
+    notify_watcher(Notice.LEFT, left_running)
 
     def is_wanted() -> bool:
         # A fleet that has left can neither cancel the job nor see its end.
         return interrupts.received is None and not (parsed.json and is_reader_gone())
 
-    folder = start(plan, is_wanted, watch_session, parsed.supervisor)
+    def watch(session: int) -> None:
+        notify_watcher(Notice.SESSION, str(session))
+
+    folder = start(plan, is_wanted, watch, parsed.supervisor)
     return plan, folder, interrupts
 
 

@@ -12,7 +12,6 @@ _MARKS = {True: "yes", False: "no", None: ""}
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
-    """Add the arguments of the command."""
     parser.usage = "tui-fs doctor [--json]"
     parser.description = (
         "Report which tools, privileges and sources of system call counts work on this "

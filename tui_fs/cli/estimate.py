@@ -15,7 +15,7 @@ from tui_fs.cli.arguments import (
     directory_argument,
     options_of,
 )
-from tui_fs.cli.command_process import give_up_when_stalled
+from tui_fs.cli.command_process import Notice, notify_watcher
 from tui_fs.cli.counting import count_file, count_tree
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, StatusLine, columns, print_json, print_text
@@ -67,7 +67,6 @@ def estimate_as_json(estimate: Estimate) -> dict[str, object]:
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
-    """Add the arguments of the command."""
     parser.usage = "tui-fs estimate PATH... [OPTION...]"
     parser.description = (
         "Count the entries of directories and predict what each strategy would cost to "
@@ -99,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Survey the trees and print the estimates of all strategies."""
     if parsed.quick:
-        give_up_when_stalled("Nothing is known about the size of the tree.")
+        notify_watcher(Notice.GIVE_UP, "Nothing is known about the size of the tree.")
     file = _single_file(parsed.paths)
     paths = [directory_argument(path) for path in parsed.paths] if file is None else [file]
     if file is None:

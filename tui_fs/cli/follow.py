@@ -6,7 +6,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from tui_fs.cli.command_process import report_reaction, set_wait_hint, watch_session
+from tui_fs.cli.command_process import Notice, notify_watcher
 from tui_fs.cli.exit_codes import (
     CANCELLED_BY_INT,
     CANCELLED_BY_TERM,
@@ -81,7 +81,7 @@ class Interrupts:
     def _note(self, number: int, _: object) -> None:
         self.came_again = self.received is not None
         self.received = self.received or signal.Signals(number)
-        report_reaction()
+        notify_watcher(Notice.REACTED)
 
     @property
     def exit_code(self) -> int:
@@ -143,10 +143,11 @@ def _watch(
     def print_event(event: Event) -> None:
         print_json_line(encode(event))
 
-    set_wait_hint(
+    notify_watcher(
+        Notice.HINT,
         "Ctrl-C cancels the job."
         if interrupting_cancels
-        else "Ctrl-C stops following; the job continues."
+        else "Ctrl-C stops following; the job continues.",
     )
     interrupts.note_stops()
     line = StatusLine()
@@ -162,7 +163,8 @@ def _watch(
         if not is_watched and view.snapshot.started is not None:
             is_watched = True
             with contextlib.suppress(ProcessLookupError):  # the supervisor has just exited
-                watch_session(os.getsid(view.snapshot.started.supervisor_pid))
+                session = os.getsid(view.snapshot.started.supervisor_pid)
+                notify_watcher(Notice.SESSION, str(session))
         line.show(status(view.snapshot, view.state), view.snapshot.fraction)
         if interrupts.is_stop_wanted:
             line.clear()

@@ -5,7 +5,7 @@ import sys
 import time
 
 from tui_fs.cli.arguments import add_output_options, pin, require_terminal
-from tui_fs.cli.command_process import set_left_running
+from tui_fs.cli.command_process import Notice, notify_watcher
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.job.aside_store import (
@@ -110,7 +110,7 @@ def _add_pin(parser: argparse.ArgumentParser) -> None:
 def run_recreate(parsed: argparse.Namespace) -> int:
     """Replace an emptied directory by a new one with a small index."""
     refuse_read_only()
-    set_left_running(_LEFT_RUNNING)
+    notify_watcher(Notice.LEFT, _LEFT_RUNNING)
     prospect = look(parsed.path, to_recreate=True, pin=parsed.pin)
     refuse_occupied(prospect.occupants, are_accepted=parsed.accept_occupants)
     _warn(prospect)
@@ -154,7 +154,7 @@ def run_aside(parsed: argparse.Namespace) -> int:
     if parsed.list:
         return _list(as_json=parsed.json)
     refuse_read_only()
-    set_left_running(_LEFT_RUNNING)
+    notify_watcher(Notice.LEFT, _LEFT_RUNNING)
     return _put_aside(parsed) if parsed.path is not None else _undo(parsed)
 
 

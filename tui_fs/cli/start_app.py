@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_fs import __version__
 from tui_fs.cli.arguments import Group, directory_argument
-from tui_fs.cli.command_process import use_screen
+from tui_fs.cli.command_process import Notice, notify_watcher
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import moves_cursor, note
 from tui_fs.model.errors import BadInput, Refused, TuiFsError, did_you_mean
@@ -22,7 +22,6 @@ _THEME_FILE = "theme.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the screens."""
     group = parser.add_argument_group("screens")
     group.add_argument(
         "path", nargs="?", metavar="PATH",
@@ -115,7 +114,7 @@ def open_app(path: str, **settings: Any) -> int:
 
     settings.setdefault("theme", theme_of(None))
     app = TuiFsApp(path, **settings)
-    use_screen()
+    notify_watcher(Notice.SCREEN)
     # A separate loop: asyncio.run would wait for threads that are blocked in the kernel.
     app.run(loop=asyncio.new_event_loop())
     note_running_jobs()

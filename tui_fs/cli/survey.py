@@ -110,7 +110,6 @@ _Result = tuple[Survey, Aggregator]
 
 
 def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
-    """Add the arguments of the command."""
     parser.usage = "tui-fs survey PATH [OPTION...] | tui-fs survey --import FILE [OPTION...]"
     parser.description = (
         "Count the entries of a directory, rank its largest directories and report "
