@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from tui_fs.job.scratch import Scratch, remove_left_over
 from tui_fs.lab.experiment import Place, Trial
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.memory import memory_room
 from tui_fs.linux.mount_namespaces import mount_tmpfs, own_mounts, unmount
@@ -292,16 +293,13 @@ class Places:
 
     def _made_point(self, place: Place) -> str:
         """Make the directory of a place by its path: only paths opened since show the mounts."""
-        above = os.open(self._scratch.path, _READ)
-        try:
+        with closing(os.open(self._scratch.path, _READ)) as above:
             if not os.path.samestat(os.fstat(above), os.fstat(self._scratch.descriptor)):
                 shown = displayable(self._scratch.path)
                 raise TuiFsError(
                     f"{shown} was replaced by another process. Check who writes there."
                 )
             os.mkdir(place.value, 0o700, dir_fd=above)
-        finally:
-            os.close(above)
         path = os.path.join(self._scratch.path, place.value)
         if place is not Place.HERE:  # that one is removed with the scratch directory
             self._undo.callback(_without(FileNotFoundError, os.rmdir), path)
@@ -310,11 +308,8 @@ class Places:
     def _mount_image(self, place: Place, path: str, needed: Needed) -> None:
         image = f"{path}.image"
         self._undo.callback(_without(FileNotFoundError, os.unlink), image)
-        created = os.open(image, _NEW, 0o600)
-        try:
+        with closing(os.open(image, _NEW, 0o600)) as created:
             os.truncate(created, needed.image_bytes)
-        finally:
-            os.close(created)
         name = f"mkfs.{place.value}"
         _run(place, _tool_path(name), *_options(place, needed), image)
         self._undo.callback(_unmount_or_detach, path)

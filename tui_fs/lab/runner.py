@@ -30,6 +30,7 @@ from tui_fs.lab.results import (
     StepLeft,
     StepRan,
 )
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.extents import extents_of
 from tui_fs.linux.filesystem import drop_caches, write_out
 from tui_fs.linux.pins import pin_of
@@ -157,11 +158,8 @@ class ExperimentRunner:
         if trial.tree is None:
             return
         self._report_progress(f"making {trial.tree.words}", is_new=True)
-        tree = os.open(TREE, _OPEN, dir_fd=directory)
-        try:
+        with closing(os.open(TREE, _OPEN, dir_fd=directory)) as tree:
             trial.tree.build(tree, self._tick)
-        finally:
-            os.close(tree)
         if trial.is_settled:
             write_out(directory)
 
@@ -290,11 +288,8 @@ def _uses(step: Step, word: str) -> bool:
 
 
 def _tree_pin(directory: int) -> str:
-    tree = os.open(TREE, _OPEN, dir_fd=directory)
-    try:
+    with closing(os.open(TREE, _OPEN, dir_fd=directory)) as tree:
         return pin_argument(pin_of(tree))
-    finally:
-        os.close(tree)
 
 
 def _failure(step: Step, ended: StepsEnd) -> str:
