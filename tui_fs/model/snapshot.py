@@ -74,7 +74,6 @@ class Snapshot(Struct, frozen=True):
         state: None before the first event.
         paused_s: total duration of earlier pauses.
         paused_at_s: start of the current pause; None if it is not paused.
-        unaudited: why the last line for the system log could not be logged.
         record_problem: why the journal is incomplete; empty if it is complete.
         pace: the current pace.
         throttled: the event with which a gentle job stopped its tools; None while they run.
@@ -106,7 +105,6 @@ class Snapshot(Struct, frozen=True):
     paused_s: float = 0.0
     paused_at_s: float | None = None
     pace: Pace = field(default_factory=Pace)
-    unaudited: str = ""
     record_problem: str = ""
     throttled: Throttled | None = None
     held_s: float = 0.0
@@ -218,7 +216,7 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:  # noqa: RET503
             since = snapshot.throttled.at_s if snapshot.throttled is not None else event.at_s
             return replace(snapshot, throttled=None, held_s=snapshot.held_s + event.at_s - since)
         case Audited():
-            return replace(snapshot, unaudited=event.unsent)
+            return snapshot
         case RecordIncomplete():
             return replace(snapshot, record_problem=event.problem)
         case CancelRequested():
