@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import select
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,8 +179,14 @@ SPELLED_NAMES = {
 }
 
 
+@pytest.mark.parametrize("backend", ("yajl2_c", "python"))
 @pytest.mark.parametrize("spelled", SPELLED_NAMES)
-def test_a_name_of_any_bytes_is_read(tmp_path: Path, spelled: bytes) -> None:
+def test_a_name_of_any_bytes_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelled: bytes, backend: str
+) -> None:
+    if backend == "python":
+        monkeypatch.setitem(sys.modules, "ijson.backends.yajl2_c", None)
+        monkeypatch.delattr("ijson.backends.yajl2_c", raising=False)
     path = written(tmp_path, b'[1,2,{},[{"name":"/t"},[{"name":"%s"}]]]' % spelled)
     survey = ImportedSurvey(path)
     last(survey)

@@ -1,14 +1,13 @@
 """Read a survey from a file in ncdu's export format: https://dev.yorhel.nl/ncdu/jsonfmt
 
-The file is untrusted and may have any size and depth. It is read entry by entry. Only directories
-are kept in memory, each with the start and end offset of its description. Listing a directory
-reads its entries from the file again. No path that the file names is opened.
+The file is untrusted and may have any size and depth. ijson parses it piece by piece. Only
+directories are kept in memory, each with the start and end offset of its description. Listing a
+directory reads its entries from the file again. No path that the file names is opened.
 """
 
-import enum
+import codecs
 import gzip
 import io
-import json
 import math
 import os
 import re
@@ -18,6 +17,8 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
+from itertools import islice
 from typing import Any, NoReturn
 
 from msgspec import Struct
@@ -27,7 +28,7 @@ from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import DEFAULT_ORDER, Child, Order, Survey
+from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Order, Survey, Totals
 from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
 from tui_fs.survey.histogram import Classes, Labels
@@ -37,7 +38,6 @@ from tui_fs.survey.listing import (
     FirstItems,
     Names,
     Publish,
-    child_of,
     key_of,
 )
 from tui_fs.survey.ncdu_export import HEADER_FIELDS, ExportHeader
@@ -61,7 +61,7 @@ MAX_SIZE = (1 << 63) - 1
 BLOCK_BYTES = 512
 """The unit of st_blocks; a dsize is rounded up to a multiple of it."""
 
-_CHUNK_BYTES = 256 << 10
+_CHUNK_BYTES = 128 << 10
 _REPORTED_ENTRIES = 4_096
 _OTHER_FILE_SYSTEM = ("otherfs", "othfs", "kernfs")
 """Values of `excluded` for a mount point."""
@@ -71,6 +71,8 @@ _UNKNOWN_LINKS = (1 << 31) - 1
 
 _TYPE_BITS = 0o170000
 """S_IFMT of inode(7); stat.S_IFMT raises OverflowError for numbers beyond 32 bits."""
+
+_KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
 
 Item = dict[str, Any]
 """The known fields of an entry, of any type."""
@@ -172,9 +174,11 @@ class ImportedSurvey:
         published_s = time.monotonic()
         try:
             with self._file.reader(self._starts[row]) as reader:
-                for kind, item in reader.steps():
-                    if kind is NcduStep.ENTRY:
-                        child = child_of_item(item)
+                for kind, item in islice(
+                    reader.values(), 2, None
+                ):  # skips its bracket and its own item
+                    if kind == "end_map":
+                        child = child_of(item)
                         examined += 1
                         if matches is not None and not matches(
                             os.fsencode(child.name), status_of(mode_of(item), item, 0, 0)
@@ -185,15 +189,17 @@ class ImportedSurvey:
                         first.add((is_last is not order.is_reversed, *key(child)), child)
                         if child.name == required:
                             wanted.append(child)
-                    elif kind is NcduStep.OPENED and reader.opened_at != self._starts[row]:
-                        if not (end := ends.get(reader.opened_at)):
-                            break  # the first directory that has not been read to its end
-                        reader.skip_to(end)
+                    elif kind == "start_array" and (end := ends.get(reader.offset - 1)):
+                        reader.skip_array(end)
+                    else:
+                        break  # at its end, or at the first unread byte
                     if time.monotonic() - published_s >= PUBLISH_INTERVAL_S:
                         so_far = Names((), others(), order=order, examined=examined)
                         if not publish(so_far):
                             return so_far
                         published_s = time.monotonic()
+                else:
+                    reader.fail()
         except TuiFsError:
             return Names(
                 (),
@@ -215,14 +221,22 @@ class ImportedSurvey:
         self.header = reader.read_header()
         self.collector.classes = self._records.classes = Classes.at(self.header.counted_at_s or 0)
         self.collector.histograms.has_ages = self.header.counted_at_s is not None
-        for kind, item in reader.steps():
-            match kind:
-                case NcduStep.OPENED:
-                    self._open(reader.opened_at, item)
-                case NcduStep.ENTRY:
+        opening: int | None = reader.offset - 1
+        for kind, item in reader.values():
+            if kind == "end_map":
+                if opening is None:
                     self._add(item)
-                case NcduStep.CLOSED:
-                    self._close(reader.offset)
+                else:
+                    self._open(opening, item)
+                    opening = None
+            elif opening is None and kind == "start_array":
+                opening = reader.offset - 1
+            elif opening is None and kind == "end_array":
+                self._close(reader.offset)
+                if not self._stack:
+                    break
+            else:
+                reader.fail()
             if self._unreported_entries < _REPORTED_ENTRIES:
                 continue
             self._report()
@@ -362,7 +376,9 @@ def root_of(path: str) -> PathStr:
     file = NcduFile(path)
     with file.reader() as reader:
         reader.read_header()
-        _, item = next(reader.steps())
+        kind, item = next(reader.values(), ("", {}))
+        if kind != "end_map":
+            reader.fail()
     return PathStr(os.fsdecode(root_name_of(item, file.shown)))
 
 
@@ -432,7 +448,7 @@ def _is_known(item: Item) -> bool:
 def mode_of(item: Item) -> int:
     """Return the file type bits of an entry other than a directory, as the file states them."""
     kind = number_of(item.get("mode")) & _TYPE_BITS
-    if kind in (stat.S_IFREG, stat.S_IFLNK):
+    if kind in _KINDS:
         return kind
     is_plain = kind == 0 and item.get("notreg") is not True
     return stat.S_IFREG if _is_known(item) and is_plain else stat.S_IFIFO
@@ -455,11 +471,24 @@ def status_of(mode: int, item: Item, device: int, owner: int) -> os.stat_result:
     )
 
 
-def child_of_item(item: Item) -> Child:
+def child_of(item: Item) -> Child:
     """Return the listing row of an entry other than a directory."""
-    status = status_of(mode_of(item), item, 0, 0)
+    kind = _KINDS.get(mode_of(item), EntryKind.OTHER)
     modified_s = number_of(item.get("mtime")) or None
-    return child_of(PathStr(os.fsdecode(name_of(item))), status, modified_s)
+    return Child(
+        PathStr(os.fsdecode(name_of(item))),
+        kind,
+        Totals(
+            files=int(kind is EntryKind.FILE),
+            symlinks=int(kind is EntryKind.SYMLINK),
+            other=int(kind is EntryKind.OTHER),
+            apparent_bytes=apparent_of(item),
+            allocated_bytes=blocks_of(item) * BLOCK_BYTES,
+        ),
+        True,
+        oldest_s=modified_s,
+        newest_s=modified_s,
+    )
 
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -518,76 +547,113 @@ class NcduFile:
             yield NcduReader(stream, self.shown, offset)
 
 
-_SPACE = r"[ \t\r\n]*"
-_HEADER = re.compile(rf"{_SPACE}\[{_SPACE}(\d+){_SPACE},{_SPACE}\d+{_SPACE},{_SPACE}(?=\{{)")
-_SIGN = re.compile(rf"{_SPACE}(,{_SPACE})?([\[\]{{])")
-"""The beginning or the end of a directory, or the beginning of an entry's object."""
-_END = re.compile(_SPACE)
+_PIECE = re.compile(rb"[^\[\]]*[\[\]]|.*,", re.DOTALL)
+"""A piece ends at a bracket, so that the offset of each bracket is known, else at the last comma.
+No piece ends inside an escape sequence."""
 
-_NOT_A_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Surrogates that stand for no byte (see the error handler surrogateescape)."""
+_SURROGATE = re.compile(
+    rb"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud(?:c([89a-f][0-9a-f])|[89a-f][0-9a-f]{2})",
+    re.IGNORECASE,
+)
+_RAW_BYTE = 0x10FF00
+"""The parser receives bytes from 0x80 on as these private use characters."""
+_DECODED = "".join(chr(byte if byte < 0x80 else _RAW_BYTE + byte) for byte in range(256))
+_ESCAPED_BYTES = {_RAW_BYTE + byte: 0xDC00 + byte for byte in range(0x80, 0x100)}
+"""Private use characters to the surrogates of the error handler surrogateescape."""
+
+_FIELDS = frozenset(
+    [
+        "name",
+        "asize",
+        "dsize",
+        "dev",
+        "ino",
+        "nlink",
+        "hlnkc",
+        "mode",
+        "mtime",
+        "uid",
+        "notreg",
+        "excluded",
+        "read_error",
+    ]
+)
+_STARTS, _ENDS = ("start_map", "start_array"), ("end_map", "end_array")
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+def _to_utf8(piece: bytes) -> bytes:
+    r"""Return JSON in UTF-8 that the parser accepts.
+
+    ncdu writes the bytes of names unchanged, valid UTF-8 or not. Python programs write an invalid
+    byte as a lone surrogate such as ``\udc80``. `_text_bytes` reverses this.
+    """
+    if b"\\u" in piece:
+        piece = _SURROGATE.sub(_replace_surrogate, piece)
+    return (
+        piece if piece.isascii() else codecs.charmap_decode(piece, "strict", _DECODED)[0].encode()
+    )
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
+def _replace_surrogate(match: re.Match[bytes]) -> bytes:
+    if match[1]:
+        return bytes.fromhex(match[1].decode())
+    return match[0] if len(match[0]) != len(rb"\uXXXX") else b"?"
 
 
 def _text_bytes(text: object) -> bytes:
-    """Return the bytes of a name, which ncdu writes unchanged, valid UTF-8 or not.
-
-    Python programs write an invalid byte as a lone surrogate such as ``\\udc80``.
-    """
     if not isinstance(text, str):
         return b""
-    return _NOT_A_BYTE.sub("?", text).encode("utf-8", "surrogateescape")
-
-
-class NcduStep(enum.Enum):
-    """What a reader has met: a directory begins, another entry, the directory ends."""
-
-    OPENED = enum.auto()
-    ENTRY = enum.auto()
-    CLOSED = enum.auto()
+    if text.isascii():
+        return text.encode()
+    return text.translate(_ESCAPED_BYTES).encode("utf-8", "surrogateescape")
 
 
 class NcduReader:
-    """Read the entries of a tree one after the other.
+    """Read JSON values one after the other.
 
     Every method raises BadInput if the file is damaged.
 
     Attributes:
-        opened_at: where in the file the description of the last opened directory begins.
+        offset: in the file, after the last bracket that was returned.
     """
 
     def __init__(self, stream: io.BufferedIOBase, shown: str, offset: int) -> None:
+        import ijson  # not loaded for the survey of a directory
+
+        try:
+            from ijson.backends import yajl2_c as backend
+        except ImportError:
+            from ijson.backends import python as backend
+        self._tokens = ijson.sendable_list()
+        self._parser = backend.basic_parse_coro(self._tokens)
+        # yajl2_c raises SystemError for an integer of 5,000 digits.
+        self._errors = (ijson.JSONError, ValueError, SystemError)
         self._stream = stream
         self._shown = shown
-        self._text = ""  # each byte is one character, so that offsets are those of the file
+        self._buffer = b""
         self._position = 0
         self._base = 0
-        self._depth = 0
-        self._needs_comma = self._is_header = self._is_at_end = False
-        self.opened_at = -1
+        self._is_header = self._is_at_end = False
         self._go_to(offset)
 
     @property
     def offset(self) -> int:
-        """Where the unread rest of the file begins."""
         return self._base + self._position
 
     def read_header(self) -> ExportHeader:
-        """Read up to the top directory."""
+        """Read to the opening bracket of the top directory."""
         self._is_header = True
-        if self._take(_HEADER)[1] != "1":
+        header = list(islice(self.values(), 5))
+        kinds = [kind for kind, _ in header]
+        if kinds != ["start_array", "number", "number", "end_map", "start_array"]:
+            self.fail()
+        if header[1][1] != 1:
             raise BadInput(
                 f"{self._shown} has an unknown version of ncdu's format.",
                 "Export it again with tui-fs survey --export, ncdu 1 or ncdu 2.",
             )
-        fields = self._item()
-        self._needs_comma = True
+        self._is_header = False
+        fields = header[3][1]
         return ExportHeader(
             **{
                 own: number_of(fields[name]) if name in fields else None
@@ -595,44 +661,47 @@ class NcduReader:
             }
         )
 
-    def steps(self) -> Iterator[tuple[NcduStep, Item]]:
-        """Yield each entry of the directory at this place, itself included, in their order."""
-        is_opening = False
-        while True:
-            comma, sign = self._take(_SIGN).groups()
-            if bool(comma) is not (self._needs_comma and sign != "]"):
-                self.fail()
-            self._needs_comma = sign != "["
-            match sign:
-                case "[" if not is_opening:
-                    is_opening = True
-                    self._is_header = False
-                    self.opened_at = self.offset - 1
-                case "{" if is_opening or self._depth:
-                    self._position -= 1
-                    item = self._item()
-                    self._depth += is_opening
-                    yield (NcduStep.OPENED if is_opening else NcduStep.ENTRY), item
-                    is_opening = False
-                case "]" if self._depth and not is_opening:
-                    self._depth -= 1
-                    yield NcduStep.CLOSED, {}
-                    if not self._depth:
-                        return
-                case _:
-                    self.fail()
+    def values(self) -> Iterator[tuple[str, Any]]:
+        """Yield ijson event names with their values; an ``end_map`` comes with all known fields.
 
-    def skip_to(self, end: int) -> None:
-        """Skip the rest of the directory that was opened last; it is closed before `end`."""
-        self._depth -= 1
+        After a bracket the caller may abandon the iterator and call this again.
+        """
+        item: Item | None = None
+        key = ""
+        nested = unfinished_bytes = 0
+        while (piece := self._next_piece()) is not None:
+            unfinished_bytes += len(piece)
+            for kind, value in self._parse(piece):
+                if nested:  # in the value of a field
+                    nested += (kind in _STARTS) - (kind in _ENDS)
+                elif item is None:
+                    unfinished_bytes = 0
+                    if kind == "start_map":
+                        item = {}
+                    else:
+                        yield kind, value
+                elif kind == "map_key":
+                    key = value
+                elif kind == "end_map":
+                    unfinished_bytes = 0
+                    yield kind, item
+                    item = None
+                else:
+                    nested = int(kind in _STARTS)
+                    if key in _FIELDS or (self._is_header and key in HEADER_FIELDS):
+                        item[key] = float(value) if type(value) is Decimal else value
+            if unfinished_bytes > MAX_ENTRY_BYTES:
+                self.fail()
+
+    def skip_array(self, end: int) -> None:
+        """Skip from behind an opening bracket to behind its closing bracket."""
+        self._parser.send(b"]")
+        self._tokens.clear()
         self._go_to(end)
 
     def read_end(self) -> None:
         """Read the final bracket and the end of the file."""
-        if self._take(_SIGN)[0].strip() != "]":
-            self.fail()
-        self._take(_END)
-        if self._position < len(self._text):
+        if [kind for kind, _ in self.values()] != ["end_array"]:
             self.fail()
 
     def fail(self, error: Exception | None = None) -> NoReturn:
@@ -648,45 +717,45 @@ class NcduReader:
             f"{self._shown} {damage} at byte {self.offset:,}.", "Export it again."
         ) from error
 
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        self._fill()
-        match = pattern.match(self._text, self._position)
-        if match is None:
-            self.fail()
+    def _next_piece(self) -> bytes | None:
+        while (match := _PIECE.match(self._buffer, self._position)) is None:
+            if len(self._buffer) - self._position > MAX_ENTRY_BYTES:
+                self.fail()
+            if not self._fill():
+                rest = self._buffer[self._position :]
+                self._position = len(self._buffer)
+                return rest or None
         self._position = match.end()
-        return match
+        return match[0]
 
-    def _item(self) -> Item:
-        self._fill()
-        item: Item
+    def _parse(self, piece: bytes) -> list[tuple[str, Any]]:
         try:
-            item, end = _DECODER.raw_decode(self._text, self._position)
-        except (ValueError, RecursionError) as error:
+            self._parser.send(_to_utf8(piece))
+        except self._errors as error:
             self.fail(error)
-        if end - self._position > MAX_ENTRY_BYTES:
-            self.fail()
-        self._position = end
-        return item
+        tokens = list(self._tokens)
+        self._tokens.clear()
+        return tokens
 
-    def _fill(self) -> None:
-        """Read on if the text may end within the next entry."""
-        while len(self._text) - self._position <= MAX_ENTRY_BYTES and not self._is_at_end:
-            try:
-                chunk = self._stream.read(_CHUNK_BYTES)
-            except _READ_ERRORS as error:
-                self.fail(error)
-            self._text = self._text[self._position :] + chunk.decode("ascii", "surrogateescape")
-            self._base += self._position
-            self._position = 0
-            self._is_at_end = not chunk
+    def _fill(self) -> bool:
+        """Read the next block; return False at the end of the file."""
+        try:
+            chunk = self._stream.read(_CHUNK_BYTES)
+        except _READ_ERRORS as error:
+            self.fail(error)
+        self._buffer = self._buffer[self._position :] + chunk
+        self._base += self._position
+        self._position = 0
+        self._is_at_end = not chunk
+        return bool(chunk)
 
     def _go_to(self, offset: int) -> None:
-        if offset <= self._base + len(self._text):
+        if offset <= self._base + len(self._buffer):
             self._position = offset - self._base
             return
         try:
             self._stream.seek(offset)
         except _READ_ERRORS as error:
             self.fail(error)
-        self._text, self._position, self._base = "", 0, offset
+        self._buffer, self._position, self._base = b"", 0, offset
         self._is_at_end = False

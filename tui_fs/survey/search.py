@@ -31,8 +31,7 @@ from tui_fs.model.codec import decode
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.survey import EntryKind, Match
-from tui_fs.survey.imported import NcduFile, NcduStep, child_of_item, name_of, root_name_of
-from tui_fs.survey.listing import kind_of
+from tui_fs.survey.imported import NcduFile, child_of, name_of, root_name_of
 from tui_fs.survey.process import SearchRequest, SearchUpdate
 
 LISTED = 10_000
@@ -41,6 +40,11 @@ LISTED_BYTES = 16 << 20
 
 _INTERVAL_S = 0.25
 _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_KINDS = {
+    stat.S_IFDIR: EntryKind.DIRECTORY,
+    stat.S_IFREG: EntryKind.FILE,
+    stat.S_IFLNK: EntryKind.SYMLINK,
+}
 
 
 def name_predicate(text: str) -> Callable[[bytes], bool]:
@@ -149,7 +153,7 @@ class TreeSearch:
             matches.add(
                 Match(
                     PathStr(os.fsdecode(tree.path_of(name))),
-                    kind_of(status.st_mode),
+                    _KINDS.get(stat.S_IFMT(status.st_mode), EntryKind.OTHER),
                     status.st_blocks * 512,
                     int(status.st_mtime),
                 )
@@ -187,21 +191,29 @@ class ImportSearch:
         matches = self.matches
         with self._file.reader() as reader:
             reader.read_header()
-            for kind, item in reader.steps():
-                if kind is NcduStep.CLOSED:
+            is_opening = True
+            for kind, item in reader.values():
+                if kind == "start_array":
+                    is_opening = True
+                elif kind == "end_array":
                     names.pop()
+                    if not names:
+                        return
+                elif kind != "end_map":
+                    reader.fail()
                 elif not names:
                     names.append(root_name_of(item, self._file.shown).rstrip(b"/"))
+                    is_opening = False
                 else:
                     name = name_of(item)
-                    is_directory = kind is NcduStep.OPENED
                     matches.entries += 1
                     if self._has_name(name):
                         matches.matched += 1
                         if matches.has_room:
-                            matches.add(_imported_match(names, name, item, is_directory))
-                    if is_directory:
+                            matches.add(_imported_match(names, name, item, is_opening))
+                    if is_opening:
                         names.append(name)
+                        is_opening = False
                 yield
 
 
@@ -209,7 +221,7 @@ def _imported_match(
     names: list[bytes], name: bytes, item: dict[str, object], is_directory: bool
 ) -> Match:
     path = PathStr(os.fsdecode(b"/".join((*names, name))))
-    child = child_of_item(item)
+    child = child_of(item)
     kind = EntryKind.DIRECTORY if is_directory else child.kind
     return Match(path, kind, child.totals.allocated_bytes, child.newest_s)
 
