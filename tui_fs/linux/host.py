@@ -6,6 +6,7 @@ import pwd
 import time
 from collections.abc import Mapping
 
+from tui_fs.linux.kernel_files import content_of
 from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.host import Host
 
@@ -14,11 +15,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 def boot_id(path: str = BOOT_ID) -> str:
     """Return the id of this boot; empty if /proc is not mounted."""
-    try:
-        with open(path, encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+    return content_of(path).decode("ascii").strip()
 
 
 def boottime_s() -> float:
@@ -32,12 +29,9 @@ MACHINE_ID = "/etc/machine-id"
 @functools.cache
 def current_host() -> Host:
     """Return the host of this process."""
-    try:
-        with open(MACHINE_ID, encoding="ascii") as file:
-            machine_id = file.read().strip()
-    except (OSError, ValueError):
-        machine_id = ""  # containers often have none; host name and boot id remain
-    return Host(os.uname().nodename, machine_id, boot_id())
+    machine_id = content_of(MACHINE_ID)  # containers often have none; name and boot id remain
+    text = machine_id.decode("ascii").strip() if machine_id.isascii() else ""
+    return Host(os.uname().nodename, text, boot_id())
 
 
 LOGINUID = "/proc/self/loginuid"
@@ -74,11 +68,7 @@ def account_name(uid: int) -> str:
 
 
 def _login_user(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            text = file.read(32).strip()
-    except OSError:
-        return ""  # a kernel without auditing, or a container that hides it
+    text = content_of(path, 32).strip()  # empty on a kernel without auditing
     if not text.isdigit() or int(text) >= _LOGINUID_UNSET:
         return ""
     return account_name(int(text))

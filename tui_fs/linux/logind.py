@@ -6,6 +6,7 @@ import shlex
 import subprocess
 
 from tui_fs.linux.host import current_caller
+from tui_fs.linux.kernel_files import content_of
 from tui_fs.linux.tools import find_executable
 
 _ASK = (
@@ -46,11 +47,7 @@ def kills_at_logout(user: str, busctl: str) -> bool:
 
 def in_session_scope(cgroup: str = "/proc/self/cgroup") -> bool:
     """Return whether this process is in the scope of a login session, which logind may kill."""
-    try:
-        with open(cgroup, "rb") as file:
-            lines = file.read().decode("utf-8", "replace").split("\n")
-    except OSError:
-        return False  # no cgroups, so no scope
+    lines = content_of(cgroup).decode("utf-8", "replace").split("\n")
     return any(
         _SESSION_SCOPE.fullmatch(name)
         for line in lines

@@ -5,6 +5,8 @@ import re
 
 from msgspec import Struct
 
+from tui_fs.linux.kernel_files import content_of
+
 MEMINFO = "/proc/meminfo"
 CGROUP_OF_SELF = "/proc/self/cgroup"
 CGROUPS = "/sys/fs/cgroup"
@@ -44,18 +46,19 @@ def memory_room(
     is read. None if nothing can be read.
     """
     rooms: list[MemoryRoom] = []
-    available = _AVAILABLE.search(_read(meminfo))
+    available = _AVAILABLE.search(content_of(meminfo))
     if available is not None:
         rooms.append(MemoryRoom(int(available[1]) * 1024, "the memory of this machine"))
     for group in _groups_above(own_cgroup, cgroups):
         limits = [
-            _number(_read(os.path.join(group, name))) for name in ("memory.max", "memory.high")
+            _number(content_of(os.path.join(group, name))) for name in ("memory.max", "memory.high")
         ]
-        used = _number(_read(os.path.join(group, "memory.current")))
+        used = _number(content_of(os.path.join(group, "memory.current")))
         limit = min((value for value in limits if value is not None), default=None)
         if limit is None or used is None:
             continue
-        droppable = sum(map(int, _RECLAIMABLE.findall(_read(os.path.join(group, "memory.stat")))))
+        statistics = content_of(os.path.join(group, "memory.stat"))
+        droppable = sum(map(int, _RECLAIMABLE.findall(statistics)))
         left = max(0, limit - max(0, used - droppable))
         rooms.append(MemoryRoom(left, "the memory limit of this control group"))
     return min(rooms, key=lambda room: room.bytes_left, default=None)
@@ -63,7 +66,7 @@ def memory_room(
 
 def has_executed(pid: int, proc: str = "/proc") -> bool:
     """Return whether a forked process has executed its own program."""
-    fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
+    fields = content_of(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
     if len(fields) <= _FLAGS_FIELD or not fields[_FLAGS_FIELD].isdigit():
         return False
     return not int(fields[_FLAGS_FIELD]) & _FORKED_ONLY
@@ -75,7 +78,7 @@ def peak_bytes_of(pid: int, proc: str = "/proc", parent: int | None = None) -> i
     Args:
         parent: if set, return 0 also for a process that is not a child of this one.
     """
-    status = _read(f"{proc}/{pid}/status")
+    status = content_of(f"{proc}/{pid}/status")
     if parent is not None:
         above = _PARENT.search(status)
         if above is None or int(above[1]) != parent:
@@ -86,7 +89,7 @@ def peak_bytes_of(pid: int, proc: str = "/proc", parent: int | None = None) -> i
 
 def faults_of(pid: int, proc: str = "/proc") -> tuple[int, int]:
     """Return the minor and major page faults of a running process; zeros if it has ended."""
-    fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
+    fields = content_of(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
     numbers = fields[_MINOR_FAULTS_FIELD : _MAJOR_FAULTS_FIELD + 1 : 2]
     if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
         return 0, 0
@@ -95,13 +98,13 @@ def faults_of(pid: int, proc: str = "/proc") -> tuple[int, int]:
 
 def children_of(pid: int, proc: str = "/proc") -> tuple[int, ...]:
     """Return the children of the main thread of a process; empty if the kernel lists none."""
-    words = _read(f"{proc}/{pid}/task/{pid}/children").split()
+    words = content_of(f"{proc}/{pid}/task/{pid}/children").split()
     return tuple(int(word) for word in words if word.isdigit())
 
 
 def _groups_above(own_cgroup: str, cgroups: str) -> list[str]:
     """Return the cgroup directories of this process and all their parents but the root."""
-    for line in _read(own_cgroup).splitlines():
+    for line in content_of(own_cgroup).splitlines():
         number, _, path = line.partition(b"::")
         if number == b"0" and path:
             names = [name for name in os.fsdecode(path).split("/") if name not in ("", "..")]
@@ -115,12 +118,3 @@ def _number(text: bytes) -> int | None:
     """Return the number in the content of a file; None for ``max`` and for an absent file."""
     stripped = text.strip()
     return int(stripped) if stripped.isdigit() else None
-
-
-def _read(path: str) -> bytes:
-    """Return the content of a file; empty if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""

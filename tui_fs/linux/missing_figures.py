@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Collection, Iterator
 
+from tui_fs.linux.kernel_files import content_of
 from tui_fs.linux.memory import memory_room
 from tui_fs.linux.pressure import io_pressure_percent
 from tui_fs.model.figures import Figure, MissingFigure
@@ -28,17 +29,17 @@ def _reasons(proc: str) -> Iterator[tuple[Figure, str]]:
         if io_pressure_percent(path) is None:
             yield Figure.PRESSURE, _reason(path, proc)
             break
-    if _DISK_BYTES.search(_content(f"{proc}/self/io")) is None:
+    if _DISK_BYTES.search(content_of(f"{proc}/self/io", _FIRST_BYTES)) is None:
         yield Figure.DISK_BYTES, _reason(f"{proc}/self/io", proc)
     if memory_room(f"{proc}/meminfo", f"{proc}/self/cgroup") is None:
         yield Figure.MEMORY, _reason(f"{proc}/meminfo", proc)
     first = f"{proc}/1/stat"  # the first process of a PID namespace always exists
-    if not _content(first):
+    if not content_of(first, _FIRST_BYTES):
         yield Figure.PROCESSES, f"{proc} is mounted with hidepid"
-    if not _content(f"{proc}/swaps").startswith(_HEADING):
+    if not content_of(f"{proc}/swaps", _FIRST_BYTES).startswith(_HEADING):
         yield Figure.SWAP, _reason(f"{proc}/swaps", proc)
     boot = f"{proc}/sys/kernel/random/boot_id"
-    if not _content(boot).strip():
+    if not content_of(boot, _FIRST_BYTES).strip():
         yield Figure.BOOT, _reason(boot, proc)
 
 
@@ -56,11 +57,3 @@ def _reason(path: str, proc: str) -> str:
             return "the kernel was started without psi=1"
         return f"{path} cannot be read: {os.strerror(error.errno or 0)}"
     return f"{path} has unexpected content" if content else f"{path} is masked"
-
-
-def _content(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_FIRST_BYTES)
-    except OSError:
-        return b""  # `_reason` determines why

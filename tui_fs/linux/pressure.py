@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tui_fs.linux.kernel_files import content_of
+
 PRESSURE_IO = "/proc/pressure/io"
 PRESSURE_CPU = "/proc/pressure/cpu"
 
@@ -51,11 +53,7 @@ class _Some(NamedTuple):
 
 def _some(path: str) -> _Some | None:
     """Parse a PSI file; None if it is absent or malformed."""
-    try:
-        with open(path, "rb") as lines:
-            match = _SOME.match(lines.read(_LONGEST_BYTES))
-    except OSError:
-        return None  # a kernel without PSI
+    match = _SOME.match(content_of(path, _LONGEST_BYTES))
     if match is None or float(match[1]) > 100.0:
         return None
     return _Some(float(match[1]), int(match[2]) / 1e6)

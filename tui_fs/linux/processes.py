@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from msgspec import Struct
 
 from tui_fs.linux.descriptors import closing
+from tui_fs.linux.kernel_files import content_of
 from tui_fs.linux.libc import LIBC, checked
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
@@ -112,10 +113,7 @@ def waits_of(folder: str) -> dict[int, tuple[float, float]]:
 
 def accounts_delays() -> bool:
     """Return whether the kernel measures waits for block devices (sysctl kernel.task_delayacct)."""
-    try:
-        return _read("/proc/sys/kernel/task_delayacct").strip() == b"1"
-    except OSError:
-        return False
+    return content_of("/proc/sys/kernel/task_delayacct").strip() == b"1"
 
 
 def age_s(times: ProcessTimes) -> float:
@@ -316,7 +314,8 @@ class StalledCalls:
                         if b":\t" in line
                     )
                     state = status[b"State"][:1]
-                    if state == b"D" or (state == b"S" and _wchan(folder) in _FUSE_WAITS):
+                    is_asleep = state == b"S" and content_of(f"{folder}/wchan") in _FUSE_WAITS
+                    if state == b"D" or is_asleep:
                         yield folder, status[b"voluntary_ctxt_switches"]
 
 
@@ -350,19 +349,9 @@ def processes_in_session(session: int, proc: str = "/proc") -> list[int]:
 
 def blocks_signal(pid: int, number: int, proc: str = "/proc") -> bool:
     """Return whether the main thread of a process has a signal blocked."""
-    try:
-        lines = _read(f"{proc}/{pid}/status").splitlines()
-    except _NOT_READABLE:
-        return False
+    lines = content_of(f"{proc}/{pid}/status").splitlines()
     mask = next((int(line[7:], 16) for line in lines if line.startswith(b"SigBlk:")), 0)
     return bool(mask >> (number - 1) & 1)
-
-
-def _wchan(folder: str) -> bytes:
-    try:
-        return _read(f"{folder}/wchan")
-    except PermissionError:
-        return b""
 
 
 def _path_of(folder: str) -> PathStr | None:
