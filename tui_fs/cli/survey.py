@@ -49,18 +49,12 @@ from tui_fs.survey.tables import (
 
 def survey_as_json(survey: Survey, collector: Aggregator, top: int) -> dict[str, object]:
     """Return the fields of the CLI contract, `top` directories in each ranking."""
-    totals = survey.totals
     return {
         "schema": SCHEMA,
         **path_fields("path", survey.path),
-        "entries": totals.entries,
-        "files": totals.files,
-        "directories": totals.directories,
-        "symlinks": totals.symlinks,
-        "other": totals.other,
+        "entries": survey.totals.entries,
+        **encode(survey.totals),
         "inodes": survey.inodes,
-        "apparent_bytes": totals.apparent_bytes,
-        "allocated_bytes": totals.allocated_bytes,
         "freed_bytes_min": survey.freed_bytes_min,
         "freed_bytes_max": survey.freed_bytes_max,
         "metadata_bytes_max": metadata_bytes_of(survey),

@@ -8,7 +8,7 @@ from collections import Counter
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Totals
 from tui_fs.survey.histogram import Classes, HistogramTable
-from tui_fs.survey.records import DIRECTORY_FLAGS, NO_PARENT, Batch, BigFile, DirectoryFlag
+from tui_fs.survey.records import DIRECTORY_FLAGS, NO_PARENT, Batch, BigFile, DirectoryFlag, Link
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 ROWS_LIMIT = 5_000_000
@@ -95,7 +95,7 @@ class Aggregator:
         self.histograms.name_labels(batch.labels)
         self.histograms.take(batch.cells, self._rows, is_full=is_full)
         for link in batch.links:
-            self._take_link(*link)
+            self._take_link(link)
         for file in batch.big_files:
             self._take_big_file(file)
 
@@ -197,30 +197,18 @@ class Aggregator:
             if len(named) < ROWS_NAMED:
                 named.append(row)
 
-    def _take_link(
-        self,
-        directory: int,
-        device: int,
-        inode: int,
-        names: int,
-        apparent: int,
-        allocated: int,
-        kind: int,
-        is_matched: bool,
-        modified_s: int,
-        suffix: int,
-        owner: int,
-    ) -> None:
+    def _take_link(self, link: Link) -> None:
         """Count an inode with several names once; keep the number of its missing names."""
+        apparent, allocated = link.apparent_bytes, link.allocated_bytes
         self.names_of_links += 1
         if self._device < 0:
-            self._device = device
-        key = self._key(device, inode)
-        row = self._rows[directory]
+            self._device = link.device
+        key = self._key(link.device, link.inode)
+        row = self._rows[link.directory]
         missing = self._links.get(key)
         is_first = missing is None
         if missing is None:
-            self._links[key] = names - 1
+            self._links[key] = link.names - 1
             self.bytes_linked_outside += allocated
             self._apparent += apparent
             self._allocated += allocated
@@ -234,16 +222,17 @@ class Aggregator:
                 self.bytes_linked_outside -= allocated
             else:
                 self._links[key] = missing - 1
-        if is_matched:
-            is_first = (device, inode) not in self._matched_links
-            self._matched_links.add((device, inode))
+        if link.is_matched:
+            identity = link.device, link.inode
+            is_first = identity not in self._matched_links
+            self._matched_links.add(identity)
             if self._matches is not None:
                 self._matches.repeats[row] += not is_first
             size = (apparent, allocated) if is_first else (0, 0)
-            self._add_matches(row, kind == 0, kind == 1, kind == 2, *size)
-        if self.classes is not None and is_first and (is_matched or not self._is_filtered):
-            classes = self.classes.of_time(modified_s), self.classes.of_size(apparent)
-            for class_ in (*classes, *filter(None, (suffix, owner))):
+            self._add_matches(row, link.kind == 0, link.kind == 1, link.kind == 2, *size)
+        if self.classes is not None and is_first and (link.is_matched or not self._is_filtered):
+            classes = self.classes.of_time(link.modified_s), self.classes.of_size(apparent)
+            for class_ in (*classes, *filter(None, (link.suffix, link.owner))):
                 self.histograms.add(row, class_, 0, allocated)
 
     def _add_matches(

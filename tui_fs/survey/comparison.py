@@ -1,12 +1,12 @@
 """What has grown and shrunk between two surveys of one directory, and when its disk is full."""
 
-import heapq
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
 from tui_fs.model.paths import PathStr
+from tui_fs.survey.listing import FirstItems
 from tui_fs.survey.ncdu_export import ExportHeader
 from tui_fs.survey.table import DirectoryTable
 
@@ -66,10 +66,6 @@ class Comparison(Struct, frozen=True):
     changed: int
 
 
-_Ranked = tuple[tuple[int, int], int, Change]
-"""A change behind its size and a number that no other change has."""
-
-
 def compare(before: DirectoryTable, now: DirectoryTable, top: int) -> Comparison:
     """Compare two surveys of one directory, each with one root.
 
@@ -77,29 +73,20 @@ def compare(before: DirectoryTable, now: DirectoryTable, top: int) -> Comparison
         top: changes that are returned at most in each direction.
     """
     changed = 0
-    grown: list[_Ranked] = []
-    shrunk: list[_Ranked] = []
+    grown: FirstItems[Change] = FirstItems(top, is_reversed=True)
+    shrunk: FirstItems[Change] = FirstItems(top, is_reversed=False)
     for change in _changes(before, now):
         changed += 1
         size = (change.allocated_bytes, change.entries)
-        if size > (0, 0):
-            _keep(grown, top, (size, -changed, change))
-        else:
-            _keep(shrunk, top, ((-size[0], -size[1]), -changed, change))
+        (grown if size > (0, 0) else shrunk).add(size, change)
     then, today = before.subtree(0).totals, now.subtree(0).totals
     return Comparison(
         today.allocated_bytes - then.allocated_bytes,
         today.entries - then.entries,
-        tuple(change for _, _, change in sorted(grown, reverse=True)),
-        tuple(change for _, _, change in sorted(shrunk, reverse=True)),
+        tuple(grown.items()),
+        tuple(shrunk.items()),
         changed,
     )
-
-
-def _keep(largest: list[_Ranked], number: int, item: _Ranked) -> None:
-    heapq.heappush(largest, item)
-    if len(largest) > number:
-        heapq.heappop(largest)
 
 
 def _changes(before: DirectoryTable, now: DirectoryTable) -> Iterator[Change]:
