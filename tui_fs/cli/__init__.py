@@ -89,8 +89,7 @@ def _run_watched(arguments: list[str]) -> int:
     except (MemoryError, ImportError, SystemError) as error:
         if not is_limit(error):
             raise
-        print(f"tui-fs: {limit_sentence(error)}", file=sys.stderr)
-        return MISSING
+        return _failed(limit_sentence(error), MISSING)
     return run_command(lambda: main(arguments))
 
 
@@ -118,8 +117,7 @@ def main(arguments: list[str]) -> int:
             )
         code: int = parsed.run(parsed)
     except TuiFsError as error:
-        print(f"tui-fs: {error}", file=sys.stderr)
-        return exit_code_of(error)
+        return _failed(error, exit_code_of(error))
     except KeyboardInterrupt:
         return CANCELLED_BY_INT
     except BrokenPipeError:
@@ -128,33 +126,32 @@ def main(arguments: list[str]) -> int:
         return OUTPUT_LOST
     except OutputLost as error:
         _forget_output()
-        print(f"tui-fs: {error}", file=sys.stderr)
-        return OUTPUT_LOST
+        return _failed(error, OUTPUT_LOST)
     except RuntimeError as error:
         # CPython has no exception class for this; the text is the same since version 3.3.
         if "can't start new thread" not in str(error):
             raise
-        print(f"tui-fs: {_NO_THREAD}", file=sys.stderr)
-        return MISSING
+        return _failed(_NO_THREAD, MISSING)
     except (MemoryError, ImportError, SystemError) as error:
         if not is_limit(error):
             raise
-        print(f"tui-fs: {limit_sentence(error)}", file=sys.stderr)
-        return MISSING
+        return _failed(limit_sentence(error), MISSING)
     except OSError as error:
         if is_limit(error) and not isinstance(error, TimeoutError):
-            print(f"tui-fs: {limit_sentence(error)}", file=sys.stderr)
-            return MISSING
+            return _failed(limit_sentence(error), MISSING)
         if error.errno == errno.ENOENT and not error.filename and not _has_current_directory():
-            print(f"tui-fs: {_NO_CURRENT_DIRECTORY}", file=sys.stderr)
-            return USAGE
+            return _failed(_NO_CURRENT_DIRECTORY, USAGE)
         place = f"{displayable(os.fsdecode(error.filename))}: " if error.filename else ""
-        print(f"tui-fs: {place}{os.strerror(error.errno or 0)}.", file=sys.stderr)
-        return SOME_FAILED
+        return _failed(f"{place}{os.strerror(error.errno or 0)}.", SOME_FAILED)
     finally:
         if waiting is not None:
             with contextlib.suppress(KeyboardInterrupt):  # the exit code is that of the command
                 waiting.abandon()
+    return code
+
+
+def _failed(reason: object, code: int) -> int:
+    print(f"tui-fs: {reason}", file=sys.stderr)
     return code
 
 
