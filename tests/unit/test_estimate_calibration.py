@@ -182,9 +182,11 @@ def test_none_is_much_cheaper_than_rm(name: StrategyName) -> None:
     usual = typical("ext4")
     free = replace(usual, prices={**usual.prices, name: UnitCosts(0.04, 0.0, 0.0)})
     unit_costs = fit(samples_of(free), usual, 1.0, "").prices
-    least, most = (1.05, 1.15) if name == StrategyName("rsync") else (0.85, 1.0)
-    assert least < unit_costs[name].name_s / unit_costs["rm"].name_s < most
-    assert least < unit_costs[name].directory_s / unit_costs["rm"].directory_s < most
+    cost = STRATEGIES[name].cost
+    name_ratio = unit_costs[name].name_s / unit_costs["rm"].name_s
+    directory_ratio = unit_costs[name].directory_s / unit_costs["rm"].directory_s
+    assert name_ratio == pytest.approx(cost.name_bounds[0], abs=0.05)
+    assert directory_ratio == pytest.approx(cost.directory_bounds[0], abs=0.05)
     assert unit_costs[name].start_s == pytest.approx(0.04)
 
 
@@ -257,23 +259,18 @@ def test_experience_lies_between_the_jobs(factors: list[float]) -> None:
     assert min(factors) * 0.999 <= experience.factor <= max(factors) * 1.001
 
 
-@pytest.mark.parametrize(
-    ("name", "most"),
-    [
-        (name, STRATEGIES[name].cost.name_bounds[1])
-        for name in STRATEGIES
-        if name not in (RM, PARALLEL)
-    ],
-)
-def test_one_strategy_that_was_held_up_is_not_believed(name: StrategyName, most: float) -> None:
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in (RM, PARALLEL)])
+def test_one_strategy_that_was_held_up_is_not_believed(name: StrategyName) -> None:
     # Trees that took one strategy a hundred times as long as rm: something else was slow
     usual = typical("ext4")
     rm = usual.prices["rm"]
     held_up = UnitCosts(rm.start_s, 100 * rm.name_s, 100 * rm.directory_s)
     slow = replace(usual, prices={**usual.prices, name: held_up})
     prices = fit(samples_of(slow), usual, 1.0, "").prices
-    assert prices[name].name_s == pytest.approx(most * prices["rm"].name_s)
-    assert prices[name].directory_s == pytest.approx(2.5 * prices["rm"].directory_s)
+    cost = STRATEGIES[name].cost
+    assert prices[name].name_s == pytest.approx(cost.name_bounds[1] * prices["rm"].name_s)
+    most_s = cost.directory_bounds[1] * prices["rm"].directory_s
+    assert prices[name].directory_s == pytest.approx(most_s)
 
 
 def test_twice_and_half_cancel() -> None:

@@ -103,7 +103,8 @@ class Strategy(ABC):
         own_processes: processes that each run starts, without `child_processes`.
         memory_reason: why its largest process may need much memory.
         trade_off: its disadvantage, as the end of a sentence in the preview.
-        rank: among equally safe and fast strategies the lowest is recommended.
+        rank: its place among all; of equally fast strategies the lowest is recommended, so no
+            two have the same and those that are not race-safe come last.
         cost: the known relation of its unit costs to rm's before they are measured.
         has_threads: it may remove several entries at a time, and so be faster by much.
         ends_with_rmdir: its last step is an rmdir of the targets, unless they are kept.
