@@ -23,17 +23,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
 
 from tui_fs.linux.limits import cause_of
 from tui_fs.linux.memory import children_of, faults_of, has_executed, peak_bytes_of
 from tui_fs.linux.permissions import Capability
 from tui_fs.linux.priority import rank_group, rank_process
-from tui_fs.linux.processes import (
-    continue_when_parent_ends,
-    set_child_subreaper,
-    set_pdeathsig,
-)
+from tui_fs.linux.processes import set_child_subreaper, set_pdeathsig
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.strategy import IoPriority, Step
 from tui_fs.safety.confinement import Enclosure, give_up_confining
@@ -118,7 +114,7 @@ class Launcher:
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                continue_when_parent_ends()
+                set_pdeathsig(signal.SIGCONT)  # a stopped launcher must see that it is orphaned
                 if os.getppid() == supervisor:
                     ours.close()
                     os.close(self.out)
@@ -186,15 +182,7 @@ class Launcher:
         """
         answer = self._receive()
         self._leader = 0
-        return StepEnd(
-            statuses=tuple(int(status) for status in answer["statuses"]),
-            wall_s=float(answer["wall_s"]),
-            user_s=float(answer["user_s"]),
-            system_s=float(answer["system_s"]),
-            peak_memory_bytes=int(answer["peak_memory_bytes"]),
-            minor_faults=int(answer["minor_faults"]),
-            major_faults=int(answer["major_faults"]),
-        )
+        return convert(answer, StepEnd)
 
     def signal_tools(self, number: signal.Signals) -> None:
         """Send a signal to every process of the running step, if one is running."""
@@ -514,17 +502,17 @@ class _Process:
         self._signal(signal.SIGKILL)  # children of a killed tool must not run on
         self._collect(leader)
         self._collect_orphans()
-        answer = {
-            "statuses": [self._statuses[pid] for pid in self._waiting],
-            "wall_s": time.monotonic() - self._released_at_s,
-            "user_s": self._user_s,
-            "system_s": self._system_s,
-            "peak_memory_bytes": self._peak.bytes,
-            "minor_faults": max(0, self._minor_faults),
-            "major_faults": max(0, self._major_faults),
-        }
+        end = StepEnd(
+            statuses=tuple(self._statuses[pid] for pid in self._waiting),
+            wall_s=time.monotonic() - self._released_at_s,
+            user_s=self._user_s,
+            system_s=self._system_s,
+            peak_memory_bytes=self._peak.bytes,
+            minor_faults=max(0, self._minor_faults),
+            major_faults=max(0, self._major_faults),
+        )
         self._waiting = []
-        self._socket.send(json.dumps(answer).encode())
+        self._socket.send(json.dumps(to_builtins(end)).encode())
 
     def _collect(self, pid: int) -> None:
         ended, status, used = os.wait4(pid, os.WNOHANG)

@@ -386,26 +386,16 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 
 
-def set_pdeathsig() -> None:
-    """Have the kernel kill this process when its parent ends, even while it is stopped.
+def set_pdeathsig(number: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel send this process a signal when its parent ends, even while it is stopped.
 
-    The parent may have ended before this call, so the caller checks os.getppid() afterwards.
-
-    Raises:
-        Missing: a seccomp filter refuses the call.
-    """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def continue_when_parent_ends() -> None:
-    """Have the kernel continue this process when its parent's thread ends, if it is stopped then.
-
-    The thread is the one that forked this process (PR_SET_PDEATHSIG in prctl(2)).
+    The parent is the thread that forked this process (PR_SET_PDEATHSIG in prctl(2)). It may have
+    ended before this call, so the caller checks os.getppid() afterwards.
 
     Raises:
         Missing: a seccomp filter refuses the call.
     """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+    _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def set_child_subreaper() -> None:
