@@ -25,7 +25,7 @@ from tui_fs.job.permission import check_command
 from tui_fs.job.retention import prune
 from tui_fs.job.store import find
 from tui_fs.job.view import JobSummary, JobView, summaries
-from tui_fs.model.codec import path_fields
+from tui_fs.model.codec import encode
 from tui_fs.model.command import COMMANDS, read_command
 from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.outcome import JobState
@@ -153,18 +153,7 @@ def _prune(*, as_json: bool) -> int:
     """Remove the jobs that exceed the retention rule; exit 1 if one could not be removed."""
     pruned = prune()
     if as_json:
-        print_json(
-            {
-                "schema": SCHEMA,
-                "type": "prune",
-                "removed": pruned.removed,
-                "freed_bytes": pruned.freed_bytes,
-                "kept": [
-                    {**path_fields("path", kept.path), "reason": kept.reason}
-                    for kept in pruned.kept
-                ],
-            }
-        )
+        print_json({"schema": SCHEMA, "type": "prune", **encode(pruned)})
     else:
         for job_id in pruned.removed:
             print_text(f"removed job {job_id}")

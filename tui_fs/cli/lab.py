@@ -457,24 +457,12 @@ def comparison_as_json(
         "schema": SCHEMA,
         "experiment": first.began.experiment,
         "runs": list(names),
-        "steps": [
-            {
-                "key": step.key,
-                "title": step.title,
-                "medians": {measure.value: encode(pair) for measure, pair in step.medians.items()},
-                "calls": {name: list(pair) for name, pair in step.calls.items()},
-            }
-            for step in steps
-        ],
+        "steps": encode(steps),
     }
 
 
 def _step_as_json(measured: Measured) -> dict[str, Json]:
-    return {
-        **encode(measured.plan),
-        "why_not": measured.why_not,
-        "runs": [encode(run) for run in measured.runs],
-        "calls": {name: encode(calls) for name, calls in measured.calls.items()},
-        "source": None if measured.source is None else measured.source.value,
-        "left": None if measured.left is None else encode(measured.left),
-    }
+    """Return the plan of a step and its figures as the fields of one object."""
+    figures = encode(measured)
+    plan, _ = figures.pop("plan"), figures.pop("failed")
+    return {**plan, **figures, "why_not": measured.why_not}
