@@ -125,7 +125,7 @@ def test_a_run_prints_its_result_and_says_on_the_side_how_it_goes(
     printed = capsys.readouterr()
     assert code == 0
     assert "✗ does not hold here: rsync is faster than rm." in printed.out
-    assert "█ median" in printed.out
+    assert "█ to minimum" in printed.out
     assert printed.err == "making a tree\\e\n"
 
 
