@@ -28,7 +28,7 @@ from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Order, Survey, Totals
+from tui_fs.model.survey import DEFAULT_ORDER, Child, Order, Survey
 from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
 from tui_fs.survey.histogram import Classes, Labels
@@ -38,6 +38,7 @@ from tui_fs.survey.listing import (
     FirstItems,
     Names,
     Publish,
+    child_of,
     key_of,
 )
 from tui_fs.survey.ncdu_export import HEADER_FIELDS, ExportHeader
@@ -71,8 +72,6 @@ _UNKNOWN_LINKS = (1 << 31) - 1
 
 _TYPE_BITS = 0o170000
 """S_IFMT of inode(7); stat.S_IFMT raises OverflowError for numbers beyond 32 bits."""
-
-_KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
 
 Item = dict[str, Any]
 """The known fields of an entry, of any type."""
@@ -178,7 +177,7 @@ class ImportedSurvey:
                     reader.values(), 2, None
                 ):  # skips its bracket and its own item
                     if kind == "end_map":
-                        child = child_of(item)
+                        child = child_of_item(item)
                         examined += 1
                         if matches is not None and not matches(
                             os.fsencode(child.name), status_of(mode_of(item), item, 0, 0)
@@ -448,7 +447,7 @@ def _is_known(item: Item) -> bool:
 def mode_of(item: Item) -> int:
     """Return the file type bits of an entry other than a directory, as the file states them."""
     kind = number_of(item.get("mode")) & _TYPE_BITS
-    if kind in _KINDS:
+    if kind in (stat.S_IFREG, stat.S_IFLNK):
         return kind
     is_plain = kind == 0 and item.get("notreg") is not True
     return stat.S_IFREG if _is_known(item) and is_plain else stat.S_IFIFO
@@ -471,24 +470,11 @@ def status_of(mode: int, item: Item, device: int, owner: int) -> os.stat_result:
     )
 
 
-def child_of(item: Item) -> Child:
+def child_of_item(item: Item) -> Child:
     """Return the listing row of an entry other than a directory."""
-    kind = _KINDS.get(mode_of(item), EntryKind.OTHER)
+    status = status_of(mode_of(item), item, 0, 0)
     modified_s = number_of(item.get("mtime")) or None
-    return Child(
-        PathStr(os.fsdecode(name_of(item))),
-        kind,
-        Totals(
-            files=int(kind is EntryKind.FILE),
-            symlinks=int(kind is EntryKind.SYMLINK),
-            other=int(kind is EntryKind.OTHER),
-            apparent_bytes=apparent_of(item),
-            allocated_bytes=blocks_of(item) * BLOCK_BYTES,
-        ),
-        True,
-        oldest_s=modified_s,
-        newest_s=modified_s,
-    )
+    return child_of(PathStr(os.fsdecode(name_of(item))), status, modified_s)
 
 
 _GZIP_MAGIC = b"\x1f\x8b"

@@ -29,7 +29,11 @@ _LEVELS_INSIDE, _MOST_INSIDE, _LEAST_SHARE = 3, 12, 1 / 40
 """The levels of subdirectories in a listing, their number in each directory, and the share of the
 listed directory from which a directory has them: enough for a treemap."""
 
-_KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
+_KINDS = {
+    stat.S_IFDIR: EntryKind.DIRECTORY,
+    stat.S_IFREG: EntryKind.FILE,
+    stat.S_IFLNK: EntryKind.SYMLINK,
+}
 
 SortKey = tuple[int | str, ...]
 
@@ -297,32 +301,43 @@ def _child(name: str, directory: int, matches: Predicate | None) -> Child | None
     """Return an entry; None for a directory, or for one that was removed or does not match."""
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        kind = _KINDS.get(stat.S_IFMT(status.st_mode), EntryKind.OTHER)
-        is_link = kind is EntryKind.SYMLINK
-        link_target = os.readlink(name, dir_fd=directory) if is_link else None
+        is_link = stat.S_ISLNK(status.st_mode)
+        link_target = PathStr(os.readlink(name, dir_fd=directory)) if is_link else None
     except OSError:
         return None
     if stat.S_ISDIR(status.st_mode):
         return None
     if matches is not None and not matches(os.fsencode(name), status):
         return None
-    totals = Totals(
+    return child_of(PathStr(name), status, int(status.st_mtime), link_target)
+
+
+def kind_of(mode: int) -> EntryKind:
+    """Return the kind of an entry by its st_mode."""
+    return _KINDS.get(stat.S_IFMT(mode), EntryKind.OTHER)
+
+
+def totals_of(status: os.stat_result) -> Totals:
+    """Return what an entry other than a directory adds to the totals."""
+    kind = kind_of(status.st_mode)
+    return Totals(
         files=int(kind is EntryKind.FILE),
         symlinks=int(kind is EntryKind.SYMLINK),
         other=int(kind is EntryKind.OTHER),
         apparent_bytes=status.st_size,
         allocated_bytes=status.st_blocks * 512,
     )
-    modified_s = int(status.st_mtime)
-    return Child(
-        PathStr(name),
-        kind,
-        totals,
-        True,
-        None if link_target is None else PathStr(link_target),
-        oldest_s=modified_s,
-        newest_s=modified_s,
-    )
+
+
+def child_of(
+    name: PathStr,
+    status: os.stat_result,
+    modified_s: int | None,
+    link_target: PathStr | None = None,
+) -> Child:
+    """Return an entry other than a directory."""
+    kind, totals = kind_of(status.st_mode), totals_of(status)
+    return Child(name, kind, totals, True, link_target, oldest_s=modified_s, newest_s=modified_s)
 
 
 def _big(file: BigFile) -> Child:

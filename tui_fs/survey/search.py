@@ -31,7 +31,8 @@ from tui_fs.model.codec import decode
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.survey import EntryKind, Match
-from tui_fs.survey.imported import NcduFile, child_of, name_of, root_name_of
+from tui_fs.survey.imported import NcduFile, child_of_item, name_of, root_name_of
+from tui_fs.survey.listing import kind_of
 from tui_fs.survey.process import SearchRequest, SearchUpdate
 
 LISTED = 10_000
@@ -40,11 +41,6 @@ LISTED_BYTES = 16 << 20
 
 _INTERVAL_S = 0.25
 _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-_KINDS = {
-    stat.S_IFDIR: EntryKind.DIRECTORY,
-    stat.S_IFREG: EntryKind.FILE,
-    stat.S_IFLNK: EntryKind.SYMLINK,
-}
 
 
 def name_predicate(text: str) -> Callable[[bytes], bool]:
@@ -153,7 +149,7 @@ class TreeSearch:
             matches.add(
                 Match(
                     PathStr(os.fsdecode(tree.path_of(name))),
-                    _KINDS.get(stat.S_IFMT(status.st_mode), EntryKind.OTHER),
+                    kind_of(status.st_mode),
                     status.st_blocks * 512,
                     int(status.st_mtime),
                 )
@@ -221,7 +217,7 @@ def _imported_match(
     names: list[bytes], name: bytes, item: dict[str, object], is_directory: bool
 ) -> Match:
     path = PathStr(os.fsdecode(b"/".join((*names, name))))
-    child = child_of(item)
+    child = child_of_item(item)
     kind = EntryKind.DIRECTORY if is_directory else child.kind
     return Match(path, kind, child.totals.allocated_bytes, child.newest_s)
 

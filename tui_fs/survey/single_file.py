@@ -8,9 +8,10 @@ from tui_fs.linux.mounts import has_lower_layers, mount_of, read_mounts
 from tui_fs.linux.pins import open_path_fd
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
-from tui_fs.model.survey import Root, Survey, Totals
+from tui_fs.model.survey import Root, Survey
 from tui_fs.model.units import counted
 from tui_fs.survey.findings.activity import find_holders
+from tui_fs.survey.listing import totals_of
 from tui_fs.survey.shared_extents import can_share
 
 _MAX_HOLDERS = 5
@@ -50,7 +51,7 @@ def survey_file(path: PathStr) -> Survey:
         findings.append(_in_use(path, holders))
     return Survey(
         path=path,
-        totals=_totals(status),
+        totals=totals_of(status),
         freed_bytes_min=max(0, allocated_bytes - shared) if is_certain else 0,
         freed_bytes_max=freed_max,
         shared_bytes=min(shared, freed_max),
@@ -79,17 +80,6 @@ def remarks_on(survey: Survey) -> tuple[str, ...]:
         return remarks
     shown = displayable(survey.link_target)
     return (f"A symbolic link to {shown}. Only the link is deleted.", *remarks)
-
-
-def _totals(status: os.stat_result) -> Totals:
-    is_regular, is_link = stat.S_ISREG(status.st_mode), stat.S_ISLNK(status.st_mode)
-    return Totals(
-        files=int(is_regular),
-        symlinks=int(is_link),
-        other=int(not is_regular and not is_link),
-        apparent_bytes=status.st_size,
-        allocated_bytes=status.st_blocks * 512,
-    )
 
 
 def _shared_bytes(directory: int, name: str, status: os.stat_result) -> int:
