@@ -453,8 +453,8 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         if is_cursor:
             base += self._style("cursor")
         plain: tuple[str, ...] = ("",)
-        if is_cursor:  # orange on blue is faint, and reversed colours would be stripes
-            plain = get_args(Component) if base.reverse else ("", "mark", "warning")
+        if is_cursor:  # orange and grey on blue are faint, and reversed colours would be stripes
+            plain = get_args(Component) if base.reverse else ("", "mark", "muted", "warning")
         segments = [
             Segment(text, base if component in plain else base + self._style(component))
             for component, text in row_parts(row, self._columns, width, cursor=is_cursor)
