@@ -110,7 +110,8 @@ class Session:
         columns, lines = map(str, sizes[0])
         self._tmux(
             "-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", lines,
-            "env", *variables, program, *LOOKS[look].options, *map(str, options),
+            "env", *variables, program, *(LOOKS[look].options if "fleet" not in options else ()),
+            *map(str, options),
         )  # fmt: skip
 
     def close(self) -> None:
@@ -593,7 +594,7 @@ def many_hosts(session: Session) -> None:
     session.press("Escape")
     session.go_to("web2")
     session.press("Enter")
-    session.wait_for("imported")
+    session.wait_for("read-only")
     session.draw("fleet-browse")
     session.press("Left")
     session.press("Space", "Space", "Space")
@@ -822,7 +823,8 @@ def draw_look(
         for name in names:
             journey, options = JOURNEYS[name]
             if journey is many_hosts and LOOKS[look].options:
-                continue  # it takes no theme
+                with opened(path, look, sizes, save):
+                    pass  # stores the theme, which the command of the hosts does not take
             with ExitStack() as stack:
                 if journey is many_hosts:
                     options = stack.enter_context(hosts(path.parent))
