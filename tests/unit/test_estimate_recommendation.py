@@ -61,6 +61,7 @@ def recommended_sentence(
     kind: str = "ext4",
     without: tuple[StrategyName, ...] = (),
     seconds: float = 0.5,
+    rate_per_s: int = 0,
 ) -> str:
     """Return the sentence of the strategy that is recommended."""
     estimates = [
@@ -68,13 +69,24 @@ def recommended_sentence(
     ]
     best = recommended(estimates)
     assert best is not None
-    return advice(survey, kind, estimates)[best]
+    return advice(survey, kind, estimates, rate_per_s)[best]
 
 
 def test_no_strategy_is_called_instant_beside_a_longer_time() -> None:
     few = replace(PLAIN, totals=Totals(files=400, directories=10))
     assert "instant" in recommended_sentence(few)
     assert "instant" not in recommended_sentence(few, seconds=9.0)
+
+
+@pytest.mark.parametrize("files", [409, 900_000])
+def test_a_limit_that_sets_the_time_is_named(files: int) -> None:
+    tree = replace(PLAIN, totals=Totals(files=files, directories=1))
+    limit_s = (files + 1) / 410
+    assert recommended_sentence(tree, seconds=limit_s, rate_per_s=410) == (
+        "The limit of 410 entries per second sets the time, so no strategy is faster; no other "
+        "user can redirect rm outside the tree."
+    )
+    assert "limit" not in recommended_sentence(tree, seconds=limit_s + 0.5, rate_per_s=410)
 
 
 def test_every_strategy_has_its_place_in_the_order() -> None:

@@ -76,7 +76,7 @@ def advice(
             sentences[name] = _why_not(survey, kind, estimate, chosen, rate_per_s)
             continue
         single = by_name.get(baseline) if baseline is not None else None
-        sentences[name] = _why(survey, kind, estimate, single)
+        sentences[name] = _why(survey, kind, estimate, single, rate_per_s)
         if best_as == "safest":
             reason = sentences[name].removesuffix(".")
             sentences[name] = f"{reason}; others may be faster, but it is the safest."
@@ -89,7 +89,18 @@ def _threads_cannot_help(survey: Survey, kind: str) -> bool:
     return is_served(kind) and 10 * in_one >= 9 * survey.totals.entries
 
 
-def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | None) -> str:
+def _limit_s(survey: Survey, rate_per_s: int) -> float:
+    """Return the shortest time that a limit on the entries per second allows."""
+    return (survey.matched or survey.totals).entries / rate_per_s if rate_per_s else 0.0
+
+
+def _limit_in_words(rate_per_s: int) -> str:
+    return f"{counted(rate_per_s, 'entry', 'entries')} per second"
+
+
+def _why(
+    survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | None, rate_per_s: int
+) -> str:
     """Return why the recommended strategy fits this tree.
 
     Args:
@@ -113,6 +124,10 @@ def _why(survey: Survey, kind: str, estimate: Estimate, baseline: Estimate | Non
     guarantees = STRATEGIES[best].guarantees
     is_by_descriptor = guarantees.any_depth and guarantees.max_levels is None
     is_safe = estimate.race_safe
+    if rate_per_s and _limit_s(survey, rate_per_s) >= estimate.seconds:
+        safe = f"; no other user can redirect {best} outside the tree" if is_safe else ""
+        limit = _limit_in_words(rate_per_s)
+        return f"The limit of {limit} sets the time, so no strategy is faster{safe}."
     if totals.allocated_bytes > (1 << 20) * max(1, totals.entries):
         return (
             f"A few large files: freeing their blocks takes most of the time, and {best} makes "
@@ -169,7 +184,6 @@ def _why_not(
         return f"Possibly {ratio:.1f} times the time of {best.strategy}, but {words}."
     if ratio >= _MUCH_SLOWER:
         return f"About {ratio:.1f} times the time of {best.strategy}: {words}."
-    limit_s = (survey.matched or survey.totals).entries / rate_per_s if rate_per_s else 0.0
-    if STRATEGIES[name].has_threads and limit_s * _MUCH_SLOWER >= best.seconds:
-        words = f"both delete at most {counted(rate_per_s, 'entry', 'entries')} per second"
+    if STRATEGIES[name].has_threads and _limit_s(survey, rate_per_s) * _MUCH_SLOWER >= best.seconds:
+        words = f"both delete at most {_limit_in_words(rate_per_s)}"
     return f"Not faster than {best.strategy}: {words}."
