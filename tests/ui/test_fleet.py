@@ -141,7 +141,7 @@ def estimate(host: str, entries: int, refused: str | None = None) -> Heard:
     return Heard("estimate", Answer(host, 0, value))
 
 
-def dry_run(entries: int) -> dict[str, Json]:
+def dry_run(entries: int, seconds_high: float = 6.0) -> dict[str, Json]:
     totals: dict[str, Json] = {
         "files": entries, "directories": 0, "symlinks": 0, "other": 0,
         "allocated_bytes": entries * 4096,
@@ -153,7 +153,7 @@ def dry_run(entries: int) -> dict[str, Json]:
             "freed_bytes_min": 0, "freed_bytes_max": entries * 4096,
         },
         "predicted": {
-            "seconds_low": 3.0, "seconds_high": 6.0, "syscalls": {"unlinkat": entries},
+            "seconds_low": 3.0, "seconds_high": seconds_high, "syscalls": {"unlinkat": entries},
             "processes": 2,
         },
         "directory_ids": ["83ca6a3c76d39fea"],
@@ -479,6 +479,25 @@ async def test_deletion_is_previewed_confirmed_and_started(picture: SnapshotAsse
             "delete", "--yes", "--json", "--strategy=parallel", "--confirm=app",
             "--directory-id=83ca6a3c76d39fea", "--", PATH,
         ]  # fmt: skip
+
+
+async def test_the_preview_has_the_times_of_the_confirmation() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await pilot.press("A", "d")
+        for host in ("web3", "web2", "web1"):
+            client.post(estimate(host, 9))
+        await wait_for(pilot, "6.0\u00a0s–12\u00a0s")  # the first host alone, then the two others
+        await pilot.press("o")
+        await wait_for(pilot, "3.0\u00a0s–6.0\u00a0s        3.0\u00a0s–6.0\u00a0s")
+        await pilot.press("o", "enter")
+        hosts, arguments = client.asked[-1]
+        plans = {host: Answer(host, 0, dry_run(9, seconds_high=30.0)) for host in hosts}
+        client.post(Asked(arguments, plans))
+        await wait_for(pilot, "with parallel in 6.0 s to 60 s")
+        await pilot.press("escape")
+        await wait_for(pilot, "6.0\u00a0s–60\u00a0s         3.0\u00a0s–30\u00a0s")
 
 
 async def test_marked_hosts_that_have_not_answered_are_named_in_the_preview() -> None:

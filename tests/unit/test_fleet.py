@@ -318,6 +318,15 @@ def test_total_seconds(seconds: list[float], at_once: int, total: float) -> None
     assert total_seconds(seconds, at_once) == total
 
 
+@pytest.mark.parametrize(
+    ("seconds", "at_once", "total"), [([], 4, 0), ([3], 4, 3), ([1, 2, 3], 3, 4), ([1, 2, 3], 1, 6)]
+)
+def test_the_others_wait_for_the_first_host_alone(
+    seconds: list[float], at_once: int, total: float
+) -> None:
+    assert total_seconds(seconds, at_once, canary=True) == total
+
+
 def plan(*ids: str) -> HostPlan:
     """Return a plan for directories with these ids."""
     totals = Totals(1, 1, allocated_bytes=4096)

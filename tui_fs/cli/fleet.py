@@ -571,7 +571,8 @@ def run_delete(parsed: argparse.Namespace) -> int:
             _print_answers("dry_run", [*answers.values(), *missed], {})
         else:
             show = print_text if parsed.dry_run else note
-            _print_plans(read, at_once, show, max if parsed.shard else sum)
+            total = max if parsed.shard else sum
+            _print_plans(read, at_once, show, total, canary=parsed.canary)
         codes = [
             *_codes(list(answers.values()), read),
             *(None for _ in fleet.problems),
@@ -613,6 +614,8 @@ def _print_plans(
     at_once: int,
     show: Callable[[str], None],
     total: Callable[[Iterable[int]], int],
+    *,
+    canary: bool,
 ) -> None:
     """Show what each host would delete, and the total: of shares, each counts the whole."""
     rows: list[tuple[str, ...]] = [("host", "entries", "frees", "strategy", "time")]
@@ -626,8 +629,9 @@ def _print_plans(
         row = (count(entries), bytes_iec(frees), plan.strategy, duration_span(low, high))
         rows.append((host, *row))
     if accepted:
-        low = total_seconds([plan.predicted.seconds_low for plan in accepted], at_once)
-        high = total_seconds([plan.predicted.seconds_high for plan in accepted], at_once)
+        lows = [plan.predicted.seconds_low for plan in accepted]
+        highs = [plan.predicted.seconds_high for plan in accepted]
+        low, high = (total_seconds(ends, at_once, canary=canary) for ends in (lows, highs))
         entries = total(plan.expected.totals.entries for plan in accepted)
         frees = total(plan.expected.freed_bytes_max for plan in accepted)
         row = (count(entries), bytes_iec(frees), "", duration_span(low, high))

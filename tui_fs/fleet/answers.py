@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.fleet.fleet import Answer
 from tui_fs.linux.filesystem import FileSystem
@@ -127,8 +128,14 @@ def understood(kind: type[T], answer: Answer) -> T | str:
         return f"The answer is not understood: {error}."
 
 
-def total_seconds(seconds: Sequence[float], at_once: int) -> float:
-    """Return how long jobs take if at most some of them run at the same time, in their order."""
+def total_seconds(seconds: Sequence[float], at_once: int, *, canary: bool = False) -> float:
+    """Return how long jobs take if at most some of them run at the same time, in their order.
+
+    Args:
+        canary: the others wait for the end of the first.
+    """
+    if canary and seconds:
+        return seconds[0] + total_seconds(seconds[1:], at_once)
     lanes = [0.0] * max(1, min(at_once, len(seconds)))
     for duration in seconds:
         lanes[lanes.index(min(lanes))] += duration
@@ -166,8 +173,23 @@ class StrategySum(Struct, frozen=True):
     processes: int
 
 
-def strategy_sums(estimates: Mapping[str, HostEstimate], at_once: int) -> list[StrategySum]:
-    """Return the sum of each strategy over the hosts that do not refuse."""
+def with_times_of(plan: HostPlan, estimate: HostEstimate) -> HostEstimate:
+    """Return the estimates of a host with the times of a plan, which was made later."""
+    seconds = {
+        "seconds_low": plan.predicted.seconds_low,
+        "seconds_high": plan.predicted.seconds_high,
+    }
+    strategies = [
+        replace(each, **seconds) if each.strategy == plan.strategy else each
+        for each in estimate.strategies
+    ]
+    return replace(estimate, strategies=strategies)
+
+
+def strategy_sums(
+    estimates: Mapping[str, HostEstimate], at_once: int, *, canary: bool = False
+) -> list[StrategySum]:
+    """Return the sum of each strategy over the hosts that do not refuse, in their order."""
     chosen: dict[str, list[StrategyEstimate]] = {name: [] for name in STRATEGIES}
     for estimate in estimates.values():
         for each in estimate.strategies:
@@ -184,8 +206,8 @@ def strategy_sums(estimates: Mapping[str, HostEstimate], at_once: int) -> list[S
             StrategySum(
                 name,
                 len(several),
-                total_seconds(lows, at_once),
-                total_seconds(highs, at_once),
+                total_seconds(lows, at_once, canary=canary),
+                total_seconds(highs, at_once, canary=canary),
                 min(lows, default=0.0),
                 max(highs, default=0.0),
                 dict(sorted(calls.items())),

@@ -19,8 +19,8 @@ from tui_fs.fleet.answers import (
     ListedJob,
     StrategySum,
     strategy_sums,
-    total_seconds,
     understood,
+    with_times_of,
 )
 from tui_fs.fleet.connections import CONNECTION_FAILED
 from tui_fs.fleet.deletion import (
@@ -749,7 +749,7 @@ class FleetPreviewScreen(BaseScreen):
             self._confirm(message.answers)
 
     def _show(self) -> None:
-        sums = strategy_sums(self._estimates, self._client.at_once)
+        sums = self._sums(self._hosts)
         answered = len(self._estimates) + len(self._refused)
         estimates = self._estimates.values()
         entries = count(sum(each.entries for each in estimates))
@@ -778,6 +778,11 @@ class FleetPreviewScreen(BaseScreen):
         missing = {**self._left_out, **self._refused}
         lines = [f"! not on {host}: {harmless(reason)}" for host, reason in missing.items()]
         self.query_one("#body", Static).update(Text("\n".join(lines)))
+
+    def _sums(self, hosts: Iterable[str]) -> list[StrategySum]:
+        # The first host is deleted alone: the first in the list, not the quickest to answer.
+        estimates = {h: self._estimates[h] for h in hosts if h in self._estimates}
+        return strategy_sums(estimates, self._client.at_once, canary=self._has_canary)
 
     def action_options(self) -> None:
         """Delete on the first host alone, or on all at once."""
@@ -821,15 +826,16 @@ class FleetPreviewScreen(BaseScreen):
             return
         entries = sum(plan.expected.totals.entries for plan in plans.values())
         frees = sum(plan.expected.freed_bytes_max for plan in plans.values())
-        low = total_seconds([p.predicted.seconds_low for p in plans.values()], self._client.at_once)
-        high = total_seconds(
-            [p.predicted.seconds_high for p in plans.values()], self._client.at_once
-        )
+        strategy = next(iter(plans.values())).strategy
+        # The load of the hosts has changed since the estimates: show one span of time, the later.
+        self._estimates |= {h: with_times_of(plan, self._estimates[h]) for h, plan in plans.items()}
+        self._show()
+        (times,) = (each for each in self._sums(plans) if each.strategy == strategy)
         lines = [
             displayable(self._path),
             f"on {folded(list(plans))}",
             f"{count(entries)} entries, up to {bytes_iec(frees)}",
-            f"with {next(iter(plans.values())).strategy} in {duration_span(low, high)}",
+            f"with {strategy} in {duration_span(times.seconds_low, times.seconds_high)}",
         ]
         shown = list(refused.items())[:_MOST_LISTED]
         lines += [f"not on {host}: {harmless(reason)}" for host, reason in shown]
