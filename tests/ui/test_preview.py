@@ -34,12 +34,12 @@ from tests.ui.test_screens import (
 )
 from tui_fs.job.planning import make_plan
 from tui_fs.job.store import JobFolder
-from tui_fs.model.errors import JobFailed
+from tui_fs.model.errors import JobFailed, Refused
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
-from tui_fs.screens.base import Settings
+from tui_fs.screens.base import Failed, Settings
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.options import OptionsDialog
 from tui_fs.screens.preview import CallsScreen, PreviewScreen
@@ -115,6 +115,32 @@ async def test_a_job_has_the_times_that_were_confirmed(monkeypatch: pytest.Monke
         shown.seconds_low,
         shown.seconds_high,
     )
+
+
+async def test_each_strategy_is_reached_in_a_small_terminal() -> None:
+    async with Host(PreviewScreen((MAILDROP,), Settings())).run_test(size=(40, 15)) as pilot:
+        await settle(pilot)
+        await counted(maildrop_survey())(pilot)
+        await wait_for(pilot, "parallel")
+        for keys, strategy in (("g", "rm"), ("jjj", "rsync"), ("G", "parallel")):
+            await pilot.press(*keys)
+            await settle(pilot)
+            (line,) = (line for line in screen_text(pilot.app).splitlines() if line[:1] == "›")
+            assert strategy in line
+            assert "options" in screen_text(pilot.app)
+
+
+async def test_a_long_refusal_is_read_to_its_end_in_a_small_terminal() -> None:
+    screen = PreviewScreen((MAILDROP,), Settings())
+    async with Host(screen).run_test(size=(40, 15)) as pilot:
+        await settle(pilot)
+        screen.post_message(
+            Failed(Refused("A policy keeps it. " * 30, "Choose another directory."))
+        )
+        await wait_for(pilot, "Refused:")
+        assert "goes back" not in screen_text(pilot.app)
+        await pilot.press(*["pagedown"] * 5)
+        await wait_for(pilot, "esc goes back")
 
 
 @pytest.mark.slow

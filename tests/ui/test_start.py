@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
@@ -26,6 +27,7 @@ from tui_fs.linux.filesystem import FileSystem
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.start import StartScreen
+from tui_fs.widgets.bar_table import BarRow
 
 GIB = 1 << 30
 FULL = FileSystem("ext4", "/dev/vda1", "/", False, 250 * GIB, 12 * GIB, 0, 10**7, 9_100_000)
@@ -71,6 +73,26 @@ async def test_what_is_used_up_is_marked_and_described() -> None:
         await wait_for(pilot, "read-only !")
         await pilot.press("j")
         await wait_for(pilot, "does not answer")
+
+
+async def test_each_row_is_reached_in_a_small_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    recent = [BarRow(f"/srv/{name}", (f"/srv/{name}",)) for name in "abcde"]
+    monkeypatch.setattr("tui_fs.screens.start._recent_rows", lambda *_: recent)
+    several = [replace(FULL, mount_point=f"/disk{number}") for number in range(20)]
+    app = Host(StartScreen("/here", Settings(), lambda: several))
+    async with app.run_test(size=(40, 15)) as pilot:
+        await wait_for(pilot, "/srv/a")
+        for keys, cursor in (("", "isk0"), ("jjjjj", "isk5"), ("G", "sk19")):
+            await pilot.press(*keys)
+            await settle(pilot)
+            (line,) = (line for line in screen_text(app).splitlines() if line[:1] == "›")
+            assert cursor in line
+        await pilot.press("tab")
+        for keys, cursor in (("", "/here"), ("G", "/srv/e")):
+            await pilot.press(*keys)
+            await settle(pilot)
+            (line,) = (line for line in screen_text(app).splitlines() if line[:1] == "›")
+            assert cursor in line
 
 
 async def opened(pilot: Pilot[None]) -> str:

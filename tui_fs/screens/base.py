@@ -52,6 +52,9 @@ PATIENCE_S = 2.0
 COPY_BINDING = Binding("y", "copy", tooltip="Copy the command line that does the same")
 
 _SHOWN_KEYS = {name: key for key, name in KEY_NAMES.items() if key not in "←→↑↓"}
+LOW_LINES = 20
+"""Below this height the parts of a screen have no blank lines between them."""
+
 _TEXTUAL_ACTIONS = (
     "app.copy_text",
     "screen.copy_text",

@@ -78,6 +78,7 @@ from tui_fs.model.units import bytes_iec, count, counted, duration_range, durati
 from tui_fs.safety.confinement import MOST_LEVELS
 from tui_fs.screens.base import (
     COPY_BINDING,
+    LOW_LINES,
     BaseScreen,
     Failed,
     Settings,
@@ -130,6 +131,8 @@ _RANGE_FROM_COLUMNS, _MIN_RANGE, _MAX_RANGE = 110, 27, 48
 """The terminal width from which the times have bars, and the cells of these."""
 _LARGEST_SHOWN = 3
 _LINES_SHOWN, _LINES_OF_SEVERAL, _OTHER_LINES = 6, 2, 28
+_LINES_ON_LOW_SCREEN = 3
+"""The lines of the totals above the strategies there."""
 _LINES_BESIDE_PATHS = 17
 """The most lines of the confirmation, with its frame, besides the names of several targets."""
 _LONG_PATH = 256
@@ -518,7 +521,7 @@ class PreviewScreen(BaseScreen):
         "for confirmation as well. The ages of its filters count from its start."
     )
 
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-tall")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (LOW_LINES, "-high"), (36, "-tall")]
     OPENS = "Ask for confirmation of the highlighted strategy"
     OPENS_FOR = "delete"
     BINDINGS = [
@@ -561,6 +564,7 @@ class PreviewScreen(BaseScreen):
         self._died = died
         self._allows_file = allows_file
         self._gone = self._note = ""
+        self._about = Text("")
         self._is_refused = self._is_read_only = False
         self._targets: tuple[Target, ...] = ()
         self._client = SurveyClient(self, settings.interval_s, self._make_forecast)
@@ -584,6 +588,7 @@ class PreviewScreen(BaseScreen):
             yield Static(Text(""), id="news")
             yield Static(Text(""), id="options")
             yield Static(Text(""), id="command")
+            yield Static(Text(""), id="more-about")
             if len(self._paths) > 1:
                 yield Static(listed(self._paths), id="targets")
             yield Static(Text(""), id="largest")
@@ -764,13 +769,17 @@ class PreviewScreen(BaseScreen):
         words = "Refused: " if isinstance(error, Refused) else "Not possible: "
         text = Text(f"{words}{error.sentence}\n", style="bold")
         text.append(error.advice, "not bold")
-        about = self.query_one("#about", Static)
-        about.update(text)
-        about.add_class("refused")
-        rows = self.query_one(BarTable)
-        rows.set_rows(())
-        rows.empty_text = "nothing was deleted; esc goes back"
-        self.query_one("#body").display = False
+        text.append("\n\nnothing was deleted; esc goes back", "dim not bold")
+        self.query_one(BarTable).set_rows(())
+        for name in ("#about", "#strategies"):
+            self.query_one(name).display = False
+        body = self.query_one("#body")
+        for part in body.children:
+            part.display = part.id == "more-about"
+        self.query_one("#more-about", Static).update(text)
+        self.add_class("refused")
+        body.can_focus = True  # its text may be longer than the screen
+        body.focus()
         self._show_targets(words.rstrip(": ").lower())
         self.query_one("#keys", Footer).keys = (("esc", "back"), ("?", "help"))
 
@@ -800,8 +809,7 @@ class PreviewScreen(BaseScreen):
             about.append(f"\n{self._gone}", "bold")
         for activity in () if is_file(self._targets) else activity_lines(survey):
             about.append("\n").append(activity)
-        about = broken_at_dots(about, self.size.width - 2)
-        self.query_one("#about", Static).update(about)
+        self._show_about(about)
         rows = self.query_one(BarTable)
         self._show_rows(prediction)
         if self._recommended is None and prediction.recommended is not None:
@@ -810,12 +818,26 @@ class PreviewScreen(BaseScreen):
         self._show_strategy()
         self._update_question()
 
+    def _show_about(self, about: Text) -> None:
+        """Show the totals above the strategies; on a low screen, most of them below these."""
+        self._about = about
+        width = max(1, self.size.width - 2)
+        lines = broken_at_dots(about, width).wrap(self.app.console, width)
+        above = _LINES_ON_LOW_SCREEN if self.size.height < LOW_LINES else len(lines)
+        if above < len(lines):
+            lines[above - 1].append(" …")
+            lines[above - 1].truncate(width, overflow="ellipsis")
+        self.query_one("#about", Static).update(Text("\n").join(lines[:above]))
+        rest = self.query_one("#more-about", Static)
+        rest.update(Text("\n").join(lines[above:]))
+        rest.display = above < len(lines)
+
     def _show_rows(self, prediction: Forecast) -> None:
         rows, width = self.query_one(BarTable), self.app.size.width
         axis = TimeAxis.of(prediction.estimates)
         rows.set_columns(columns_for(width, axis))
         rows.set_rows(rows_of(prediction, width))
-        rows.styles.height = HEADER_HEIGHT + len(prediction.estimates)
+        rows.styles.max_height = HEADER_HEIGHT + len(prediction.estimates)
 
     def _show_strategy(self) -> None:
         strategy, survey = self._strategy(), self._survey
@@ -914,7 +936,7 @@ class PreviewScreen(BaseScreen):
             self._question = None
             if yes:
                 self.workers.cancel_group(self, "measure")  # calibration would disturb the job
-                self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
+                self._show_about(Text("starting the job…", style="bold"))
                 name_typed = word is not None
                 self._start(targets, question.survey, question.estimate, choices, name_typed)
 
@@ -923,6 +945,7 @@ class PreviewScreen(BaseScreen):
     def on_resize(self) -> None:
         """Use the room for bars, and for the names of an open confirmation."""
         if self._forecast is not None and self._targets:
+            self._show_about(self._about)
             self._show_rows(self._forecast)
             self._show_strategy()
         self._update_question()
@@ -1040,9 +1063,9 @@ class PreviewScreen(BaseScreen):
             return  # the check of the targets has not ended; it begins to count
         self._show_targets("counting ~")
         self.query_one(BarTable).set_rows(())
-        for name, words in (("about", "counting…"), ("command", ""), ("options", "")):
-            self.query_one(f"#{name}", Static).update(Text(words))
-        self.query_one("#largest", Static).update(Text(""))
+        self._show_about(Text("counting…"))
+        for name in ("#command", "#options", "#largest"):
+            self.query_one(name, Static).update(Text(""))
         self.query_one(CallTable).rows = ()
         self._count()
 

@@ -20,7 +20,15 @@ from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, is_shown_as_it_is, upwards
 from tui_fs.model.target import common_directory
 from tui_fs.model.units import bytes_iec, counted, short_count
-from tui_fs.screens.base import FIELD_KEYS, BaseScreen, Settings, age, broken_at_dots, muted
+from tui_fs.screens.base import (
+    FIELD_KEYS,
+    LOW_LINES,
+    BaseScreen,
+    Settings,
+    age,
+    broken_at_dots,
+    muted,
+)
 from tui_fs.screens.browser.details import NEARLY_FULL
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.widgets.bar_table import HEADER_HEIGHT, BarRow, BarTable, Column
@@ -62,6 +70,7 @@ class StartScreen(BaseScreen):
         "which jobs have deleted. : opens any other."
     )
 
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (LOW_LINES, "-tall")]
     OPENS = "Open it, and count what is in it"
     BINDINGS = [
         Binding("tab,shift+tab", "switch", tooltip="Go to the other list"),
