@@ -273,7 +273,7 @@ TASKS = (
             "tui-fs": way(note="in the first line"),
             **dict.fromkeys(("dua", "gdu", "ncdu"), cannot("does not look for it")),
         },
-        shows("0 inodes !"),
+        shows("0 inodes free !"),
         place="full",
     ),
 )  # fmt: skip

@@ -220,7 +220,7 @@ def test_an_order_that_covers_a_part_of_the_files_says_so() -> None:
 
     def line(listing: Listing, order: Order) -> str:
         return totals_line(
-            survey, listing, order, is_paused=False, since_finished_s=0, is_imported=False
+            survey, listing, order, is_paused=False, since_finished_s=0, is_imported=False, room=99
         ).plain
 
     assert "sorted: 4,000 of 198,002 files only !" in line(listing, order)
@@ -229,18 +229,23 @@ def test_an_order_that_covers_a_part_of_the_files_says_so() -> None:
     assert "sort" not in line(replace(listing, not_listed=0), Order(Sorting.NAME))
 
 
-def test_totals_fit_into_a_narrow_terminal() -> None:
-    survey, order = found_survey(), Order()
-    line = totals_line(
-        survey,
-        spool_listing(),
-        order,
-        is_paused=False,
-        since_finished_s=0,
-        is_imported=False,
-        is_narrow=True,
-    ).plain
-    assert line == "1,279,040 entries · 5.6 GiB · complete"
+def test_what_has_no_room_in_the_totals_is_left_out() -> None:
+    def line(room: int, unreadable: int = 0) -> str:
+        return totals_line(
+            replace(found_survey(), unreadable=unreadable),
+            spool_listing(),
+            Order(),
+            is_paused=False,
+            since_finished_s=720,
+            is_imported=False,
+            room=room,
+        ).plain
+
+    assert line(78) == "1,279,040 entries · 5.6 GiB · complete 12 min ago (r counts again)"
+    assert line(58) == "1,279,040 entries · 5.6 GiB · complete 12 min ago"
+    assert line(40) == "1,279,040 entries · 5.6 GiB · 12 min ago"
+    assert line(78, 3) == "1,279,040 entries · 5.6 GiB · 3 unreadable, not complete !"
+    assert line(38, 3) == "1,279,040 entries · 3 unreadable !"
 
 
 def test_a_text_that_needs_more_lines_is_marked_as_cut() -> None:
@@ -335,7 +340,7 @@ def test_the_free_space_of_a_place_is_what_users_can_use() -> None:
     # A file system with 5 % of it free for root only
     room = FileSystem("ext4", "/dev/vdb", "/m", False, 1000 << 20, 60 << 20, 10 << 20, 9, 1)
     note = place_note(room)
-    assert note.plain == "ext4 on /dev/vdb · 10.0 MiB free ! · 1 inode"
+    assert note.plain == "ext4 on /dev/vdb · 10.0 MiB free ! · 1 inode free"
 
 
 JOB = JobSummary(

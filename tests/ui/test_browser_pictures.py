@@ -184,7 +184,7 @@ async def test_browser(state: str, picture: SnapshotAssertion) -> None:
 
 async def test_read_only_mode_is_named() -> None:
     screen = BrowserScreen(SPOOL, Settings(read_only=True))
-    assert "inodes ! · read-only" in await look(screen, post_update(COMPLETE))
+    assert "inodes free ! · read-only" in await look(screen, post_update(COMPLETE))
 
 
 async def test_a_directory_that_is_newer_than_the_counts() -> None:

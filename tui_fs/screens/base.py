@@ -46,15 +46,15 @@ PAGE_BINDINGS = (
 NARROW_COLUMNS = 60
 """Below this width lines leave out what is said elsewhere, too."""
 
+LOW_LINES = 20
+"""Below this height the parts of a screen have no blank lines between them."""
+
 PATIENCE_S = 2.0
 """How long a screen waits for a directory before it says that there is no answer yet."""
 
 COPY_BINDING = Binding("y", "copy", tooltip="Copy the command line that does the same")
 
 _SHOWN_KEYS = {name: key for key, name in KEY_NAMES.items() if key not in "←→↑↓"}
-LOW_LINES = 20
-"""Below this height the parts of a screen have no blank lines between them."""
-
 _TEXTUAL_ACTIONS = (
     "app.copy_text",
     "screen.copy_text",
@@ -95,6 +95,25 @@ def broken_at_dots(text: Text, width: int) -> Text:
             lines[-1].append(" · " if lines[-1] else "").append_text(part)
         lines.append(Text())
     return Text("\n").join(filter(None, lines))
+
+
+LinePart = tuple[int, str, str]
+"""A part of a line: its rank, its text, and its style."""
+
+
+def fitted_line(parts: Iterable[LinePart], room: int) -> Text:
+    """Return a line without the parts for which there is no room.
+
+    Those of the highest rank are left out first, of equals the last one; rank 0 always stays.
+    """
+    shown = list(parts)
+    while sum(cell_len(text) for _, text, _ in shown) > room and any(rank for rank, *_ in shown):
+        highest = max(rank for rank, *_ in shown)
+        del shown[max(at for at, (rank, *_) in enumerate(shown) if rank == highest)]
+    line = Text(no_wrap=True, overflow="ellipsis")
+    for _, text, style in shown:
+        line.append(text, style)
+    return line
 
 
 class Settings(Struct, frozen=True):

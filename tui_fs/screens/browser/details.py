@@ -10,7 +10,7 @@ from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import displayable, is_within
 from tui_fs.model.survey import EntryKind, Listing, Order, Survey
 from tui_fs.model.units import bytes_iec, count, counted, short_count
-from tui_fs.screens.base import muted, shown_below
+from tui_fs.screens.base import LinePart, fitted_line, muted, shown_below
 
 SEVERITY_SIGNS = {Severity.CRITICAL: "!!", Severity.WARNING: "!", Severity.INFO: "i"}
 
@@ -31,7 +31,7 @@ def place_note(filesystem: FileSystem) -> Text:
     _append_free(note, f"{bytes_iec(available)} free", filesystem.used_share)
     if filesystem.used_inodes_share is not None and filesystem.free_inodes is not None:
         noun = "inode" if filesystem.free_inodes == 1 else "inodes"
-        words = f"{short_count(filesystem.free_inodes)} {noun}"
+        words = f"{short_count(filesystem.free_inodes)} {noun} free"
         _append_free(note, words, filesystem.used_inodes_share)
     return note
 
@@ -51,46 +51,47 @@ def totals_line(
     is_paused: bool,
     since_finished_s: float,
     is_imported: bool,
+    room: int,
     is_filtered: bool = False,
-    is_narrow: bool = False,
 ) -> Text:
     """Return the totals of the shown directory, and the progress of counting and sorting.
 
     Args:
+        room: cells; parts that do not fit are left out, the least important first.
         is_filtered: the listing counts only what matches the filter.
-        is_narrow: the line has no room for the directories.
     """
-    totals = listing.totals
-    line = Text(no_wrap=True, overflow="ellipsis")
+    totals, is_sorted = listing.totals, listing.is_sorted(order)
     state = "paused" if is_paused else "reading" if is_imported else "counting"
-    if not survey.finished and not listing.complete:
-        line.append(f"{state}  ", "bold" if is_paused else "dim")
     growing = "" if listing.complete or survey.finished else "~"
-    nouns = ("entry", "entries")
-    if is_filtered:
-        line.append("matches ", "bold")
-        nouns = ("file", "files")
-    line.append(growing + count(totals.entries), "bold")
-    line.append(f" {nouns[totals.entries != 1]}")
-    if not listing.is_sorted(order):
-        line.append(f" · {bytes_iec(totals.allocated_bytes)}")
-        line.append(f" · {_sorted_part(listing, order)} !", "bold")
-        return line
-    if not (is_filtered or is_narrow):
-        line.append(f" in {counted(totals.directories, 'directory', 'directories')}")
-    line.append(" · ")
-    line.append(bytes_iec(totals.allocated_bytes), "bold")
-    if survey.finished:
-        line.append_text(_completeness(survey, listing, since_finished_s))
-        return line
-    if listing.complete:
-        line.append(" · complete", "dim")
-        line.append(f" · {state} elsewhere", "bold" if is_paused else "dim")
-    if is_paused:
-        line.append(" · p resumes", "dim")
-    elif survey.elapsed_s > 0:
-        line.append(f" · {count(round(survey.totals.entries / survey.elapsed_s))} /s", "dim")
-    return line
+    nouns = ("file", "files") if is_filtered else ("entry", "entries")
+    parts: list[LinePart] = []
+    if not survey.finished and not listing.complete:
+        parts.append((0, f"{state}  ", "bold" if is_paused else "dim"))
+    parts += [
+        (0, "matches " if is_filtered else "", "bold"),
+        (0, growing + count(totals.entries), "bold"),
+        (0, f" {nouns[totals.entries != 1]}", ""),
+    ]
+    if is_sorted and not is_filtered:
+        directories = counted(totals.directories, "directory", "directories")
+        parts.append((3, f" in {directories}", ""))
+    is_short = not is_sorted or (survey.finished and survey.unreadable)
+    allocated = f" · {bytes_iec(totals.allocated_bytes)}"
+    parts.append((1 if is_short else 0, allocated, "bold" if is_sorted else ""))
+    if not is_sorted:
+        parts.append((0, f" · {_sorted_part(listing, order)} !", "bold"))
+    elif survey.finished:
+        parts += _completeness(survey, listing, since_finished_s)
+    else:
+        if listing.complete:
+            parts.append((2, " · complete", "dim"))
+            parts.append((0, f" · {state} elsewhere", "bold" if is_paused else "dim"))
+        if is_paused:
+            parts.append((1, " · p resumes", "dim"))
+        elif survey.elapsed_s > 0:
+            rate = count(round(survey.totals.entries / survey.elapsed_s))
+            parts.append((1, f" · {rate} /s", "dim"))
+    return fitted_line(parts, room)
 
 
 def _sorted_part(listing: Listing, order: Order) -> str:
@@ -102,17 +103,23 @@ def _sorted_part(listing: Listing, order: Order) -> str:
     return f"sorted: {count(listing.examined)} of {files} files only"
 
 
-def _completeness(survey: Survey, listing: Listing, since_finished_s: float) -> Text:
-    text = Text()
+def _completeness(survey: Survey, listing: Listing, since_finished_s: float) -> list[LinePart]:
     if survey.unreadable:
         scope = "" if listing.path == survey.path else " in the whole tree"
-        text.append(f" · {count(survey.unreadable)} unreadable{scope}, not complete !", "bold")
-    else:
-        text.append(" · complete", "dim")
-    if since_finished_s >= _SHOWN_AGE_S:
-        minutes = f"{since_finished_s / 60:.0f}"
-        text.append(f" {minutes} min ago (r counts again)", "dim")
-    return text
+        return [
+            (0, f" · {count(survey.unreadable)} unreadable", "bold"),
+            (3, scope, "bold"),
+            (2, ", not complete", "bold"),
+            (0, " !", "bold"),
+        ]
+    if since_finished_s < _SHOWN_AGE_S:
+        return [(0, " · complete", "dim")]
+    return [
+        (0, " · ", "dim"),
+        (1, "complete ", "dim"),
+        (0, f"{since_finished_s / 60:.0f} min ago", "dim"),
+        (2, " (r counts again)", "dim"),
+    ]
 
 
 def filter_line(words: str) -> Text:

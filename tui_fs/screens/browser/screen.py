@@ -575,19 +575,16 @@ class BrowserScreen(BaseScreen):
         survey, arranged = self.client.survey, self._table.arranged
         if survey is None or arranged is None:
             return
-        make_line = partial(
-            totals_line,
+        line = totals_line(
             survey,
             arranged.listing,
             arranged.order,
             is_paused=self.client.is_paused,
             since_finished_s=self.client.since_finished_s,
             is_imported=self.imported is not None,
+            room=self.size.width - 2,
             is_filtered=self.client.is_filtered,
         )
-        line, room = make_line(), self.size.width - 2
-        if line.cell_len > room:
-            line = make_line(is_narrow=True)
         self.set_line("#totals", line)
 
     def on_resize(self) -> None:
