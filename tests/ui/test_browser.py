@@ -35,7 +35,7 @@ from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import EntryKind, Listing, Match, Order, Sorting
 from tui_fs.model.units import bytes_iec
 from tui_fs.screens.base import Settings
-from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated, Prompts
+from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated
 from tui_fs.screens.browser.side_screens import (
     FindingsScreen,
     LargestFilesScreen,
@@ -460,7 +460,7 @@ async def test_messages_of_an_earlier_survey_are_ignored() -> None:
 )
 async def test_the_path_to_type_begins_with_what_leads_there(path: str, begins: str) -> None:
     async with browsing() as browser:
-        browser.screen.query_one(Prompts).ask_for_path(path)
+        browser.screen.open_path_field(path)
         assert browser.screen.query_one("#path-input", Input).value == begins
 
 

@@ -17,11 +17,17 @@ from textual.dom import DOMNode
 from textual.message import Message
 from textual.notifications import SeverityLevel
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.paths import displayable, is_within, shell_quoted
+from tui_fs.model.paths import (
+    displayable,
+    is_shown_as_it_is,
+    is_within,
+    shell_quoted,
+    upwards,
+)
 from tui_fs.model.strategy import Argv
 from tui_fs.widgets.bar_table import BarTable
 from tui_fs.widgets.call_table import MEANINGS as CALL_MEANINGS
@@ -203,6 +209,19 @@ class BaseScreen(OneShotTimers, Screen[None]):
             text.stylize("bold")
         self._message.update(text)
         self._message.display = True
+
+    def open_field(self, selector: str, text: str) -> None:
+        """Show a field with a text, and focus it at once: the next keys must reach it."""
+        field = self.query_one(selector, Input)
+        field.remove_class("hidden")
+        field.value = text
+        field.cursor_position = len(text)
+        self.set_focus(field)
+
+    def open_path_field(self, path: str) -> None:
+        """Show the field for a path with the longest typable part of this one."""
+        typable = next(part for part in upwards(path) if is_shown_as_it_is(part))
+        self.open_field("#path-input", typable.rstrip("/") + "/")
 
     def open_typed(self, path: str, open_directory: Callable[[str], None]) -> None:
         """Open a typed directory once its file system has resolved the path, or explain why not.

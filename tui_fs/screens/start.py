@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 from tui_fs.job.view import JobList, JobSummary
 from tui_fs.linux.filesystem import FileSystem, mounted_file_systems
 from tui_fs.model.errors import BadInput, TuiFsError
-from tui_fs.model.paths import displayable, is_shown_as_it_is, upwards
+from tui_fs.model.paths import displayable
 from tui_fs.model.target import common_directory
 from tui_fs.model.units import bytes_iec, counted, short_count
 from tui_fs.screens.base import (
@@ -208,12 +208,7 @@ class StartScreen(BaseScreen):
 
     def action_path(self) -> None:
         """Open the path field with the present directory."""
-        field = self.query_one(PathInput)
-        field.remove_class("hidden")
-        typable = next(part for part in upwards(self._here) if is_shown_as_it_is(part))
-        field.value = typable.rstrip("/") + "/"
-        field.cursor_position = len(field.value)
-        self.set_focus(field)
+        self.open_path_field(self._here)
 
     def on_path_input_cancelled(self) -> None:
         """Hide the field."""

@@ -24,7 +24,7 @@ from tui_fs.job.store import all_jobs, find
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.filter_text import SYNTAX, in_words, parse_filters
-from tui_fs.model.paths import PathStr, displayable, is_shown_as_it_is, is_within, upwards
+from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.strategy import Argv, Filters
 from tui_fs.model.survey import Child, EntryKind, Listing, Order, Sorting, Survey
 from tui_fs.screens.base import (
@@ -699,14 +699,14 @@ class BrowserScreen(BaseScreen):
 
     def action_search(self) -> None:
         """Open the search field."""
-        self.query_one(Prompts).ask_for_search()
+        self.open_field("#search-input", "")
 
     def action_path(self) -> None:
         """Open the path field."""
         if self.imported is not None:
             self.notify("Only the imported directories can be shown here.", markup=False)
         else:
-            self.query_one(Prompts).ask_for_path(self.path)
+            self.open_path_field(self.path)
 
     def action_filter(self) -> None:
         """Open the filter field with the present filter."""
@@ -714,14 +714,31 @@ class BrowserScreen(BaseScreen):
 
     def ask_for_filter(self, text: str) -> None:
         """Open the filter field with a text."""
-        self.query_one(Prompts).ask_for_filters(text)
+        self.open_field("#filter-input", text)
+        self.query_one(Prompts).show_filter_help()
 
-    def on_prompts_filtered(self, message: "Prompts.Filtered") -> None:
-        """Count the tree again with the typed filters."""
-        if not message.filters.active:
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Search the whole tree, or count it with the filters unless they are wrong."""
+        if message.input.id == "filter-input":
+            try:
+                filters = parse_filters(message.value, time.time())
+            except ValueError as error:
+                self.query_one(Prompts).show_filter_help(str(error))
+                return
+            self.action_close_field()
+            self._count_filtered(filters, message.value.strip())
+            return
+        self.action_close_field()
+        if message.value and self.client.last_update is None:
+            self.notify(_NO_ANSWER, markup=False)
+        elif message.value:
+            self._push_beside(SearchScreen(self, message.value, self.imported, self.settings))
+
+    def _count_filtered(self, filters: Filters, text: str) -> None:
+        if not filters.active:
             self.action_remove_filter()
             return
-        self.filters, self._filter_text = message.filters, message.text
+        self.filters, self._filter_text = filters, text
         self.marks.forget_sizes()
         self._survey(self.root)
         self._measure_marks()
@@ -755,26 +772,24 @@ class BrowserScreen(BaseScreen):
         """Return what the filter selects; empty without a filter."""
         return in_words(self.filters, time.time())
 
-    def on_prompts_closed(self) -> None:
-        """Focus the table."""
-        self.workers.cancel_group(self, "typed")
-        self.set_focus(self._table)
-
-    def on_prompts_searched(self, message: "Prompts.Searched") -> None:
-        """Search the whole tree."""
-        if self.client.last_update is not None:
-            self._push_beside(SearchScreen(self, message.text, self.imported, self.settings))
-        else:
-            self.notify(_NO_ANSWER, markup=False)
-
-    def on_prompts_path_typed(self, message: "Prompts.PathTyped") -> None:
-        """Open the typed directory, or explain why not."""
+    def on_path_input_chosen(self, message: PathInput.Chosen) -> None:
+        """Open the typed directory, or explain why not; the field stays until it is opened."""
 
         def open_directory(path: str) -> None:
-            self.query_one(Prompts).close()
+            self.action_close_field()
             self.open_directory(path)
 
         self.open_typed(os.path.normpath(os.path.join(self.path, message.path)), open_directory)
+
+    def on_path_input_cancelled(self) -> None:
+        """Close the field."""
+        self.action_close_field()
+
+    def action_close_field(self) -> None:
+        """Close the field, and return to the table."""
+        self.workers.cancel_group(self, "typed")
+        self.query_one(Prompts).close()
+        self.set_focus(self._table)
 
     # Marking
 
@@ -993,31 +1008,7 @@ def _size_of_named(update: Update) -> Size | None:
 class Prompts(Widget):
     """The fields below the table, for a search, filters and a path; hidden until used."""
 
-    BINDINGS = [Binding("escape", "close", tooltip="Close the field")]
-
-    class Searched(Message):
-        """The user has entered a text to search for."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
-    class Filtered(Message):
-        """The user has entered valid filters, or none."""
-
-        def __init__(self, text: str, filters: Filters) -> None:
-            super().__init__()
-            self.text, self.filters = text, filters
-
-    class PathTyped(Message):
-        """The user has entered an unchecked path, absolute or relative to the shown directory."""
-
-        def __init__(self, path: str) -> None:
-            super().__init__()
-            self.path = path
-
-    class Closed(Message):
-        """The user has closed the field."""
+    BINDINGS = [Binding("escape", "screen.close_field", tooltip="Close the field")]
 
     def compose(self) -> ComposeResult:
         """Lay out the fields."""
@@ -1036,66 +1027,15 @@ class Prompts(Widget):
         yield filters
         yield Static(Text(""), id="filter-help", classes="hidden")
 
-    def ask_for_search(self) -> None:
-        """Show the search field."""
-        self._open_field("#search-input", "")
-
-    def ask_for_filters(self, text: str) -> None:
-        """Show the filter field with the present filters."""
-        self._open_field("#filter-input", text)
-        self.query_one("#filter-help").remove_class("hidden")
-        self._show_filter_help()
-
-    def _show_filter_help(self, problem: str = "") -> None:
+    def show_filter_help(self, problem: str = "") -> None:
+        """Show what can be typed into the field for filters, below what is wrong in it."""
         text = Text(f"{problem}\n" if problem else "", "bold")
         text.append("\n".join(SYNTAX), "dim not bold")
-        self.query_one("#filter-help", Static).update(text)
-
-    def ask_for_path(self, path: str) -> None:
-        """Show the path field with the longest typable part of this path."""
-        typable = next(part for part in upwards(path) if is_shown_as_it_is(part))
-        self._open_field("#path-input", typable.rstrip("/") + "/")
+        filter_help = self.query_one("#filter-help", Static)
+        filter_help.update(text)
+        filter_help.remove_class("hidden")
 
     def close(self) -> None:
         """Hide the fields."""
         for field in self.query("Input, #filter-help"):
             field.add_class("hidden")
-        self.post_message(self.Closed())
-
-    def _open_field(self, selector: str, value: str) -> None:
-        field = self.query_one(selector, Input)
-        field.remove_class("hidden")
-        field.value = value
-        field.cursor_position = len(value)
-        # Immediately: the next keys must reach the field, not the list.
-        self.screen.set_focus(field)
-
-    def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Report the text to search for, or the filters unless they are wrong."""
-        message.stop()
-        if message.input.id == "filter-input":
-            try:
-                filters = parse_filters(message.value, time.time())
-            except ValueError as error:
-                self._show_filter_help(str(error))
-                return
-            self.close()
-            self.post_message(self.Filtered(message.value.strip(), filters))
-        if message.input.id == "search-input":
-            self.close()
-            if message.value:
-                self.post_message(self.Searched(message.value))
-
-    def action_close(self) -> None:
-        """Close the field."""
-        self.close()
-
-    def on_path_input_chosen(self, message: PathInput.Chosen) -> None:
-        """Report the path; the field stays until the directory is opened."""
-        message.stop()
-        self.post_message(self.PathTyped(message.path))
-
-    def on_path_input_cancelled(self, message: PathInput.Cancelled) -> None:
-        """Hide the field."""
-        message.stop()
-        self.close()
