@@ -1,9 +1,10 @@
 """The Textual application: composes the screens and routes between them."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
@@ -31,6 +32,10 @@ TRUECOLOR_THEME, FEW_COLOURS_THEME = "nord", "ansi-dark"
 """With fewer colours than 16 million, nord's dark blue becomes teal, and its greys the same."""
 
 _COLOURED_TEXT = ("text-primary", "text-warning", "text-error", "text-success", "text-accent")
+_SOON = ("job.planning", "screens.run", "screens.preview", "screens.jobs", "screens.maintenance")
+"""Loaded one by one soon after the first picture, so that the first key for them need not wait."""
+_QUIET_S, _BETWEEN_S = 1.0, 0.1
+
 _SLOW_LINK_INTERVAL_S = 1.0
 _THREADS = 256
 
@@ -107,6 +112,16 @@ class TuiFsApp(OneShotTimers, App[None]):
         # A thread that waits for a file system which does not answer never returns.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         self.push_screen(self.first_screen())
+        self._load_later(_SOON, _QUIET_S)
+
+    def _load_later(self, modules: Sequence[str], delay_s: float) -> None:
+        # Not in a thread: a survey that is forked meanwhile would wait for its locks for ever.
+        def load() -> None:
+            import_module(f"tui_fs.{modules[0]}")
+            self._load_later(modules[1:], _BETWEEN_S)
+
+        if modules:
+            self.set_timer(delay_s, load)
 
     def on_resize(self) -> None:
         """Draw everything again: the terminal has moved or cut what it showed."""

@@ -92,3 +92,16 @@ def test_only_the_first_screen_is_loaded_for_the_first_picture() -> None:
     loaded = loaded_with("tui_fs.app")
     assert "tui_fs.screens.browser.screen" in loaded
     assert [name for name in _LATER if f"tui_fs.screens.{name}" in loaded] == []
+
+
+async def test_the_next_screens_are_loaded_soon_after_the_first_picture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", SilentSurvey)
+    monkeypatch.setattr("tui_fs.app._QUIET_S", 0.01)
+    monkeypatch.setattr("tui_fs.app.import_module", loaded.append)
+    app = TuiFsApp(SPOOL)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "tui_fs.screens.maintenance" in loaded)
+    assert "tui_fs.screens.preview" in loaded
