@@ -1,7 +1,8 @@
 """The browser, the ranking and the findings in every state, as text; see test_screens.py."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -234,48 +235,27 @@ def client(update: Update) -> SurveyClient:
     return client
 
 
-@dataclass
-class StubBrowser:
+def below(client: SurveyClient, marks: Selection | None = None) -> BrowserScreen:
     """The browser below a side screen; it stays where it is."""
-
-    client: SurveyClient
-    marks: Selection = field(default_factory=Selection)
-
-    def jump_to(self, path: PathStr) -> None:
-        raise AssertionError(path)
-
-    def filter_words(self) -> str:
-        raise AssertionError
-
-    def ask_for_filter(self, text: str) -> None:
-        raise AssertionError(text)
-
-    def preview(self, paths: Sequence[PathStr]) -> None:
-        raise AssertionError(paths)
-
-    def preview_file(self, path: PathStr) -> None:
-        raise AssertionError(path)
-
-    def after_preview(self) -> None:
-        raise AssertionError
+    return cast(BrowserScreen, SimpleNamespace(client=client, marks=marks or Selection()))
 
 
 def findings(update: Update = COMPLETE) -> FindingsScreen:
-    return FindingsScreen(StubBrowser(client(update)), Settings())
+    return FindingsScreen(below(client(update)), Settings())
 
 
 def ranking(by: Ranking = Ranking.ALLOCATED) -> RankingScreen:
     marks = Selection()
     marks.toggle(SESSIONS, Size(58_999, 3 << 20))
     update = replace(COMPLETE, query=Query(ranking=by), ranking=RANKING)
-    return RankingScreen(StubBrowser(client(update), marks), Settings())
+    return RankingScreen(below(client(update), marks), Settings())
 
 
 def marked() -> MarksScreen:
     marks = Selection()
     marks.toggle(SESSIONS, Size(61_002, 3 << 20, is_whole=True))
     marks.toggle(PathStr("/srv/spool/new\nline"), Size(4, 4096))
-    return MarksScreen(StubBrowser(client(COMPLETE), marks), Settings())
+    return MarksScreen(below(client(COMPLETE), marks), Settings())
 
 
 MATCHES = (
@@ -303,7 +283,7 @@ class RecordedSearch:
 
 
 def search(text: str = "*.log") -> SearchScreen:
-    return SearchScreen(StubBrowser(client(COMPLETE)), text, None, Settings())
+    return SearchScreen(below(client(COMPLETE)), text, None, Settings())
 
 
 SIDE_SCREENS: dict[str, tuple[Callable[[], SideScreen], Act]] = {

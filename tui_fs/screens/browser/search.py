@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import work
@@ -20,11 +20,14 @@ from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.survey import EntryKind, Match
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.base import Failed, Settings, age, shown_below
-from tui_fs.screens.browser.side_screens import Browser, SideScreen
+from tui_fs.screens.browser.side_screens import SideScreen
 from tui_fs.screens.selection import Size, removed_paths
 from tui_fs.survey.process import SearchProcess, SearchRequest, SearchUpdate
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 from tui_fs.widgets.daemon_thread import in_daemon_thread
+
+if TYPE_CHECKING:
+    from tui_fs.screens.browser.screen import BrowserScreen
 
 COLUMNS = (
     Column(
@@ -131,7 +134,7 @@ class SearchScreen(SideScreen):
     ]
 
     def __init__(
-        self, browser: Browser, text: str, imported: PathStr | None, settings: Settings
+        self, browser: "BrowserScreen", text: str, imported: PathStr | None, settings: Settings
     ) -> None:
         super().__init__(browser, settings)
         self._text, self._imported = text, imported

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Sequence
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -18,43 +18,15 @@ from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking, Sorting
 from tui_fs.model.units import bytes_iec, count, counted, singular
 from tui_fs.screens.base import BaseScreen, Settings, age, muted, shown_below
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
-from tui_fs.screens.selection import Selection, Size, marks_line
-from tui_fs.screens.survey_client import SurveyClient
+from tui_fs.screens.selection import Size, marks_line
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Query, Update
 from tui_fs.survey.tally import BIG_FILE_BYTES
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
-
-class Browser(Protocol):
-    """The browser, as the screens over it use it.
-
-    Attributes:
-        client: its survey, which has at least one update.
-        marks: the marked directories.
-    """
-
-    client: SurveyClient
-    marks: Selection
-
-    def jump_to(self, path: PathStr) -> None:
-        """Show the directory of a path, with the cursor on that path."""
-
-    def filter_words(self) -> str:
-        """Return what the filter selects; empty without a filter."""
-
-    def ask_for_filter(self, text: str) -> None:
-        """Open the filter field with a text."""
-
-    def preview(self, paths: Sequence[PathStr]) -> None:
-        """Preview the deletion of some directories."""
-
-    def preview_file(self, path: PathStr) -> None:
-        """Preview the deletion of a single file."""
-
-    def after_preview(self) -> None:
-        """Continue counting, or count again after a deletion."""
+if TYPE_CHECKING:
+    from tui_fs.screens.browser.screen import BrowserScreen
 
 
 class SideScreen(BaseScreen):
@@ -67,7 +39,7 @@ class SideScreen(BaseScreen):
         Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
     ]
 
-    def __init__(self, browser: Browser, settings: Settings) -> None:
+    def __init__(self, browser: "BrowserScreen", settings: Settings) -> None:
         super().__init__(settings)
         self.browser = browser
         self.client, self.marks = browser.client, browser.marks
@@ -479,10 +451,8 @@ def _amount(directory: LargeDirectory, by: Ranking, now_s: float) -> float:
             return directory.inodes
         case Ranking.ALLOCATED:
             return directory.allocated_bytes
-        case Ranking.OLDEST:
-            return max(0.0, now_s - directory.oldest_s) if directory.oldest_s is not None else 0.0
-        case Ranking.NEWEST:
-            return max(0.0, now_s - directory.newest_s) if directory.newest_s is not None else 0.0
+    changed_s = directory.oldest_s if by is Ranking.OLDEST else directory.newest_s
+    return max(0.0, now_s - changed_s) if changed_s is not None else 0.0
 
 
 def _place(directory: LargeDirectory, root: str) -> str:
@@ -514,7 +484,7 @@ class RankingScreen(SideScreen):
         Binding("b", "app.pop_screen", tooltip="Go back", show=False),
     ]
 
-    def __init__(self, browser: Browser, settings: Settings) -> None:
+    def __init__(self, browser: "BrowserScreen", settings: Settings) -> None:
         super().__init__(browser, settings)
         self._by = RANKINGS[0]
 
@@ -619,7 +589,7 @@ class LargestFilesScreen(SideScreen):
 
     BINDINGS = [Binding("B", "app.pop_screen", tooltip="Go back", show=False)]
 
-    def __init__(self, browser: Browser, settings: Settings, path: PathStr) -> None:
+    def __init__(self, browser: "BrowserScreen", settings: Settings, path: PathStr) -> None:
         super().__init__(browser, settings)
         self._path = path
 
@@ -726,7 +696,7 @@ class MarksScreen(SideScreen):
 
     BINDINGS = [Binding("M", "app.pop_screen", tooltip="Go back", show=False)]
 
-    def __init__(self, browser: Browser, settings: Settings) -> None:
+    def __init__(self, browser: "BrowserScreen", settings: Settings) -> None:
         super().__init__(browser, settings)
         self._sizes = {path: self.marks.size(path) or Size() for path in self.marks}
 
