@@ -379,59 +379,52 @@ def confirmation(
         lines_for_paths: the lines on the screen for the names of several targets.
         cells: of a line.
     """
-    totals = survey.totals if survey.matched is None else survey.matched
+    filters = options.filters
+    lines: list[str | Text] = [
+        *_confirmed(paths, lines_for_paths, cells, "delete in" if filters.active else "")
+    ]
     if freed is not None:
-        return _confirmation_of_file(paths, survey, freed, reason, cells)
+        lines.append(Text(f"{bytes_iec(survey.totals.allocated_bytes)} allocated; frees {freed}"))
+        lines += [Text(f"! {remark}", "bold") for remark in remarks_on(survey)]
+    else:
+        lines += _contents(paths, survey, estimate, options)
+    noun = "file" if freed is not None else "directory"
+    if reason is not None:
+        label = "the word below" if word_to_type(paths) == PLAIN_WORD else f"the {noun}'s name"
+        lines.append(Text(f"Type {label}, because {reason}."))
+    if _is_long(paths):
+        lines.append(_folded(f"The {noun} is in", os.path.dirname(paths[0]), cells))
+    return lines
+
+
+def _contents(
+    paths: Sequence[str], survey: Survey, estimate: Estimate, options: Options
+) -> list[Text]:
+    """Return what is deleted in directories, and how long that takes."""
+    totals, filters = survey.matched or survey.totals, options.filters
     at_least = "" if survey.finished else "at least "
-    directories = totals.directories - len(paths) * options.keep_root
-    contents = Text(
-        f"{at_least}{counted(totals.non_directories, 'file', 'files')}, "
-        f"{counted(directories, 'directory', 'directories')}, "
-        f"{bytes_iec(totals.allocated_bytes)}"
-    )
-    if options.filters.active:
+    allocated = bytes_iec(totals.allocated_bytes)
+    if filters.active:
         nouns = ("file in it that matches", "files in it that match")
         if len(paths) > 1:
             nouns = ("file in them that matches", "files in them that match")
         matches = counted(totals.non_directories, *nouns)
         contents = Text(f"only {at_least}{matches}:\n", "bold")
-        contents.append(in_words_of_filters(options.filters, time.time()), "bold")
-        contents.append(f"\n{bytes_iec(totals.allocated_bytes)}; all directories stay", "not bold")
+        contents.append(in_words_of_filters(filters, time.time()), "bold")
+        contents.append(f"\n{allocated}; all directories stay", "not bold")
+    else:
+        files = counted(totals.non_directories, "file", "files")
+        emptied = totals.directories - len(paths) * options.keep_root
+        directories = counted(emptied, "directory", "directories")
+        contents = Text(f"{at_least}{files}, {directories}, {allocated}")
     rate_per_s = options.pace.rate_per_s
     limit = f", at most {counted(rate_per_s, 'entry', 'entries')} per second" if rate_per_s else ""
-    lines: list[str | Text] = [
-        *_confirmed(paths, lines_for_paths, cells, "delete in" if options.filters.active else ""),
-        contents,
-        Text(
-            f"with {estimate.strategy} in "
-            f"{duration_span(estimate.seconds_low, estimate.seconds_high)}{limit}"
-        ),
-    ]
+    duration = duration_span(estimate.seconds_low, estimate.seconds_high)
+    lines = [contents, Text(f"with {estimate.strategy} in {duration}{limit}")]
     lines += activity_lines(survey)
-    if options.keep_root and not options.filters.active:
+    if options.keep_root and not filters.active:
         kept = "the directory itself is" if len(paths) == 1 else "the directories themselves are"
         lines.append(Text(f"{kept} kept, empty"))
-    if reason is not None:
-        label = "the word below" if word_to_type(paths) == PLAIN_WORD else "the directory's name"
-        lines.append(Text(f"Type {label}, because {reason}."))
-    if _is_long(paths):
-        lines.append(_folded("The directory is in", os.path.dirname(paths[0]), cells))
-    return lines
-
-
-def _confirmation_of_file(
-    paths: Sequence[str], survey: Survey, freed: str, reason: str | None, cells: int
-) -> list[str | Text]:
-    lines: list[str | Text] = [
-        *_confirmed(paths, 1, cells, ""),
-        Text(f"{bytes_iec(survey.totals.allocated_bytes)} allocated; frees {freed}"),
-        *(Text(f"! {remark}", "bold") for remark in remarks_on(survey)),
-    ]
-    if reason is not None:
-        label = "the word below" if word_to_type(paths) == PLAIN_WORD else "the file's name"
-        lines.append(Text(f"Type {label}, because {reason}."))
-    if _is_long(paths):
-        lines.append(_folded("The file is in", os.path.dirname(paths[0]), cells))
     return lines
 
 
@@ -667,13 +660,8 @@ class PreviewScreen(BaseScreen):
         except OSError as error:
             self.post_message(Failed(cannot_examine(path, error)))
             return
-        prediction = self._forecast_of(survey)
-        self.app.call_from_thread(self._examined, survey, prediction)
-
-    def _examined(self, survey: Survey, prediction: Forecast) -> None:
-        if self.is_attached:
-            self._survey, self._forecast = survey, prediction
-            self._show()
+        self._survey = survey
+        self._predict(survey)
 
     @work(thread=True, exclusive=True, group="quick estimate")
     def _estimate_quickly(self, paths: tuple[str, ...]) -> None:
