@@ -245,10 +245,6 @@ class Places:
         """Return the absolute path of `directory`; raises as that."""
         return self._of(place)[1]
 
-    def kind(self, place: Place) -> str:
-        """Return the type of a place's file system: ``ext4``."""
-        return file_system_of(self._scratch.path).kind if place is Place.HERE else place.value
-
     def close(self) -> None:
         """Unmount everything and remove the images; may be called again.
 

@@ -157,9 +157,6 @@ class HistogramTable:
         self._allocated = array("Q")
         self._recent: dict[int, int] = {}
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def cells(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield row, class, entries and allocated bytes of all cells."""
         yield from zip(self._rows, self._classes, self._entries, self._allocated, strict=True)
