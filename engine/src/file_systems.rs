@@ -114,23 +114,13 @@ impl FileSystem {
         Ok(known.unwrap_or(&OTHER))
     }
 
-    #[cfg(test)]
-    pub fn named(name: &str) -> &'static Self {
-        let mut known = KNOWN.iter();
-        known.find(|known| known.names.contains(&name)).expect(name)
-    }
-
-    /// Returns the identity of an open directory.
-    pub fn identify(&self, descriptor: BorrowedFd<'_>, calls: &Syscalls) -> Result<DirIdentity> {
-        let (identity, _) = calls.identify(descriptor)?;
-        Ok(self.without_unstable_birth(identity))
-    }
-
-    /// Drops a birth time that is not stable.
-    pub fn without_unstable_birth(&self, mut identity: DirIdentity) -> DirIdentity {
+    /// Returns the identity of an open directory, without a birth time that is not stable, and whether it
+    /// is the root of a mount; see `Syscalls::identify`.
+    pub fn identify(&self, fd: BorrowedFd<'_>, calls: &Syscalls) -> Result<(DirIdentity, bool)> {
+        let (mut identity, is_mount_root) = calls.identify(fd)?;
         if self.has_unstable_birth {
             identity.birth_ns = 0;
         }
-        identity
+        Ok((identity, is_mount_root))
     }
 }

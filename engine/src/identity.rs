@@ -86,18 +86,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directory_with_other_or_missing_birth_time_differs() {
-        let dev_ino = DevIno {
-            device: 1,
-            inode: 2,
-        };
-        let born = |birth_ns| DirIdentity { dev_ino, birth_ns };
-        assert_eq!(born(3), born(3));
-        assert_ne!(born(3), born(4));
-        assert_ne!(born(3), born(0));
-    }
-
-    #[test]
     fn pin_with_other_inode_or_birth_time_does_not_match() {
         let pin = |text: &str| text.parse::<DirIdentity>().unwrap();
         let directory = pin("1:2:3");

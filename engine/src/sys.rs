@@ -7,7 +7,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, Result};
-use rustix::process::{setrlimit, Resource, Rlimit};
 
 use crate::concurrency::Usage;
 
@@ -66,35 +65,25 @@ fn check(result: libc::c_int) -> Result<libc::c_int> {
 /// INR_OPEN_CUR in linux/fs.h.
 const DEFAULT_LIMIT: u64 = 1024;
 
-/// Returns the soft and the hard limit of descriptors; the default if a filter refuses the call.
-///
-/// rustix assumes that the call succeeds.
-fn descriptor_limits() -> (u64, u64) {
+/// Raises the soft limit of descriptors to a useful number. Returns the limit; the default if a filter
+/// refuses the call, of which rustix assumes that it succeeds.
+pub fn raise_descriptor_limit(useful: u64) -> u64 {
     let mut limits = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: the kernel writes only the structure, which is local.
-    match check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) }) {
-        Ok(_) => (limits.rlim_cur, limits.rlim_max), // RLIM_INFINITY is the largest number
-        Err(_) => (DEFAULT_LIMIT, DEFAULT_LIMIT),
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) } < 0 {
+        return DEFAULT_LIMIT;
     }
-}
-
-/// Raises the soft limit of descriptors to a useful number; returns the limit.
-pub fn raise_descriptor_limit(useful: u64) -> u64 {
-    let (current, maximum) = descriptor_limits();
-    let raised = maximum.min(useful);
-    if raised <= current {
-        return current;
-    }
-    let limits = Rlimit {
-        current: Some(raised),
-        maximum: (maximum != u64::MAX).then_some(maximum),
-    };
-    match setrlimit(Resource::Nofile, limits) {
-        Ok(()) => raised,
-        Err(_) => current,
+    let current = limits.rlim_cur; // RLIM_INFINITY is the largest number
+    limits.rlim_cur = limits.rlim_max.min(useful).max(current);
+    // SAFETY: the kernel only reads the structure.
+    let is_raised =
+        limits.rlim_cur > current && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limits) } == 0;
+    match is_raised {
+        true => limits.rlim_cur,
+        false => current,
     }
 }
 
@@ -129,11 +118,9 @@ pub fn ignore_broken_leases() {
 ///
 /// On failure the table grows later.
 pub fn grow_descriptor_table(descriptors: u64) {
-    let last = descriptors.checked_sub(1).map(i32::try_from);
-    let Some(Ok(last)) = last else {
-        return;
-    };
-    drop(rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), last));
+    if let Some(Ok(last)) = descriptors.checked_sub(1).map(i32::try_from) {
+        drop(rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), last));
+    }
 }
 
 #[cfg(test)]

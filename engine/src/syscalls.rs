@@ -97,12 +97,6 @@ impl Syscalls {
         }
     }
 
-    /// Returns the number of names that were removed.
-    pub fn removed(&self) -> u64 {
-        let counter = &self.counters[Syscall::Unlinkat as usize];
-        counter.successes.load(Relaxed)
-    }
-
     /// Adds the classes of the removals that were timed alone to these numbers.
     pub fn add_removal_times(&self, numbers: &mut [u64; TIME_CLASSES]) {
         let classes = self.removal_times.classes.iter().flatten();

@@ -137,7 +137,7 @@ impl<'run> DirStack<'run> {
     /// Makes an open subdirectory the current directory. Fails with XDEV on another file system.
     pub fn push(&mut self, at: u32, descriptor: OwnedFd, calls: &Syscalls) -> Result<()> {
         match self.file_system.identify(descriptor.as_fd(), calls) {
-            Ok(identity) if identity.dev_ino.device == self.device => {
+            Ok((identity, _)) if identity.dev_ino.device == self.device => {
                 let is_left = self.open_dirs.left.load(Relaxed) > 0;
                 if self.open >= self.open_dirs.own && !is_left {
                     self.close_oldest(calls);
@@ -194,7 +194,7 @@ impl<'run> DirStack<'run> {
         }
         let (expected, file_system) = (self.identity(index), self.file_system);
         let descriptor = calls.open_ancestor(self.descriptor(), 1, &expected, |ancestor| {
-            file_system.identify(ancestor, calls)
+            Ok(file_system.identify(ancestor, calls)?.0)
         })?;
         let level = &mut self.levels[index];
         if level.has_more {
@@ -335,6 +335,7 @@ mod tests {
 
     use super::*;
     use crate::delete::shared_dir::Target;
+    use crate::file_systems::KNOWN;
 
     const IDENTITY: DirIdentity = DirIdentity {
         dev_ino: DevIno {
@@ -400,7 +401,9 @@ mod tests {
             has_allocation_groups: bool,
             script in proptest::collection::vec((0u8..4, 0u8..6), 0..300),
         ) {
-            let file_system = FileSystem::named(if has_allocation_groups { "xfs" } else { "ext4" });
+            let mut known = KNOWN.iter();
+            let file_system = known.find(|known| known.has_allocation_groups == has_allocation_groups);
+            let file_system = file_system.unwrap();
             let open_dirs = OpenDirs::new(1_024, 1);
             let mut stack = new_stack(file_system, &open_dirs);
             let (mut created, mut done) = (Vec::new(), Vec::new());

@@ -63,7 +63,8 @@ const STACK_BYTES: usize = 512 << 10;
 /// Descriptors of all directory stacks together, if the process may have twice as many.
 pub const MAX_OPEN_DIRS: u64 = 4_096;
 
-/// The limit of descriptors also limits the number of workers.
+/// The limit of descriptors also limits the number of workers. A worker needs some for its stack, some for
+/// the work that it shares, and one for its task.
 const MIN_FDS_PER_WORKER: u64 = 8;
 
 /// The state that all workers share.
@@ -146,14 +147,13 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let file_systems = targets.iter().map(|(root, _)| root.target.file_system);
     let concurrency = Concurrency::new(
         available_parallelism().map_or(1, usize::from),
-        max_workers(descriptors),
+        (descriptors / MIN_FDS_PER_WORKER).clamp(1, MAX_THREADS as u64) as usize,
         arguments.threads,
         common_scaling(file_systems.map(|known| known.scaling_across_dirs)),
     );
     tallies.resize_with(concurrency.workers(), Tally::default);
     let max_open = descriptors as usize / 2;
     let context = Arc::new(Context::new(&arguments, concurrency, max_open, failures));
-    context.update_concurrency(|_| ());
     for (directory, descriptor) in targets {
         context.queue.push(Task {
             directory,
@@ -203,18 +203,17 @@ fn run_workers(context: &Arc<Context>, tallies: &[Tally], report_interval: Durat
     let work = |number: usize| Worker::new(context, &tallies[number]).work();
     let mut started = 0;
     thread::scope(|scope| {
-        start_workers(context, scope, &work, &mut started);
+        let mut poll_interval = start_workers(context, scope, &work, &mut started);
         let listener = Arc::clone(context);
         // The thread is not joined: it reads standard input until the process exits.
         if let Err(error) = thread::Builder::new().spawn(move || control::serve(&listener)) {
             warn(&format!("commands cannot be read: {error}"));
         }
         let mut reported_at = Instant::now();
-        let (_, mut poll_interval) = context.update_concurrency(|_| ());
         loop {
             let timeout = poll_interval.min(report_interval.saturating_sub(reported_at.elapsed()));
             let is_over = context.queue.wait_for_end(timeout);
-            let (threads, next_poll) = context.update_concurrency(|concurrency| {
+            let (threads, _) = context.update_concurrency(|concurrency| {
                 concurrency.poll(Observation {
                     now: Instant::now(),
                     done: total_removed(tallies),
@@ -223,9 +222,8 @@ fn run_workers(context: &Arc<Context>, tallies: &[Tally], report_interval: Durat
                     is_limited: context.throttle.is_limiting(),
                 });
             });
-            poll_interval = next_poll;
             if !is_over {
-                start_workers(context, scope, &work, &mut started);
+                poll_interval = start_workers(context, scope, &work, &mut started);
             }
             if !is_over && reported_at.elapsed() < report_interval {
                 continue;
@@ -244,30 +242,25 @@ fn run_workers(context: &Arc<Context>, tallies: &[Tally], report_interval: Durat
     drop(context.answer_lock.lock());
 }
 
-/// Starts the workers that the concurrency allows now.
+/// Starts the workers that the concurrency allows now; returns the time until its next poll.
 fn start_workers<'scope, 'env, Work: Fn(usize) + Sync>(
     context: &'env Context,
     scope: &'scope Scope<'scope, 'env>,
     work: &'env Work,
     started: &mut usize,
-) {
-    let (allowed, _) = context.update_concurrency(|_| ());
+) -> Duration {
+    let (allowed, poll_interval) = context.update_concurrency(|_| ());
     let queue = &context.queue;
     let Err(error) = queue.start_workers(scope, STACK_BYTES, work, started, allowed) else {
-        return;
+        return poll_interval;
     };
-    context.update_concurrency(|concurrency| concurrency.set_workers(*started));
     if *started == 0 {
         context.abort(&format!(
             "cannot start a thread: {error}; the strategies rm, find and rmtree need none"
         ));
     }
-}
-
-/// Returns the number of workers that these descriptors suffice for. A worker needs some for its
-/// stack, some for the work that it shares, and one for its task.
-fn max_workers(descriptors: u64) -> usize {
-    (descriptors / MIN_FDS_PER_WORKER).clamp(1, MAX_THREADS as u64) as usize
+    let limit = |concurrency: &mut Concurrency| concurrency.set_workers(*started);
+    context.update_concurrency(limit).1
 }
 
 /// Raises the soft limit of descriptors, and enlarges their table; returns the number for directory
@@ -278,16 +271,4 @@ fn raise_limit(targets: u64) -> u64 {
     let descriptors = current.saturating_sub(2 * targets).min(useful);
     grow_descriptor_table(descriptors);
     descriptors
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_descriptors_limit_workers() {
-        assert_eq!(max_workers(0), 1);
-        assert_eq!(max_workers(240), 30);
-        assert_eq!(max_workers(u64::MAX), 256);
-    }
 }

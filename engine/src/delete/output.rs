@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::remover::Tally;
 use crate::quoting::{quoted, reason};
-use crate::syscalls::{class_limit_ns, ALL_CALLS, TIME_CLASSES};
+use crate::syscalls::{class_limit_ns, Syscall, ALL_CALLS, TIME_CLASSES};
 
 /// Reports failures and counts them.
 #[derive(Default)]
@@ -18,11 +18,8 @@ pub struct Failures {
 impl Failures {
     pub fn report(&self, operation: &str, path: &[u8], error: Errno) {
         self.count.fetch_add(1, Relaxed);
-        warn(&format!(
-            "cannot {operation} {}: {}",
-            quoted(path),
-            reason(error)
-        ));
+        let (path, reason) = (quoted(path), reason(error));
+        warn(&format!("cannot {operation} {path}: {reason}"));
     }
 
     /// Reports a failure that is not about one entry.
@@ -44,7 +41,8 @@ pub fn warn(message: &str) {
 
 /// Returns the number of entries that all workers have removed.
 pub fn total_removed(tallies: &[Tally]) -> u64 {
-    tallies.iter().map(|tally| tally.calls.removed()).sum()
+    let counts = (tallies.iter()).map(|tally| tally.calls.count(Syscall::Unlinkat));
+    counts.map(|count| count.calls - count.errors).sum()
 }
 
 /// Returns the totals of all workers as a line of JSON; see docs/record-format.md.

@@ -55,8 +55,7 @@ pub fn open(
         descriptor
     };
     let file_system = FileSystem::of(descriptor.as_fd(), calls)?;
-    let (identity, is_mount_root) = calls.identify(descriptor.as_fd())?;
-    let identity = file_system.without_unstable_birth(identity);
+    let (identity, is_mount_root) = file_system.identify(descriptor.as_fd(), calls)?;
     let pin = arguments.pins.get(number);
     if pin.is_some_and(|pin| !identity.matches_pin(pin)) {
         let reason = "is not the directory that was confirmed";

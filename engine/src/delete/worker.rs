@@ -484,8 +484,7 @@ impl<'run> Worker<'run> {
     /// Abandons the levels whose parent cannot be opened any more, up to one with an open descriptor.
     fn abandon_path(&mut self, stack: &mut DirStack<'_>, error: Errno) -> Outcome<()> {
         let index = stack.levels.len() - 2;
-        let failures = &self.context.failures;
-        failures.report("open", &stack.path(index), error);
+        (self.context.failures).report("open", &stack.path(index), error);
         loop {
             let (mut level, shared) = stack.pop();
             let descriptor = level.descriptor.take();
@@ -671,7 +670,7 @@ impl<'run> Worker<'run> {
         let file_system = parent.target.file_system;
         self.calls
             .open_ancestor(child, 1, &parent.identity, |ancestor| {
-                file_system.identify(ancestor, self.calls)
+                Ok(file_system.identify(ancestor, self.calls)?.0)
             })
     }
 

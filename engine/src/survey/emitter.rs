@@ -57,10 +57,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits a directory that is not read, with its own size if known.
-    pub fn emit_not_entered(&mut self, parent: u64, name: &[u8], flags: u32, own: Option<&Statx>) {
+    pub fn emit_not_entered(&mut self, parent: i64, name: &[u8], flags: u32, own: Option<&Statx>) {
         self.batch.dir_records.push(DirRecord {
             number: self.next_number(),
-            parent: parent as i64,
+            parent,
             name: name.to_vec(),
             own_bytes: own.map_or(0, |status| status.stx_size),
             own_allocated_bytes: own.map_or(0, allocated_bytes_of),
@@ -71,17 +71,13 @@ impl<'a> Emitter<'a> {
 
     /// Emits a directory that is on another file system, as shown when it was opened.
     pub fn emit_elsewhere(&mut self, parent: u64, name: &CStr, flags: u32) {
-        self.emit_not_entered(parent, name.to_bytes(), flag::ELSEWHERE | flags, None);
+        self.emit_not_entered(
+            parent as i64,
+            name.to_bytes(),
+            flag::ELSEWHERE | flags,
+            None,
+        );
         self.emit_decrement(parent, 0);
-    }
-
-    /// Emits a root that is unreadable.
-    pub fn emit_unreadable(&mut self, number: u64, path: &[u8]) {
-        self.batch.dir_records.push(DirRecord {
-            name: path.to_vec(),
-            flags: flag::UNREADABLE,
-            ..DirRecord::new(number)
-        });
     }
 
     /// Emits that a directory has one pending record less.

@@ -67,7 +67,8 @@ impl fmt::Display for Totals {
             (self.apparent_bytes, "bytes (sizes of the files)"),
             (self.allocated_bytes, "bytes on disk"),
         ];
-        let (elsewhere, unreadable) = (self.elsewhere.len(), self.unreadable.len());
+        let elsewhere = self.elsewhere.len() as u128;
+        let unreadable = self.unreadable.len() as u128;
         let missing = [
             (
                 elsewhere,
@@ -78,7 +79,6 @@ impl fmt::Display for Totals {
                 "directories could not be read: the sums are too small",
             ),
         ];
-        let missing = missing.map(|(number, noun)| (number as u128, noun));
         let missing = missing.iter().filter(|(number, _)| *number > 0);
         for (number, noun) in rows.iter().chain(missing) {
             writeln!(f, "{number:>20}  {noun}")?;

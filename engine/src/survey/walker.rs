@@ -16,7 +16,7 @@ use rustix::process::{getegid, geteuid, getgid, getuid};
 
 use super::dir_progress::{kind_of, modified, DirProgress, ENTRY_MASK};
 use super::emitter::Emitter;
-use super::records::flag;
+use super::records::{flag, NO_PARENT};
 use super::stack::{Dir, Next, Stack};
 use super::Context;
 use crate::identity::DevIno;
@@ -113,18 +113,17 @@ impl<'a> Walker<'a> {
 
     fn start_root(&mut self, index: usize) {
         let root = &self.context.roots[index];
-        let number = self.emitter.next_number();
         let Ok(status) = self.calls.statx_fd(root.descriptor.as_fd(), DIR_MASK) else {
-            return self.emitter.emit_unreadable(number, &root.path);
+            return (self.emitter).emit_not_entered(NO_PARENT, &root.path, flag::UNREADABLE, None);
         };
         let dir = Dir {
             root: index,
             descriptor: Some(Arc::clone(&root.descriptor)),
-            number,
+            number: self.emitter.next_number(),
             inode: status.stx_ino,
             depth: 0,
         };
-        let progress = DirProgress::new(number, None, &root.path, &status);
+        let progress = DirProgress::new(dir.number, None, &root.path, &status);
         self.start_dir(dir, progress, &status);
     }
 
@@ -321,7 +320,7 @@ impl<'a> Walker<'a> {
                 && (self.calls.open_directory(fd, name)).is_err_and(|error| error == Errno::XDEV);
         let flags = flag::ELSEWHERE | subvolume_flag(&status, is_mounted);
         self.emitter.emit_record(progress, false); // before the records of what is in it
-        (self.emitter).emit_not_entered(dir.number, name.to_bytes(), flags, None);
+        (self.emitter).emit_not_entered(dir.number as i64, name.to_bytes(), flags, None);
     }
 
     /// Returns whether an entry of a directory is on the file system of its root.
@@ -351,7 +350,12 @@ impl<'a> Walker<'a> {
             match self.stack.take_next() {
                 Some((dir, Next::Enter(name))) => {
                     let name = name.to_bytes();
-                    (self.emitter).emit_not_entered(dir.number, name, flag::UNREADABLE, None);
+                    (self.emitter).emit_not_entered(
+                        dir.number as i64,
+                        name,
+                        flag::UNREADABLE,
+                        None,
+                    );
                 }
                 Some((dir, Next::Resume(_))) => {
                     self.emitter.emit_decrement(dir.number, flag::UNREADABLE);
@@ -366,13 +370,10 @@ impl<'a> Walker<'a> {
         let (flags, own) = match error {
             Errno::XDEV => return self.emitter.emit_elsewhere(parent.number, name, 0),
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP => (flag::VANISHED, None),
-            _ => {
-                let own = entry_status(parent.fd(), name).ok();
-                (flag::UNREADABLE, own)
-            }
+            _ => (flag::UNREADABLE, entry_status(parent.fd(), name).ok()),
         };
         let name = name.to_bytes();
-        (self.emitter).emit_not_entered(parent.number, name, flags, own.as_ref());
+        (self.emitter).emit_not_entered(parent.number as i64, name, flags, own.as_ref());
     }
 
     /// Queues pending subdirectories for another walker.
