@@ -141,7 +141,7 @@ async def test_an_import_is_filtered_but_not_deleted() -> None:
         assert browser.survey.filters == Filters(name_glob="*.log")
         assert browser.survey.imported == "/srv/export.json"
         shown = screen_text(browser.pilot.app)
-        assert "matches 1,279,040 files" in shown and "D delete here" not in shown
+        assert "matches 1,279,040 files" in shown and "D all matches" not in shown
         await browser.press("D")
         assert browser.screen.marks.refusal in screen_text(browser.pilot.app)
 

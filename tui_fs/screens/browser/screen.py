@@ -460,10 +460,14 @@ class BrowserScreen(BaseScreen):
         number = len(survey.findings) if survey is not None else 0
         is_here = self.imported is None
         actions: tuple[tuple[str, str], ...] = (("f", "filter"),)
-        if is_here:
-            actions = ("space", "mark"), ("d", "delete…"), *actions
         if self.filters.active:
-            actions += *((("D", "delete here…"),) * is_here), ("esc", "no filter")
+            actions += (("esc", "no filter"),)
+            if is_here:
+                actions = ("d", "delete matches…"), ("D", "all matches…"), *actions
+        elif is_here:
+            actions = ("d", "delete…"), *actions
+        if is_here:
+            actions = ("space", "mark"), *actions
         footer.keys = (
             *actions,
             ("/", "search"),
