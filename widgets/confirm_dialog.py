@@ -181,9 +181,7 @@ class ConfirmDialog(ModalScreen[bool]):
                     yield Static(Text(self._consequence), id="confirm-consequence")
                 if self._word is not None:
                     yield Static(word_prompt(self._word))
-                    entry = OrderedInput(id="confirm-word", compact=True, restrict=TYPABLE)
-                    entry.cursor_blink = False
-                    yield entry
+                    yield OrderedInput(id="confirm-word", compact=True, restrict=TYPABLE)
                     yield Static(id="confirm-mismatch")
                 with Horizontal(id="confirm-buttons"):
                     yield Button(Text(self._no_label), id="confirm-no")

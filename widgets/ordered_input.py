@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.events import Key
+from textual.reactive import reactive
 from textual.widgets import Input
 
 
@@ -12,7 +13,12 @@ class OrderedInput(Input):
     Textual's input inserts a character immediately, but passes every other key up to the app, which
     calls the action later. Of keys that arrive together, as over a slow connection, `x`, Backspace,
     `y` would leave `x`.
+
+    Its cursor does not blink: where the theme gives the focused field no background of its own, the
+    cursor is all that shows the focus.
     """
+
+    cursor_blink = reactive(False, init=False)
 
     async def _on_key(self, event: Key) -> None:
         """Call the action of an editing key immediately."""

@@ -81,7 +81,6 @@ class PathInput(OrderedInput):
             id=id,
             classes=classes,
         )
-        self.cursor_blink = False
 
     def validate_value(self, value: str) -> str:
         """Return the path after a double slash, which was typed after another path."""

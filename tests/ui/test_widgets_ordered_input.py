@@ -52,3 +52,14 @@ async def test_a_key_that_the_input_has_no_action_for_reaches_the_app() -> None:
     async with app.run_test() as pilot:
         await pilot.press("f2")
         assert app.noted
+
+
+async def test_the_cursor_of_the_focused_field_is_always_visible() -> None:
+    app = InputApp()
+    async with app.run_test() as pilot:
+        field = app.query_one(Input)
+        assert field.has_focus
+        await pilot.pause(0.7)
+        assert field._cursor_visible and field._blink_timer is not None
+        await pilot.pause(0.5)
+        assert field._cursor_visible
