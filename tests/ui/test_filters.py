@@ -160,8 +160,8 @@ async def test_the_counts_of_the_former_filter_are_not_shown_in_the_preview() ->
         await pilot.press("f", *"*.log >15m", "enter")
         await wait_for(pilot, "'>15m' can mean minutes or MiB; write >15min or >15M.")
         await pilot.press(*["backspace"] * 5, "enter")
-        await until(pilot, lambda: pilot.app.screen is screen)
-        assert screen._filters == Filters(name_glob="*.log")
+        await until(pilot, lambda: screen._filters == Filters(name_glob="*.log"))
+        assert pilot.app.screen is screen
         screen.post_message(late)
         screen._predicted(everything, late.forecast, screen._choices)
         await settle(pilot)
