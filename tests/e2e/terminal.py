@@ -76,6 +76,8 @@ class Terminal:
     def close(self) -> None:
         """Close the terminal; its processes get SIGHUP."""
         self._run("kill-server")
+        directory = os.environ.get("TMUX_TMPDIR", "/tmp")  # tmux leaves its socket there
+        Path(directory, f"tmux-{os.getuid()}", self._server).unlink(missing_ok=True)
 
     def is_open(self) -> bool:
         """Return whether the command still runs."""
