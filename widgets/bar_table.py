@@ -19,7 +19,15 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui_fs.widgets.cell_drawing import BLOCKS, eighth_blocks, fit_cells, fit_end, range_bar
+from tui_fs.widgets.cell_drawing import (
+    BLOCKS,
+    ELLIPSIS,
+    dots,
+    eighth_blocks,
+    fit_cells,
+    fit_end,
+    range_bar,
+)
 
 HEADER_HEIGHT = 1
 GUTTER = 2
@@ -147,11 +155,6 @@ _Line = tuple[BarRow | None, bool]
 """What a line shows, and whether the cursor is on it."""
 
 
-def keys_of(rows: Sequence[BarRow]) -> Sequence[str]:
-    """Return the keys of rows, without making any."""
-    return rows.keys if isinstance(rows, LazyRows) else [row.key for row in rows]
-
-
 class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     """A list of rows with a header that stays, a cursor, marks and bars.
 
@@ -241,14 +244,12 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
             toggle_mark: Called when the user marks a row or removes its mark, before any further
                 key acts: what the next key does may depend on the mark. It replaces the rows.
                 None if rows cannot be marked.
-
-        Raises:
-            ValueError: If not exactly one column takes the remaining width.
         """
         super().__init__(id=id)
         self.set_reactive(BarTable.empty_text, empty_text)
         self._columns: tuple[Column, ...] = ()
-        self._cursor = RowCursor()
+        self._rows: Sequence[BarRow] = ()
+        self._index = 0  # of the row under the cursor
         self._drawn: dict[int, _Line] = {}
         self._base = Style()
         self._toggle_mark = toggle_mark
@@ -263,7 +264,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def cursor_row(self) -> BarRow | None:
         """The row under the cursor; None when there are no rows."""
-        return self._cursor.row
+        return self._rows[self._index] if self._rows else None
 
     @property
     def is_cursor_placed(self) -> bool:
@@ -280,7 +281,9 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         Raises:
             ValueError: If not exactly one column takes the remaining width.
         """
-        check_columns(columns)
+        flexible = [column for column in columns if column.width == 0]
+        if len(flexible) != 1 or flexible[0].bar:
+            raise ValueError("exactly one column without a bar must have width 0")
         if tuple(columns) != self._columns:
             self._columns = tuple(columns)
             self.refresh()
@@ -293,22 +296,23 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
             keep_cursor: Leave the cursor on the same key, or at the same index when the key has
                 gone; otherwise the cursor and the view go to the top.
         """
-        # A view that was scrolled away from the cursor with the mouse stays where it is.
         self._is_cursor_placed = self._is_cursor_placed and keep_cursor
-        follow = not keep_cursor or self._cursor.is_visible(self.scroll_offset.y, self._height)
-        if not self._cursor.rows:
+        top, before = self.scroll_offset.y, self.cursor_row
+        is_in_view = top <= self._index < top + self._height
+        if before is None:
             self._drawn.clear()  # the text of an empty table may be there
-        self._cursor.replace_rows(rows, keep=keep_cursor)
+        self._rows = rows
+        self._index = self._index_of(before.key) if keep_cursor and before is not None else 0
         self.virtual_size = Size(0, len(rows) + HEADER_HEIGHT if rows else 0)
-        if follow:
+        if is_in_view or not keep_cursor:
             self._reveal_cursor()
-        else:
-            self._show_from(self._cursor.bounded_top(self.scroll_offset.y, self._height))
+        else:  # the user has scrolled it away with the mouse
+            self._show_from(top)
         self._refresh_changed()
 
     def move_to(self, key: str) -> None:
         """Put the cursor on the row with this key, if there is one, and bring it into view."""
-        self._cursor.go_to_key(key)
+        self._index = self._index_of(key)
         self._is_cursor_placed = True
         self._reveal_cursor()
         self._refresh_changed()
@@ -328,8 +332,8 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._drawn[y] = row, is_cursor = self._line_at(y, *self._view())
         if row is not None:
             return self._render_row(row, width, is_cursor=is_cursor)
-        if not self._cursor.rows and y > HEADER_HEIGHT:
-            lines = wrap(self.empty_text, max(1, width - 4))
+        if not self._rows and y > HEADER_HEIGHT:
+            lines = wrap(self.empty_text.replace(ELLIPSIS, dots()), max(1, width - 4))
             line = "".join(lines[y - HEADER_HEIGHT - 1 : y - HEADER_HEIGHT])
             text = fit_cells(f"  {line}", width)
             return self._strip([Segment(text, base + self._style("muted"))], base)
@@ -337,11 +341,11 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_move(self, rows: int) -> None:
         """Move the cursor by a number of rows."""
-        self._move_cursor(self._cursor.index + rows)
+        self._move_cursor(self._index + rows)
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by a number of pages, with one row of overlap."""
-        self._move_cursor(self._cursor.index + pages * max(1, self._height - 1))
+        self._move_cursor(self._index + pages * max(1, self._height - 1))
 
     def action_top(self) -> None:
         """Move the cursor to the first row."""
@@ -349,7 +353,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_bottom(self) -> None:
         """Move the cursor to the last row."""
-        self._move_cursor(len(self._cursor.rows) - 1)
+        self._move_cursor(len(self._rows) - 1)
 
     def action_open(self) -> None:
         """Ask for the row under the cursor to be opened."""
@@ -386,10 +390,10 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
                 await self.screen.run_action(column.action)
             return
         index = self.scroll_offset.y + offset.y - HEADER_HEIGHT
-        if index >= len(self._cursor.rows):
+        if index >= len(self._rows):
             return
         event.stop()
-        if index == self._cursor.index:
+        if index == self._index:
             self.action_open()
         else:
             self._move_cursor(index)
@@ -405,37 +409,55 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _move_cursor(self, index: int) -> None:
         """Move the cursor for the user and post `Highlighted` if the row changes."""
-        moved = self._cursor.go_to(index)
+        before, self._index = self._index, self._nearest(index)
         self._is_cursor_placed = True
         self._reveal_cursor()
-        if moved and (row := self.cursor_row) is not None:
+        if self._index != before and (row := self.cursor_row) is not None:
             self._refresh_changed()
             self.post_message(self.Highlighted(self, row))
 
+    def _index_of(self, key: str) -> int:
+        """Return the index of the row with a key; without one, of the row nearest to the cursor."""
+        # A refresh rarely moves the row; only a new order needs the search.
+        if self._index < len(self._rows) and self._rows[self._index].key == key:
+            return self._index
+        rows = self._rows
+        keys = rows.keys if isinstance(rows, LazyRows) else [row.key for row in rows]
+        try:
+            return keys.index(key)
+        except ValueError:
+            return self._nearest(self._index)
+
+    def _nearest(self, index: int) -> int:
+        return max(0, min(index, len(self._rows) - 1))
+
     def _reveal_cursor(self) -> None:
         """Scroll by the least amount that brings the cursor row into view."""
-        self._show_from(self._cursor.revealing_top(self.scroll_offset.y, self._height))
+        top = min(self.scroll_offset.y, self._index)
+        self._show_from(max(self._index - self._height + 1, top))
 
     def _show_from(self, top: int) -> None:
-        """Make a row the first one in view; before the first layout there is no view."""
+        """Make a row the first one in view, unless there would be blank lines below the last row.
+
+        Before the first layout there is no view.
+        """
         if self._height:
+            top = max(0, min(top, len(self._rows) - self._height))
             self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
     def _view(self) -> tuple[int, int]:
         """Return the first row in view, and the one that shows a cursor, or -1."""
         # Of several tables, only the one that has the focus shows a cursor.
         is_elsewhere = not self.has_focus and isinstance(self.screen.focused, BarTable)
-        return self.scroll_offset.y, -1 if is_elsewhere else self._cursor.index
+        return self.scroll_offset.y, -1 if is_elsewhere else self._index
 
     def _line_at(self, y: int, top: int, cursor: int) -> _Line:
         index = top + y - HEADER_HEIGHT
-        if index >= len(self._cursor.rows):
-            return None, False
-        return self._cursor.rows[index], index == cursor
+        return (self._rows[index], index == cursor) if index < len(self._rows) else (None, False)
 
     def _refresh_changed(self) -> None:
         """Draw only the lines that differ from what was drawn: a terminal may be far away."""
-        if not self._cursor.rows or not self.is_attached:
+        if not self._rows or not self.is_attached:
             self.refresh()
             return
         width, height = self.size
@@ -471,77 +493,6 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
 
-class RowCursor:
-    """A cursor that stays on its row's key when the rows are sorted again or replaced.
-
-    It does not copy the sequence of rows, which must not change afterwards.
-    """
-
-    def __init__(self) -> None:
-        """Create a cursor without rows."""
-        self.rows: Sequence[BarRow] = ()
-        self.index = 0
-
-    @property
-    def row(self) -> BarRow | None:
-        """The row under the cursor; None when there are no rows."""
-        return self.rows[self.index] if self.rows else None
-
-    def replace_rows(self, rows: Sequence[BarRow], *, keep: bool) -> None:
-        """Replace the rows.
-
-        Args:
-            rows: The new rows.
-            keep: Stay on the same key, or at the same index when the key has gone; otherwise go
-                to the first row.
-        """
-        before = self.row
-        self.rows = rows
-        if keep and before is not None:
-            self.go_to_key(before.key)
-        else:
-            self.index = 0
-
-    def go_to_key(self, key: str) -> None:
-        """Go to the row with this key; without one stay at the index, or at the last row."""
-        # A refresh rarely moves the row; only a new order needs the search.
-        if self.index < len(self.rows) and self.rows[self.index].key == key:
-            return
-        try:
-            self.index = keys_of(self.rows).index(key)
-        except ValueError:
-            self.go_to(self.index)
-
-    def go_to(self, index: int) -> bool:
-        """Go to an index, or to the nearest row; return whether the cursor moved."""
-        before = self.index
-        self.index = max(0, min(index, len(self.rows) - 1))
-        return self.index != before
-
-    def is_visible(self, top: int, height: int) -> bool:
-        """Return whether the cursor is among the `height` rows from `top`."""
-        return top <= self.index < top + height
-
-    def revealing_top(self, top: int, height: int) -> int:
-        """Return the first row to show: the nearest to `top` with the cursor in view."""
-        return self.bounded_top(max(self.index - height + 1, min(top, self.index)), height)
-
-    def bounded_top(self, top: int, height: int) -> int:
-        """Return the first row to show: at most `top`, without blank lines below the last row."""
-        return max(0, min(top, len(self.rows) - height))
-
-
-def check_columns(columns: Sequence[Column]) -> None:
-    """Refuse columns that cannot be laid out.
-
-    Raises:
-        ValueError: If not exactly one column takes the remaining width.
-    """
-    flexible = [column for column in columns if column.width == 0]
-    if len(flexible) != 1 or flexible[0].bar:
-        raise ValueError("exactly one column without a bar must have width 0")
-
-
 def shown_columns(columns: Sequence[Column], width: int) -> list[int]:
     """Return the indexes of the columns for which a line of this width has room.
 
@@ -567,29 +518,30 @@ def column_widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
         columns: Exactly one of them with width 0.
         width: Cells of the whole line, with the gutter.
     """
-    fixed = sum(column.width for column in columns)
-    flexible = width - GUTTER - GAP * (len(columns) - 1) - fixed
-    bar_loss = max(0, MINIMUM_FLEXIBLE - flexible)
-    widths: list[int] = []
-    for column in columns:
+    cells = [column.width for column in columns]
+    flexible = width - GUTTER - GAP * (len(columns) - 1) - sum(cells)
+    for index, column in enumerate(columns):
         if column.bar:
-            lost = min(column.width, bar_loss)
-            bar_loss -= lost
+            lost = min(column.width, max(0, MINIMUM_FLEXIBLE - flexible))
+            cells[index] -= lost
             flexible += lost
-            widths.append(column.width - lost)
-        else:
-            widths.append(column.width)
     return tuple(
-        max(0, flexible) if column.width == 0 else cells
-        for column, cells in zip(columns, widths, strict=True)
+        each if column.width else max(0, flexible)
+        for column, each in zip(columns, cells, strict=True)
     )
+
+
+def _laid_out(columns: Sequence[Column], width: int) -> list[tuple[int, Column, int]]:
+    """Return index, column and cells of each column for which a line has room."""
+    shown = shown_columns(columns, width)
+    cells = column_widths([columns[at] for at in shown], width)
+    return [(at, columns[at], each) for at, each in zip(shown, cells, strict=True)]
 
 
 def column_at(columns: Sequence[Column], width: int, x: int) -> Column | None:
     """Return the column at a cell of a line, None in a gap."""
     left = GUTTER
-    shown = [columns[at] for at in shown_columns(columns, width)]
-    for column, cells in zip(shown, column_widths(shown, width), strict=True):
+    for _, column, cells in _laid_out(columns, width):
         if left <= x < left + cells:
             return column
         left += cells + GAP
@@ -598,10 +550,9 @@ def column_at(columns: Sequence[Column], width: int, x: int) -> Column | None:
 
 def header_line(columns: Sequence[Column], width: int) -> str:
     """Draw the line of column titles."""
-    shown = [columns[at] for at in shown_columns(columns, width)]
     titles = (
         fit_cells(column.title, cells, right=column.right)
-        for column, cells in zip(shown, column_widths(shown, width), strict=True)
+        for _, column, cells in _laid_out(columns, width)
     )
     return fit_cells(" " * GUTTER + (" " * GAP).join(titles), width)
 
@@ -620,11 +571,8 @@ def row_parts(
     plain: Component = "muted" if row.tone == "muted" else ""
     bar: Component = plain or "bar"
     parts: list[tuple[Component, str]] = [("mark", _gutter(row.marked, cursor))]
-    shown = shown_columns(columns, width)
-    widths = column_widths([columns[at] for at in shown], width)
-    for index, cells in zip(shown, widths, strict=True):
-        column = columns[index]
-        if index != shown[0]:
+    for number, (index, column, cells) in enumerate(_laid_out(columns, width)):
+        if number:
             parts.append((plain, " " * GAP))
         text = row.cells[index] if index < len(row.cells) else ""
         if column.bar:
@@ -644,7 +592,7 @@ def row_parts(
             rest = shown_text.lstrip(BLOCKS)
             if rest != shown_text:
                 parts.append((bar, shown_text[: len(shown_text) - len(rest)]))
-            is_sign = index == shown[0] and not row.flag and row.flag_tone != "muted"
+            is_sign = not number and not row.flag and row.flag_tone != "muted"
             figure: Component = plain or ("sorted" if column.title.endswith(_SORTED) else "")
             parts.append((row.flag_tone if is_sign else figure, rest))
     return parts

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from tui_fs.widgets.cell_drawing import fit_cells, styled_line
+from tui_fs.widgets.cell_drawing import dots, fit_cells, styled_line
 from tui_fs.widgets.rate_graph import draw_graph
 
 INDENT = 2
@@ -141,7 +141,7 @@ def layout_rows(
         component = "cursor" if index == cursor else component
         lines.append(_line(cells, widths, component, row.has_failed))
     if shown < len(rows):
-        more = f"{' ' * INDENT}… {len(rows) - shown:,} more"
+        more = f"{' ' * INDENT}{dots()} {len(rows) - shown:,} more"
         lines.append((("muted", fit_cells(more, width)),))
     return lines[:height]
 

@@ -64,6 +64,14 @@ def fit_end(text: str, width: int) -> str:
     return ELLIPSIS + kept
 
 
+def dots() -> str:
+    """Return what words end with that something goes on after; a font may lack the ellipsis.
+
+    A text that is cut ends with `ELLIPSIS`, for which such a font has one cell: see `for_terminal`.
+    """
+    return "..." if has_few_characters() else ELLIPSIS
+
+
 def has_few_characters() -> bool:
     """Return whether the fonts of the terminal lack most characters for drawing."""
     return os.environ.get("TERM", "") in _FEW_CHARACTERS

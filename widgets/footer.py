@@ -12,7 +12,7 @@ from textual.app import RenderResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from tui_fs.widgets.cell_drawing import ELLIPSIS, has_few_characters
+from tui_fs.widgets.cell_drawing import ELLIPSIS, dots
 
 GAP = "  "
 KEY_NAMES = {
@@ -107,9 +107,7 @@ class Footer(Widget):
     def render(self) -> RenderResult:
         """Draw the pairs that fit."""
         line = Text(no_wrap=True, overflow="ellipsis")
-        keys = self.keys
-        if has_few_characters():
-            keys = tuple((key, label.replace(ELLIPSIS, "...")) for key, label in keys)
+        keys = tuple((key, label.replace(ELLIPSIS, dots())) for key, label in self.keys)
         for key, label in fitting_keys(keys, self.size.width):
             if line:
                 line.append(GAP)

@@ -15,6 +15,7 @@ from tui_fs.widgets.cell_drawing import ELLIPSIS, styled_line
 
 SEPARATOR = " · "
 
+Tone = Literal["normal", "muted", "warning", "danger"]
 Component = Literal["", "separator", "value", "muted", "warning", "danger"]
 
 
@@ -31,7 +32,7 @@ class Figure:
 
     label: str
     value: str
-    tone: Literal["normal", "muted", "warning", "danger"] = "normal"
+    tone: Tone = "normal"
     label_first: bool = False
 
 
