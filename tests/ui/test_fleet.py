@@ -13,9 +13,10 @@ from textual.pilot import Pilot
 
 from tests.conftest import DEADLINE_S, wait_until
 from tests.ui.recorded import RUNNING, Host, at_all_sizes, screen_text, settle, wait_for
+from tui_fs.fleet.access import Account
 from tui_fs.fleet.connections import Ended, HostCommand, Line
 from tui_fs.fleet.deletion import FleetDeletion, Phase
-from tui_fs.fleet.fleet import Answer, Fleet
+from tui_fs.fleet.fleet import Answer, Fleet, _Host
 from tui_fs.model.codec import Json, encode
 from tui_fs.model.strategy import Argv
 from tui_fs.screens.base import Settings
@@ -39,10 +40,11 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 class RecordingClient(FleetClient):
     """Notes the requests of the screens; the test posts the answers."""
 
+    brought_to = ()
+
     def __init__(self, hosts: Sequence[str] = HOSTS) -> None:
         self.hosts, self.options = tuple(hosts), ()
         self.at_once, self.max_failures = 64, 0
-        self.brought_to = ()
         self.asked: list[tuple[tuple[str, ...], Argv]] = []
         self.fetched: list[str] = []
         self.deleted: list[tuple[Mapping[str, Argv], bool]] = []
@@ -78,9 +80,7 @@ class QuietFleet(Fleet):
 
     def __init__(self) -> None:
         self.hosts, self.options = HOSTS, ()
-        self.brought_to: list[str] = []
-        self.programs = dict.fromkeys(HOSTS, "/usr/bin/tui-fs")
-        self.problems: dict[str, str] = {}
+        self._known = {host: _Host(host, Account(), program="/usr/bin/tui-fs") for host in HOSTS}
         self.abandoned: list[tuple[str, str]] = []
         self.started: list[tuple[str, Argv, str]] = []
         self.coming: list[Line | Ended] = []
@@ -256,7 +256,7 @@ async def test_jobs_that_run_already_are_shown_and_followed(size: tuple[int, int
         end_job(fleet, "web1", job_id="j3")
         handle_all(fleet, deletion)
         client.post(Progressed(deletion))
-        await wait_for(pilot, "0 of 2 hosts over")
+        await wait_for(pilot, "0 of 2 hosts done")
         shown = screen_text(pilot.app)
         assert "w follows" not in shown
         assert "deleting " in shown  # by the job that is not over
@@ -277,11 +277,11 @@ async def test_a_lost_job_that_still_runs_is_shown_as_running() -> None:
         for job in deletion.jobs.values():
             job.phase, job.exit_code, job.problem = Phase.OVER, 255, "The connection was lost."
         client.post(Progressed(deletion))
-        await wait_for(pilot, "! not done")
+        await wait_for(pilot, "! failed: The connection was lost.")
         client.post(jobs("web1", "running"))
         await wait_for(pilot, "running 25 %")
         shown = screen_text(pilot.app)
-        assert shown.count("! not done") == 1
+        assert shown.count("! failed") == 1
         assert "jobs run on 1 host: w follows them" in shown
 
 
@@ -599,9 +599,15 @@ async def test_running_deletion(picture: SnapshotAssertion) -> None:
         end_job(fleet, "web3", "partial", 1)
         handle_all(fleet, deletion)
         client.post(Progressed(deletion))
-        await wait_for(pilot, "1 of 3 hosts over")
+        await wait_for(pilot, "0 of 3 hosts done, 1 failed !")
         await settle(pilot)
         assert await at_all_sizes(pilot) == picture
+        # The filter finds failed hosts by that word
+        await pilot.press("f", *"failed", "enter")
+        await settle(pilot)
+        shown = screen_text(pilot.app)
+        assert "web3" in shown and "db3" not in shown
+        await pilot.press("escape")
         # Only one deletion at a time
         await pilot.press("d")
         await wait_for(pilot, "A deletion is running.")
@@ -624,12 +630,26 @@ async def test_figures_from_before_a_deletion_are_not_shown_after_it() -> None:
         end_job(fleet, "web1")
         handle_all(fleet, deletion)
         client.post(Progressed(deletion))
-        await wait_for(pilot, "1 of 2 hosts over")
+        await wait_for(pilot, "1 of 2 hosts done")
         await settle(pilot)
         shown = screen_text(pilot.app)
         assert "1,204,113" not in shown
         assert "40,212" in shown  # the deletion there is not over
         assert "2 counted" in shown
+
+
+async def test_a_first_host_that_failed_without_a_reason_is_not_called_done() -> None:
+    client, fleet = RecordingClient(), QuietFleet()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        deletion = running(fleet, canary=True)
+        end_job(fleet, "web1", "done", 1)
+        handle_all(fleet, deletion)
+        client.post(Progressed(deletion))
+        await wait_for(pilot, "Continue on the 2 other hosts?")
+        shown = screen_text(pilot.app)
+        assert "web1: ! failed" in shown
+        assert "done, without a failure" not in shown
 
 
 @pytest.mark.slow

@@ -197,7 +197,7 @@ def test_the_password_of_sudo_is_in_no_argument_and_no_text(hosts: Hosts, sudo: 
     secret = 'se"cret'
     with hosts.fleet("a", becomes_root=True, ask_password=lambda _: secret) as fleet:
         assert fleet.ask({"a": DOCTOR})["a"].value == {}
-        assert secret not in repr(fleet._accounts)
+        assert secret not in repr(fleet._known)
         for file in hosts.place.rglob("*"):
             if file.is_file() and file.name != "sudo":
                 assert secret.encode() not in file.read_bytes(), file

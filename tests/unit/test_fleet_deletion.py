@@ -109,6 +109,7 @@ def test_no_further_job_starts_after_the_failures_that_are_accepted(hosts: Hosts
         jobs = run(deletion)
     assert deleted_on(hosts) == "abc"
     assert [jobs[host].phase for host in "de"] == [Phase.SKIPPED] * 2
+    assert deletion.progress == "1 of 5 hosts done, 2 failed !, 2 not started"
     assert jobs["d"].problem == "Not started: 2 other hosts have failed."
     assert jobs["d"].exit_code is None
 
@@ -281,12 +282,12 @@ def test_jobs_of_one_host_are_followed_cancelled_and_lost_each_alone(hosts: Host
         deletion._retry_interval_s = 0.05
         for job_id, phase in (("j1", "running"), ("j2", "running"), ("j3", "over")):
             step_until(deletion, f"a {job_id}", phase)
-        assert deletion.hosts_over == "0 of 1 host over"
+        assert deletion.progress == "0 of 1 host done"
         deletion.cancel()
         jobs = run(deletion)
     assert {job.job_id: job.exit_code for job in jobs.values()} == {"j1": 130, "j2": 130, "j3": 0}
     assert {call for call in hosts.calls("a") if "cancel" in call} == {"cancel j1", "cancel j2"}
-    assert deletion.hosts_over == "1 of 1 host over"
+    assert deletion.progress == "0 of 1 host done, 1 cancelled"
 
 
 def test_a_connection_that_is_lost_twice_is_found_twice(hosts: Hosts) -> None:
@@ -324,7 +325,8 @@ def test_a_host_that_loses_its_brought_program_does_not_end_the_others(hosts: Ho
     with hosts.fleet(*"abc") as fleet:
         deletion = deletion_on(fleet, "abc", at_once=1)
         step_until(deletion, "a", "running")
-        del fleet.programs["a"], fleet.programs["b"]
+        for host in "ab":
+            fleet._known[host].program = ""
         deletion.jobs["a"].cancel_at_s = 0.0
         go.touch()
         jobs = run(deletion)

@@ -45,6 +45,8 @@ def test_only_errors_in_which_an_entry_failed_are_failures() -> None:
     assert Failures().note_on(OTHER_CALLS_GUIDE, 3_005) == ("normal: searches", False)
     assert Failures({"unlink": 1}).note_on(unlinkat, 2) == ("1 failed", True)
     assert Failures({"open": 1}).note_on(openat, 13) == ("1 failed", True)
+    # A running tool has not yet reported what the kernel has counted
+    assert Failures({"unlink": 2}, is_final=False).note_on(unlinkat, 3) == ("failed", True)
     # A directory with 12 files that failed cannot be removed either
     assert Failures({"unlink": 12}).note_on(guide_of("rmdir"), 1) == ("1 failed", True)
     # A confined tool may not remove the target itself

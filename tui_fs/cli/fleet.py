@@ -731,11 +731,9 @@ def _status(deletion: FleetDeletion) -> tuple[str, float | None]:
     removed = sum(job.deleted_entries for job in jobs)
     expected = sum(job.snapshot.expected_entries for job in jobs)
     rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
-    words = [deletion.hosts_over, f"{count(removed)} entries deleted"]
+    words = [deletion.progress, f"{count(removed)} entries deleted"]
     if rate:
         words.append(f"{count(round(rate))} /s")
-    if deletion.failures:
-        words.append(f"{deletion.failures} failed")
     everywhere = all(job.snapshot.started or job.is_over for job in jobs)
     return "  ".join(words), removed / expected if expected and everywhere else None
 

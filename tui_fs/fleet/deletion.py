@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +22,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import harmless
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.strategy import Argv
-from tui_fs.model.units import counted
+from tui_fs.model.units import count, counted
 
 _ATTEMPTS = 3
 """To find a job again after its connection was lost."""
@@ -34,6 +34,9 @@ _UNKNOWN_JOB = 2
 _JOB_ID_BYTES = 4
 _EXIT_CODES = {JobState.DONE: 0, JobState.REFUSED: 3, JobState.DIED: 5, JobState.CANCELLED: 130}
 """Of outcomes, where the connection was lost after the report."""
+
+_ENDINGS = ("", "failed", "cancelled", "not started", "done")
+"""The worst first; the first one is that of a job which is not over."""
 
 _FOLLOW, _CANCEL = "follow", "cancel"
 """What a command is for."""
@@ -118,6 +121,17 @@ class HostJob(Struct):
     def has_failed(self) -> bool:
         """Whether it ended otherwise than completely done."""
         return self.phase is Phase.OVER and self.exit_code != 0
+
+    @property
+    def ending(self) -> str:
+        """How it ended: ``done``, ``failed``, ``cancelled``, ``not started``; empty before."""
+        if self.phase is Phase.SKIPPED:
+            return "not started"
+        if self.summary is not None and self.summary.outcome is JobState.CANCELLED:
+            return "cancelled" if self.is_over else ""
+        if self.has_failed:
+            return "failed"
+        return "done" if self.is_over else ""
 
 
 def new_job_ids(hosts: Iterable[str]) -> dict[str, str]:
@@ -210,11 +224,17 @@ class FleetDeletion:
         return first if self._is_canary_out and self._waiting and first.is_over else None
 
     @property
-    def hosts_over(self) -> str:
-        """On how many hosts all jobs are over, in words."""
-        hosts = {job.host for job in self.jobs.values()}
-        busy = {job.host for job in self.jobs.values() if not job.is_over}
-        return f"{len(hosts) - len(busy)} of {counted(len(hosts), 'host', 'hosts')} over"
+    def progress(self) -> str:
+        """The number of hosts on which all jobs are done, and of those with another end."""
+        worst: dict[str, str] = {}
+        for job in self.jobs.values():
+            worst[job.host] = min(job.ending, worst.get(job.host, "done"), key=_ENDINGS.index)
+        hosts = Counter(worst.values())
+        words = [f"{count(hosts['done'])} of {counted(len(worst), 'host', 'hosts')} done"]
+        for ending, sign in (("failed", " !"), ("cancelled", ""), ("not started", "")):
+            if hosts[ending]:
+                words.append(f"{count(hosts[ending])} {ending}{sign}")
+        return ", ".join(words)
 
     def go_on(self) -> None:
         """Start the jobs that wait for the first one."""
@@ -275,7 +295,7 @@ class FleetDeletion:
                 self.skip_waiting(f"Not started: {others} failed.")
                 return
             job = self.jobs[self._waiting.popleft()]
-            if job.host not in self._fleet.programs:
+            if not self._fleet.is_reached(job.host):
                 self._give_up(job, "The connection that brought tui-fs was lost; nothing began.")
                 continue
             job.phase = Phase.STARTING
@@ -321,7 +341,7 @@ class FleetDeletion:
 
     def _send_cancel(self, job: HostJob) -> None:
         job.cancel_at_s = None
-        if not job.is_over and job.host in self._fleet.programs:
+        if not job.is_over and self._fleet.is_reached(job.host):
             self._start(job, ("cancel", job.job_id), _CANCEL)
 
     def _end(self, job: HostJob, ended: Ended) -> None:
@@ -350,7 +370,7 @@ class FleetDeletion:
 
     def _look_again(self, job: HostJob) -> None:
         job.attempts += 1
-        if job.attempts > _ATTEMPTS or job.host not in self._fleet.programs:
+        if job.attempts > _ATTEMPTS or not self._fleet.is_reached(job.host):
             command = self._fleet.command("jobs", job.host)
             problem = f"The connection was lost. What became of job {job.given_id}: {command}"
             self._give_up(job, problem)

@@ -66,13 +66,32 @@ class _Pending(Struct):
     size_bytes: int = 0
 
 
+class _Host(Struct):
+    """What is known of one host.
+
+    Attributes:
+        waiting: what begins as soon as it is known whether the host is reached; None afterwards.
+        found: what its probe has found.
+        program: the path of tui-fs; empty as long as there is none.
+        is_brought: that is in its memory until the connection ends.
+        brought_version: what the brought program says of its version.
+        problem: why the host is not reached, in one sentence.
+    """
+
+    name: str
+    account: Account
+    waiting: list[Callable[[], None]] | None = None
+    found: Probed | None = None
+    program: str = ""
+    is_brought: bool = False
+    brought_version: str = ""
+    problem: str = ""
+
+
 class Fleet:
     """Hosts on which tui-fs runs. All methods are for one thread.
 
     Attributes:
-        programs: the path of tui-fs on each reached host.
-        brought_to: the hosts that have it in memory until `close`.
-        problems: why the other hosts are not reached, in one sentence each.
         options: of the command line, which say how the hosts are reached.
     """
 
@@ -87,22 +106,34 @@ class Fleet:
         options: Argv = (),
     ) -> None:
         self.hosts, self.options = tuple(hosts), options
-        self.programs: dict[str, str] = {}
-        self.brought_to: list[str] = []
-        self.problems: dict[str, str] = {}
         self._one_file = one_file
         self._becomes_root, self._ask_password = becomes_root, ask_password
-        self._accounts: dict[str, Account] = {}
-        # What waits until it is known whether a host is reached
-        self._undecided: dict[str, list[Callable[[], None]]] = {}
-        self._probing: set[str] = set()
-        self._without_sudo: dict[str, Probed] = {}
-        self._to_bring: deque[str] = deque()
+        self._known = {host: _Host(host, Account(becomes_root)) for host in self.hosts}
+        self._unprobed = self._undecided = 0
+        self._to_bring: deque[_Host] = deque()
         self._began_s: dict[str, float] = {}  # to bring
-        self._versions: dict[str, str] = {}  # of what was brought
         self._pending: dict[str, _Pending] = {}
         self._numbers = itertools.count()
         self._connections = Connections(ssh)
+
+    @property
+    def programs(self) -> dict[str, str]:
+        """The path of tui-fs on each reached host."""
+        return {host.name: host.program for host in self._known.values() if host.program}
+
+    @property
+    def brought_to(self) -> list[str]:
+        """The hosts that have tui-fs in memory until `close`."""
+        return [host.name for host in self._known.values() if host.is_brought]
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Why the other hosts are not reached, in one sentence each."""
+        return {host.name: host.problem for host in self._known.values() if host.problem}
+
+    def is_reached(self, host: str) -> bool:
+        """Return whether tui-fs can be started on a host."""
+        return bool(self._known[host].program)
 
     def close(self) -> None:
         """Close the connections, and with them remove what was brought."""
@@ -122,94 +153,101 @@ class Fleet:
         self.start_reaching()
         while self._undecided:
             self.next_event()
-        self.programs = {h: self.programs[h] for h in self.hosts if h in self.programs}
 
     def start_reaching(self) -> None:
         """Begin to find tui-fs on all hosts, or to bring it; `next_event` continues."""
         script = probe_script(becomes_root=self._becomes_root)
-        for host in self.hosts:
-            self._undecided[host] = []
-        for host in self.hosts:
-            purpose = self._collect(self._take_probe)
-            self._connections.start(HostCommand(host, script, purpose, timeout_s=_PROBE_TIMEOUT_S))
-        self._probing = set(self.hosts)
+        self._unprobed = self._undecided = len(self._known)
+        for host in self._known.values():
+            host.waiting = []
+            self._probe(host, script, self._take_probe)
+
+    def _probe(
+        self,
+        host: _Host,
+        script: str,
+        take: Callable[[Ended, list[bytes]], None],
+        stdin: bytes = b"",
+    ) -> None:
+        purpose = self._collect(take)
+        command = HostCommand(host.name, script, purpose, stdin, timeout_s=_PROBE_TIMEOUT_S)
+        self._connections.start(command)
 
     def _take_probe(self, ended: Ended, lines: list[bytes]) -> None:
-        host = ended.command.host
-        self._probing.discard(host)
+        host = self._known[ended.command.host]
+        self._unprobed -= 1
         if not ended.is_success:
             self._decide(host, ended.sentence)
         else:
-            self._accounts[host], installed = Account(self._becomes_root), probed(lines)
-            if installed.has_sudo is False:
-                self._without_sudo[host] = installed
-            else:
-                self._find_program(host, installed)
-        if not self._probing and self._without_sudo:
-            refused = self._take_password([h for h in self.hosts if h in self._without_sudo])
-            for host, installed in self._without_sudo.items():
-                if host in refused:
-                    self._decide(host, refused[host])
-                else:
-                    self._find_program(host, installed)
+            host.found = probed(lines)
+            if not _lacks_sudo(host):
+                self._find_program(host, host.found)
+        if not self._unprobed:
+            self._take_password([host for host in self._known.values() if _lacks_sudo(host)])
 
-    def _find_program(self, host: str, installed: Probed) -> None:
-        if installed.is_compatible:
-            self.programs[host] = installed.program
+    def _find_program(self, host: _Host, found: Probed) -> None:
+        if found.is_compatible:
+            host.program = found.program
             self._decide(host)
-        elif problem := why_not_brought(installed, self._one_file):
+        elif problem := why_not_brought(found, self._one_file):
             self._decide(host, problem)
         else:
             self._to_bring.append(host)
             self._bring_more()
 
-    def _decide(self, host: str, problem: str = "") -> None:
+    def _decide(self, host: _Host, problem: str = "") -> None:
         """Run the commands that wait until a host is reached, or is known not to be."""
-        if problem:
-            self.problems[host] = problem
-        for begin in self._undecided.pop(host):
+        host.problem = problem
+        waiting, host.waiting = host.waiting or (), None
+        self._undecided -= 1
+        for begin in waiting:
             begin()
 
-    def _take_password(self, hosts: Sequence[str]) -> dict[str, str]:
-        """Ask for the password that sudo needs on some hosts; return why it is of no use there.
+    def _take_password(self, hosts: Sequence[_Host]) -> None:
+        """Ask for the password that sudo needs on some hosts, and use those that accept it.
 
         No host gets a wrong password more than once, but for the first one, which gets two: more
         could lock the account.
         """
-        problem = ""
+        refusals, problem = {}, ""
         for _ in range(_PASSWORD_ATTEMPTS if hosts else 0):
             typed = self._ask_password(problem)
             if typed is None:
-                return dict.fromkeys(hosts, problem or "sudo asks for a password there.")
+                problem = problem or "sudo asks for a password there."
+                refusals = {host.name: problem for host in hosts}
+                break
             password, typed = Password(typed), None
-            problem = self._refusals(password, hosts[:1]).get(hosts[0], "")
-            if not problem:
-                return self._refusals(password, hosts[1:])
-        unsent = f"The password was not sent, as sudo on {hosts[0]} refuses it." if hosts else ""
-        return {host: unsent if n else problem for n, host in enumerate(hosts)}
+            refusals = self._refusals(password, hosts[:1])
+            if not refusals:
+                refusals = self._refusals(password, hosts[1:])
+                break
+            problem = refusals[hosts[0].name]
+            unsent = f"The password was not sent, as sudo on {hosts[0].name} refuses it."
+            refusals |= {host.name: unsent for host in hosts[1:]}
+        for host in hosts:
+            if host.name in refusals:
+                self._decide(host, refusals[host.name])
+            elif host.found is not None:
+                self._find_program(host, host.found)
 
-    def _refusals(self, password: Password, hosts: Sequence[str]) -> dict[str, str]:
+    def _refusals(self, password: Password, hosts: Sequence[_Host]) -> dict[str, str]:
         """Let sudo check a password on hosts; return why it refuses it, or keep it."""
         account = Account(self._becomes_root, password)
         line = '"$(command -v tui-fs || echo true)" --version'
         refusals: dict[str, str] = {}
-        unchecked = set(hosts)
+        unchecked = {host.name for host in hosts}
 
         def take(ended: Ended, _: list[bytes]) -> None:
             host = ended.command.host
             unchecked.discard(host)
             if ended.is_success:
-                self._accounts[host] = account
+                self._known[host].account = account
             else:
                 reason = ended.sentence.removeprefix("sudo: ").rstrip(".")
                 refusals[host] = f"sudo on {host} refuses: {reason}."
 
-        script = f"exec {account.line(())} {line}"
         for host in hosts:
-            purpose = self._collect(take)
-            self._connections.start(
-                HostCommand(host, script, purpose, account.stdin, timeout_s=_PROBE_TIMEOUT_S)
-            )
+            self._probe(host, f"exec {account.line(())} {line}", take, account.stdin)
         while unchecked:
             self.next_event()
         return refusals
@@ -217,32 +255,33 @@ class Fleet:
     def _bring_more(self) -> None:
         while self._one_file is not None and self._to_bring and len(self._began_s) < _BRING_AT_ONCE:
             host = self._to_bring.popleft()
-            self._began_s[host] = time.monotonic()
-            self._connections.start(self._one_file.command(host))
+            self._began_s[host.name] = time.monotonic()
+            self._connections.start(self._one_file.command(host.name))
 
-    def _end_bringing(self, host: str, problem: str = "") -> None:
-        del self._began_s[host]
+    def _end_bringing(self, host: _Host, problem: str = "") -> None:
+        del self._began_s[host.name]
         self._bring_more()
         self._decide(host, problem)
 
     def _take_brought(self, event: Line | Ended) -> None:
-        host = event.command.host
+        host = self._known[event.command.host]
+        is_coming = host.name in self._began_s
         match event:
-            case Ended() if host in self._began_s:
+            case Ended() if is_coming:
                 self._end_bringing(host, event.sentence)
             case Ended():  # the program is gone with the connection that brought it
-                if self.programs.pop(host, None) is not None:
-                    self.brought_to.remove(host)
-                    if self._undecided:
-                        self.problems[host] = _BROUGHT_IS_LOST
+                if host.is_brought and self._undecided:
+                    host.problem = _BROUGHT_IS_LOST
+                if host.is_brought:
+                    host.program, host.is_brought = "", False
             case Line(text=text) if text.startswith(b"version="):
-                self._versions[host] = os.fsdecode(text.removeprefix(b"version="))
-            case Line(text=text) if host in self._began_s and text.startswith(b"program="):
-                if problem := why_not_run(self._versions.get(host, "")):
-                    self._connections.release(host)
+                host.brought_version = os.fsdecode(text.removeprefix(b"version="))
+            case Line(text=text) if is_coming and text.startswith(b"program="):
+                if problem := why_not_run(host.brought_version):
+                    self._connections.release(host.name)
                 else:
-                    self.programs[host] = os.fsdecode(text.removeprefix(b"program="))
-                    self.brought_to.append(host)
+                    host.program = os.fsdecode(text.removeprefix(b"program="))
+                    host.is_brought = True
                 self._end_bringing(host, problem)
 
     def _give_up_bringing(self) -> None:
@@ -250,7 +289,7 @@ class Fleet:
         for host in [host for host, began_s in self._began_s.items() if began_s < late_s]:
             self._connections.abandon(host, BRING)
             problem = f"The program was not received within {_BRING_TIMEOUT_S:.0f} s."
-            self._end_bringing(host, problem)
+            self._end_bringing(self._known[host], problem)
 
     def start(
         self, host: str, arguments: Argv, purpose: str = "", *, is_long: bool = False
@@ -260,9 +299,9 @@ class Fleet:
         Args:
             is_long: at once, however many commands run.
         """
-        account = self._accounts[host]
-        line = f"exec {account.line((self.programs[host], *arguments))}"
-        command = HostCommand(host, line, purpose, account.stdin, is_long=is_long)
+        known = self._known[host]
+        line = f"exec {known.account.line((known.program, *arguments))}"
+        command = HostCommand(host, line, purpose, known.account.stdin, is_long=is_long)
         self._connections.start(command)
 
     def next_event(self) -> Line | Ended | None:
@@ -313,17 +352,19 @@ class Fleet:
             wants_value: an answer without JSON is a problem.
         """
 
+        known = self._known[host]
+
         def begin() -> None:
-            if host not in self.programs:
-                heard(Answer(host, None, problem=self.problems.get(host, _BROUGHT_IS_LOST)))
+            if not known.program:
+                heard(Answer(host, None, problem=known.problem or _BROUGHT_IS_LOST))
                 return
             purpose = self._collect(
                 lambda ended, lines: heard(_answer(ended, lines, wants_value=wants_value))
             )
             self.start(host, arguments, purpose)
 
-        if host in self._undecided:
-            self._undecided[host].append(begin)
+        if known.waiting is not None:
+            known.waiting.append(begin)
         else:
             begin()
 
@@ -358,6 +399,11 @@ class Fleet:
         purpose = f"collect {next(self._numbers)}"
         self._pending[purpose] = _Pending(take)
         return purpose
+
+
+def _lacks_sudo(host: _Host) -> bool:
+    """Return whether tui-fs has to become root with a password there."""
+    return host.found is not None and host.found.has_sudo is False
 
 
 def _answer(ended: Ended, lines: list[bytes], *, wants_value: bool) -> Answer:

@@ -1,9 +1,10 @@
 """System call counts and their sources."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -272,6 +273,26 @@ class Removed(Struct, frozen=True):
     directories: int | None = None
 
 
+class FailedKind(Protocol):
+    """A number of entries that failed alike."""
+
+    @property
+    def operation(self) -> str:
+        """What failed, as the tool names it."""
+
+    @property
+    def number(self) -> int:
+        """How often."""
+
+
+def failed_by_operation(kinds: Iterable[FailedKind]) -> Counter[str]:
+    """Return the number of failures of each operation."""
+    failed: Counter[str] = Counter()
+    for kind in kinds:
+        failed[kind.operation] += kind.number
+    return failed
+
+
 class Failures(Struct, frozen=True):
     """What is known of the failures of a job, to distinguish its errors from harmless ones.
 
@@ -279,11 +300,14 @@ class Failures(Struct, frozen=True):
         by_operation: the number of entries that failed in each operation.
         has_messages: the tools also wrote messages that name no entry.
         confined_targets: targets whose removal the kernel refuses to the confined tools.
+        is_final: the tools have ended. A running tool reports a failure after the kernel has
+            counted the error, up to a second after it if it is stopped in between.
     """
 
     by_operation: Mapping[str, int] = field(default_factory=dict)
     has_messages: bool = False
     confined_targets: int = 0
+    is_final: bool = True
 
     def note_on(self, guide: CallGuide, errors: int) -> tuple[str, bool]:
         """Return why a call returned errors, and whether entries failed in it."""
@@ -295,7 +319,8 @@ class Failures(Struct, frozen=True):
             if group_of_operation(operation) is guide.group
         )
         if failed:
-            return f"{count(min(failed, errors))} failed", True
+            number = f"{count(min(failed, errors))} " if self.is_final else ""
+            return f"{number}failed", True
         if guide.group is CallGroup.REMOVE and errors <= self.confined_targets:
             return "normal: confined", False
         # rm reports a directory that it cannot open as one that it cannot remove.

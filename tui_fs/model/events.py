@@ -111,6 +111,11 @@ class JobStarted(_Event, frozen=True):
         """Refuse a start without targets."""
         check_paths(self.targets)
 
+    @property
+    def confined_targets(self) -> int:
+        """The number of targets that the confined tools cannot remove; a single file they can."""
+        return len(self.targets) if self.confined_by and self.expected.totals.directories else 0
+
 
 class JobRefused(_Event, frozen=True):
     """The job was not started; nothing was changed."""

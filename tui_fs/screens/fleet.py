@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from msgspec import Struct
@@ -33,7 +33,13 @@ from tui_fs.fleet.deletion import (
 from tui_fs.fleet.fleet import Answer
 from tui_fs.fleet.hosts import folded
 from tui_fs.job.permission import read_only_reason, word_to_type
-from tui_fs.model.calls import CallCount, CallLine, Failures, call_lines
+from tui_fs.model.calls import (
+    CallCount,
+    CallLine,
+    Failures,
+    call_lines,
+    failed_by_operation,
+)
 from tui_fs.model.paths import displayable, harmless, is_within
 from tui_fs.model.strategy import Argv
 from tui_fs.model.units import (
@@ -52,7 +58,7 @@ from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Prog
 from tui_fs.screens.run import rows_of_calls
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallTable
-from tui_fs.widgets.cell_drawing import eighth_blocks, fit_cells
+from tui_fs.widgets.cell_drawing import dots, eighth_blocks, fit_cells
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 from tui_fs.widgets.footer import Footer
 from tui_fs.widgets.ordered_input import OrderedInput
@@ -62,7 +68,6 @@ _BAR_CELLS = ((150, 14), (110, 6), (0, 0))
 """Columns of the terminal, and the cells of a bar from there on."""
 
 _PERCENT_CELLS = len("100 % !")
-_SORTS = ("host", "entries", "allocated", "used", "inodes", "state")
 _MOST_LISTED = 8
 
 
@@ -144,9 +149,8 @@ class FleetScreen(BaseScreen):
         super().__init__(settings)
         self._client, self._path = client, path
         self._rows = {host: HostRow(host) for host in client.hosts}
-        self._numbers = {host: number for number, host in enumerate(client.hosts)}
         self._marked: set[str] = set()
-        self._sort, self._is_reversed = 0, False
+        self._sort, self._is_reversed = next(iter(_ORDERS)), False
         self._deletion: FleetDeletion | None = None
         self._asks_canary = self._is_draw_due = False
         self._files: tempfile.TemporaryDirectory[str] | None = None
@@ -327,7 +331,7 @@ class FleetScreen(BaseScreen):
             self._count()
 
     def _ask_canary(self, canary: HostJob, others: int) -> None:
-        outcome = canary.problem or "done, without a failure"
+        outcome = _failure(canary) if canary.has_failed else "done, without a failure"
         dialog = ConfirmDialog(
             f"Continue on the {counted(others, 'other host', 'other hosts')}?",
             (f"{canary.host}: {outcome}",),
@@ -363,7 +367,8 @@ class FleetScreen(BaseScreen):
 
     def action_sort(self) -> None:
         """Sort by the next column."""
-        self._sort = (self._sort + 1) % len(_SORTS)
+        sorts = list(_ORDERS)
+        self._sort = sorts[(sorts.index(self._sort) + 1) % len(sorts)]
         self._draw()
 
     def action_reverse(self) -> None:
@@ -387,7 +392,7 @@ class FleetScreen(BaseScreen):
             except OSError as error:
                 self.notify(f"There is no place for its survey: {error.strerror}.", markup=False)
                 return
-        self.notify(f"Reading the directory of {row.host}…", markup=False)
+        self.notify(f"Reading the directory of {row.host}{dots()}", markup=False)
         file = os.path.join(self._files.name, f"{row.host}.json")
         self._client.fetch(row.host, self._path, file)
 
@@ -449,13 +454,15 @@ class FleetScreen(BaseScreen):
         cells = next(cells for columns, cells in _BAR_CELLS if self.size.width >= columns)
         columns = _columns(
             cells,
-            _SORTS[self._sort],
+            self._sort,
             is_reversed=self._is_reversed,
             is_narrow=self.size.width < NARROW_COLUMNS,
         )
         table.set_columns(columns)
         chosen = [row for row in self._rows.values() if self._is_shown(row)]
-        rows = sorted(chosen, key=self._order, reverse=self._is_reversed)
+        rows = sorted(chosen, key=_ORDERS[self._sort])
+        if self._is_reversed:
+            rows.reverse()
 
         def row_at(index: int) -> BarRow:
             return _row(rows[index], cells, is_marked=rows[index].host in self._marked)
@@ -478,17 +485,6 @@ class FleetScreen(BaseScreen):
         wanted = self._filter
         return not wanted or wanted in f"{row.host} {_state(row)}".casefold()
 
-    def _order(self, row: HostRow) -> float:
-        used, inodes = row.shares
-        return {
-            "host": self._numbers[row.host],
-            "entries": -row.survey.entries if row.survey else 1.0,
-            "allocated": -row.survey.allocated_bytes if row.survey else 1.0,
-            "used": -(used or 0.0),
-            "inodes": -(inodes or 0.0),
-            "state": -1.0 if row.live or (row.job is not None and not row.job.is_over) else 0.0,
-        }[_SORTS[self._sort]]
-
     def _show_deletion(self) -> None:
         progress, calls = self.query_one("#progress", ProgressLine), self.query_one(CallTable)
         progress.display = self._deletion is not None
@@ -500,10 +496,7 @@ class FleetScreen(BaseScreen):
         expected = sum(map(self._expected_entries, jobs))
         progress.fraction = min(1.0, removed / expected) if expected else None
         rate = sum(job.snapshot.rate_per_s or 0 for job in jobs if not job.is_over)
-        caption = self._deletion.hosts_over
-        if self._deletion.failures:
-            caption += f", {count(self._deletion.failures)} not done !"
-        caption += f", {count(removed)} deleted"
+        caption = f"{self._deletion.progress}, {count(removed)} deleted"
         if rate and not self._deletion.is_over:
             caption += f", {count(round(rate))} /s"
         progress.caption = caption
@@ -523,30 +516,42 @@ class FleetScreen(BaseScreen):
         return job.snapshot.expected_entries
 
 
-def sum_of_calls(jobs: Iterable[HostJob]) -> list[CallLine]:
+def sum_of_calls(jobs: Sequence[HostJob]) -> list[CallLine]:
     """Return the calls of all hosts, counted and predicted."""
-    counted_calls: dict[str, CallCount] = {}
+    calls: Counter[str] = Counter()
+    errors: Counter[str] = Counter()
     predicted: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    has_lines, confined = False, 0
-    other: int | None = 0
     for job in jobs:
-        snapshot, started = job.snapshot, job.snapshot.started
-        for name, calls in snapshot.calls.items():
-            before = counted_calls.get(name, CallCount(0))
-            counted_calls[name] = CallCount(
-                before.calls + calls.calls, before.errors + calls.errors
-            )
-        for group in snapshot.failures:
-            failed[group.operation] += group.number
-        has_lines = has_lines or bool(snapshot.tool_lines)
-        if started is not None:
-            predicted.update(started.predicted_calls)
-            confined += len(started.targets) if started.confined_by else 0
-            more = started.predicted_other_calls
-            other = None if other is None or more is None else other + more
-    return call_lines(counted_calls, predicted, other, Failures(failed, has_lines, confined))
+        calls.update({name: each.calls for name, each in job.snapshot.calls.items()})
+        errors.update({name: each.errors for name, each in job.snapshot.calls.items()})
+    starts = [job.snapshot.started for job in jobs if job.snapshot.started is not None]
+    for started in starts:
+        predicted.update(started.predicted_calls)
+    other = [started.predicted_other_calls for started in starts]
+    known = [number for number in other if number is not None]
+    failures = Failures(
+        failed_by_operation(group for job in jobs for group in job.snapshot.failures),
+        any(job.snapshot.tool_lines for job in jobs),
+        sum(started.confined_targets for started in starts),
+        is_final=all(job.is_over for job in jobs),
+    )
+    return call_lines(
+        {name: CallCount(number, errors[name]) for name, number in calls.items()},
+        predicted,
+        sum(known) if len(known) == len(other) else None,
+        failures,
+    )
 
+
+_ORDERS: dict[str, Callable[[HostRow], float]] = {
+    "host": lambda _: 0,  # as given
+    "entries": lambda row: -row.survey.entries if row.survey else 1,
+    "allocated": lambda row: -row.survey.allocated_bytes if row.survey else 1,
+    "used": lambda row: -(row.shares[0] or 0),
+    "inodes": lambda row: -(row.shares[1] or 0),
+    "state": lambda row: -1 if row.live or (row.job is not None and not row.job.is_over) else 0,
+}
+"""The columns by which the rows can be sorted, and how."""
 
 _OPTIONAL = ("inodes", "allocated")
 
@@ -597,7 +602,6 @@ def _row(row: HostRow, bar_cells: int, *, is_marked: bool) -> BarRow:
             _state(row),
         ),
         marked=is_marked,
-        flag="! not done" if has_failed else "",
         tone="muted" if row.problem and not has_failed else "normal",
         flag_tone="danger" if has_failed else "muted",
     )
@@ -620,6 +624,8 @@ def _state(row: HostRow) -> str:
     if row.live and (job is None or (job.is_over and not job.has_failed)):
         return _live_state(row.live)
     if job is not None and not (job.phase is Phase.OVER and job.exit_code == 0):
+        if job.has_failed:
+            return _failure(job)
         if job.problem:
             return harmless(job.problem)
         snapshot = job.snapshot
@@ -632,9 +638,14 @@ def _state(row: HostRow) -> str:
     if row.problem:
         return harmless(row.problem)
     if row.survey is None:
-        return "counting…"
+        return f"counting{dots()}"
     worst = row.survey.worst
     return "" if worst is None else harmless(f"{worst.severity}: {worst.kind}".replace("-", " "))
+
+
+def _failure(job: HostJob) -> str:
+    reason = f": {harmless(job.problem)}" if job.problem else ""
+    return f"! {job.ending}{reason}"
 
 
 def _about(row: HostRow) -> str:
@@ -807,7 +818,7 @@ class FleetPreviewScreen(BaseScreen):
         ):
             self.notify("Not all hosts have answered yet.", markup=False)
             return
-        self.notify("Each host checks its rules…", markup=False)
+        self.notify(f"Each host checks its rules{dots()}", markup=False)
         strategy = f"--strategy={message.row.key}"
         arguments = ("delete", "--dry-run", "--json", strategy, "--", self._path)
         # The first host is deleted alone: the first in the list, not the quickest to answer.

@@ -83,13 +83,11 @@ class FleetClient:
 
     Attributes:
         options: of the command line, which say how the hosts are reached.
-        brought_to: the hosts that have got tui-fs into their memory.
     """
 
     def __init__(self, fleet: Fleet, at_once: int, max_failures: int = 0) -> None:
         self.hosts, self.options = fleet.hosts, fleet.options
         self.at_once, self.max_failures = at_once, max_failures
-        self.brought_to: Sequence[str] = fleet.brought_to
         self._fleet = fleet
         self._requests: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._fetches: dict[str, _RunningFetch] = {}
@@ -98,6 +96,11 @@ class FleetClient:
         self._is_watching = self._had_canary = False
         self._posted_at_s = 0.0
         self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def brought_to(self) -> Sequence[str]:
+        """The hosts that have got tui-fs into their memory."""
+        return self._fleet.brought_to
 
     def start(self, post: Callable[[Message], Any]) -> None:
         """Begin; messages go to `post`, which must be safe to call from a thread."""
@@ -201,7 +204,7 @@ class FleetClient:
     def _fetch(self, host: str, path: str, name: str) -> None:
         if host in self._fetches:
             return
-        if host not in self._fleet.programs:
+        if not self._fleet.is_reached(host):
             self._post(Fetched(host, name, "It cannot be reached any more."))
             return
         try:
