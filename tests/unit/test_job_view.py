@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from tests.conftest import Json
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_store import plan
-from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
+from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started, usage
 from tui_fs.cli.exit_codes import exit_code_of_job
+from tui_fs.job.comparison import ComparedJob
 from tui_fs.job.journal import CrashMark, EndReserve, JournalWriter
 from tui_fs.job.lock import StarterLock
+from tui_fs.job.report_text import figures
 from tui_fs.job.store import JobFolder, create
 from tui_fs.job.view import JobView, summaries
 from tui_fs.linux.host import current_host
@@ -143,6 +145,20 @@ def test_a_job_that_died_reports_what_its_journal_gives() -> None:
     assert report["deleted_files"] == 300
     assert report["errors"][0]["path_b64"] == "L3Qv/w=="
     assert "supervisor was killed" in report["explanation"]
+
+
+def test_report_and_comparison_of_a_job_that_died_have_the_memory_of_its_samples() -> None:
+    mib = 1 << 20
+    samples = [sampled(n, n, usage=usage(n, size * mib)) for n, size in ((1, 2), (2, 5), (3, 4))]
+    folder = job(*RUNNING, *samples)
+    view = JobView(folder)
+    view.poll()
+    report = view.report()
+    assert report.started is not None
+    assert (report.peak_memory_bytes, report.sampled_memory_bytes) == (None, 5 * mib)
+    assert "peak memory sampled 5.0 MiB" in dict(figures(report, report.started))["cpu"]
+    compared = ComparedJob(folder).poll()
+    assert (compared.peak_memory_bytes, compared.is_peak_sampled) == (5 * mib, True)
 
 
 def test_all_jobs_are_summarised() -> None:

@@ -11,7 +11,7 @@ from tui_fs.job.view import JobView
 from tui_fs.model.calls import EXPLAINED_CALLS, OTHER_CALLS_LABEL, CallGroup, guide_of
 from tui_fs.model.codec import Json
 from tui_fs.model.errors import BadInput
-from tui_fs.model.events import Event, Sampled
+from tui_fs.model.events import Event
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr
 from tui_fs.model.snapshot import not_standing
@@ -34,7 +34,8 @@ class JobFigures(Struct, frozen=True):
         working_s: time in which its tools ran, without pauses.
         throttled_s: the part of it in which they were throttled.
         rate_limit_per_s: the present or last limit; 0 for none.
-        is_peak_sampled: `peak_memory_bytes` is the largest sample of running tools.
+        is_peak_sampled: `peak_memory_bytes` is the largest sample of all processes at once, as the
+            job has no end.
         syscalls: calls by name.
         trace_note: their source, in words.
     """
@@ -107,7 +108,6 @@ class ComparedJob:
             BadInput: its plan is damaged.
         """
         self.view = JobView(folder)
-        self._sampled_peak_bytes = 0
 
     def poll(self, handle: Callable[[Event], None] = lambda _: None) -> JobFigures:
         """Return the present figures.
@@ -119,20 +119,12 @@ class ComparedJob:
             BadInput: the journal is damaged.
             JobFailed: the job belongs to another host and has no end yet.
         """
-
-        def note(event: Event) -> None:
-            if isinstance(event, Sampled) and event.usage is not None:
-                self._sampled_peak_bytes = max(self._sampled_peak_bytes, event.usage.rss_bytes)
-            handle(event)
-
-        self.view.poll_live(note)
+        self.view.poll_live(handle)
         self.view.refuse_elsewhere()
         return self._figures()
 
     def _figures(self) -> JobFigures:
         plan, snapshot = self.view.plan, self.view.snapshot
-        if snapshot.usage is not None:
-            self._sampled_peak_bytes = max(self._sampled_peak_bytes, snapshot.usage.rss_bytes)
         is_ended = snapshot.finished is not None
         if not is_ended:
             snapshot = not_standing(snapshot, snapshot.at_s)  # an open pause is no work
@@ -140,10 +132,8 @@ class ComparedJob:
         end = snapshot.finished
         if end is not None and end.deleted_files is not None:
             deleted = end.reported_entries
+        peak_bytes = snapshot.peak_memory_bytes if is_ended else snapshot.sampled_memory_bytes
         is_unmeasured = not is_ended and snapshot.usage is None
-        peak_bytes = snapshot.peak_memory_bytes
-        if not is_ended:
-            peak_bytes = max(peak_bytes, self._sampled_peak_bytes)
         filters = plan.options.filters
         return JobFigures(
             job_id=self.view.folder.job_id,
@@ -222,7 +212,7 @@ def figure_rows(first: JobFigures, second: JobFigures) -> list[Row]:
         figures(
             "peak memory",
             lambda job: job.peak_memory_bytes,
-            lambda job, value: ("at least " if job.is_peak_sampled else "") + bytes_iec(int(value)),
+            lambda job, value: ("sampled " if job.is_peak_sampled else "") + bytes_iec(int(value)),
         ),
     ]
 

@@ -39,6 +39,7 @@ class Report(Struct, frozen=True):
         started: None if the job ended before it had started.
         targets: the state of each target of `started`.
         counts_are: how files and directories were counted, in words.
+        sampled_memory_bytes: of all processes at once, the largest sample, if the job has no end.
         syscalls_are_whole: no calls were lost when the tools or their counter were stopped.
         elapsed_s: age of the job at its end.
         strategy_wall_s: time in which its tools ran, pauses included.
@@ -64,6 +65,7 @@ class Report(Struct, frozen=True):
     cpu_user_s: float
     cpu_system_s: float
     peak_memory_bytes: int | None
+    sampled_memory_bytes: int | None
     syscalls: dict[str, CallCount]
     syscalls_are_whole: bool
     freed_bytes: int | None
@@ -198,6 +200,7 @@ def report_of(
         cpu_user_s=round(user_s, 3),
         cpu_system_s=round(system_s, 3),
         peak_memory_bytes=snapshot.peak_memory_bytes or None,  # 0: no process was seen
+        sampled_memory_bytes=snapshot.sampled_memory_bytes or None if finished is None else None,
         syscalls=dict(snapshot.calls),
         syscalls_are_whole=finished is not None and finished.calls_are_whole,
         freed_bytes=freed_bytes,

@@ -11,6 +11,7 @@ from tui_fs.model.calls import (
     CallLine,
     Failures,
     call_lines,
+    failed_by_operation,
     removal_times,
 )
 from tui_fs.model.errors import meaning
@@ -155,13 +156,8 @@ def calls_title(started: JobStarted) -> str:
 
 def call_lines_of(report: Report, started: JobStarted) -> list[CallLine]:
     """Return predicted and counted calls by group."""
-    failed: dict[str, int] = {}
-    for group in report.error_groups:
-        failed[group.operation] = failed.get(group.operation, 0) + group.number
-    # A tool that deletes a single file removes the target itself.
-    is_confined = started.confined_by and started.expected.totals.directories
-    confined_targets = len(started.targets) if is_confined else 0
-    failures = Failures(failed, bool(report.tool_lines), confined_targets)
+    failed = failed_by_operation(report.error_groups)
+    failures = Failures(failed, bool(report.tool_lines), started.confined_targets)
     other_calls = started.predicted_other_calls
     return call_lines(report.syscalls, started.predicted_calls, other_calls, failures)
 
@@ -180,7 +176,7 @@ def _left(report: Report, started: JobStarted) -> list[Line]:
     shown = left[:_TARGETS_LEFT]
     lines = [Line(f"   left: {displayable(path)}", Weight.STRONG) for path in shown]
     if len(left) > _TARGETS_LEFT:
-        lines.append(Line(f"   … {count(len(left) - _TARGETS_LEFT)} more", Weight.STRONG))
+        lines.append(Line(f"   and {count(len(left) - _TARGETS_LEFT)} more", Weight.STRONG))
     return lines
 
 
@@ -197,7 +193,7 @@ def _failures(report: Report, group: FailureGroup) -> list[Line]:
     ]
     more = group.number - len(shown)
     if same and more:
-        lines.append(Line(f"   … {count(more)} more", Weight.WEAK))
+        lines.append(Line(f"   and {count(more)} more", Weight.WEAK))
     return lines
 
 
@@ -227,9 +223,11 @@ def _time(report: Report, started: JobStarted) -> str:
 
 
 def _cpu(report: Report) -> str:
-    peak_bytes = report.peak_memory_bytes
+    peak_bytes, sampled_bytes = report.peak_memory_bytes, report.sampled_memory_bytes
     # A tool that exits within milliseconds is never sampled.
     peak = bytes_iec(peak_bytes) if peak_bytes else "not measured"
+    if sampled_bytes:
+        peak = f"sampled {bytes_iec(sampled_bytes)}"
     return (
         f"kernel {report.cpu_system_s:.1f} s · user {report.cpu_user_s:.1f} s · peak memory {peak}"
     )

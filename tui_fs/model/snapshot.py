@@ -79,6 +79,8 @@ class Snapshot(Struct, frozen=True):
         throttled: the event with which a gentle job stopped its tools; None while they run.
         held_s: total duration of earlier stops by gentle mode.
         rate_per_s: entries removed per second over the last seconds; None while unknown.
+        peak_memory_bytes: of the largest process of the steps that have ended.
+        sampled_memory_bytes: of all processes at once, the largest sample.
         usage_entries: entries removed when the usage was measured (less often than other values).
         call_rates: calls per second by name over the last seconds.
         eta_s: low and high remaining seconds; None while unknown.
@@ -100,6 +102,7 @@ class Snapshot(Struct, frozen=True):
     io_pressure_percent: float | None = None
     threads: int = 0
     peak_memory_bytes: int = 0
+    sampled_memory_bytes: int = 0
     finished_user_s: float = 0.0
     finished_system_s: float = 0.0
     paused_s: float = 0.0
@@ -256,9 +259,11 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
     calls = {**snapshot.calls, **event.calls}
     if event.usage is not None and event.usage != snapshot.usage and event.removed is not None:
         snapshot = replace(snapshot, usage_entries=event.removed.entries)
+    sampled_bytes = event.usage.rss_bytes if event.usage is not None else 0
     snapshot = replace(
         snapshot,
         calls=calls,
+        sampled_memory_bytes=max(snapshot.sampled_memory_bytes, sampled_bytes),
         removed=event.removed if event.removed is not None else snapshot.removed,
         usage=event.usage or snapshot.usage,
         space=event.space or snapshot.space,
