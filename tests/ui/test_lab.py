@@ -15,7 +15,7 @@ from tests.ui.lab_screens import (
     played,
     prepared,
 )
-from tests.ui.recorded import Host, screen_text, until, wait_for
+from tests.ui.recorded import Host, screen_text, settle, until, wait_for
 from tests.ui.recorded_lab import (
     DONE,
     EXPERIMENT,
@@ -312,10 +312,27 @@ async def test_the_lab_opens_from_the_browser_and_once() -> None:
 
 
 @pytest.mark.slow
-async def test_help_names_the_keys_that_choose_tables() -> None:
+async def test_keys_that_choose_tables_are_named_on_their_page_only() -> None:
     app = Host(result(store(DONE)))
     async with app.run_test(size=LARGE) as pilot:
         await wait_for(pilot, "cannot be tested")
+        for key, is_named in (("1", False), ("3", True), ("2", False)):
+            await pilot.press(key)
+            await settle(pilot)
+            assert ("[ ] < > tables" in screen_text(app)) == is_named
+            await pilot.press("question_mark")
+            await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+            lines = [line.split() for line in screen_text(app).splitlines()]
+            assert (["│", "]"] in [words[:2] for words in lines]) == is_named
+            await pilot.press("escape")
+
+
+async def test_help_names_the_pages_that_there_are() -> None:
+    app = Host(result(store(DONE)))
+    async with app.run_test(size=LARGE) as pilot:
+        await wait_for(pilot, "cannot be tested")
+        await pilot.press("9")
         await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        assert any(line.split()[:2] == ["│", "]"] for line in screen_text(app).splitlines())
+        await wait_for(pilot, "Page 1, 2, 3, 4, 5")
+        assert "1–5" in screen_text(app)
+        assert "6" not in screen_text(app).partition("Page 1")[2].partition("\n")[0]

@@ -269,6 +269,6 @@ def test_runs_that_are_kept_can_be_listed_shown_and_compared(
     assert listed.split("\n")[1].split()[:3] == ["one", "by-hand", "small"]
     assert [each["run"] for each in listed_as_json] == ["one", "two"]
     assert "Run one: done" in shown and file.read_text().startswith("<!DOCTYPE html>")
-    assert "Medians of seconds" in compared and "1.00" in compared
+    assert "Medians of time" in compared and "1.00" in compared
     assert compared_as_json["runs"] == ["one", "two"]
     assert compared_as_json["steps"][0]["medians"]["seconds"]["ratio"] == pytest.approx(1.0)

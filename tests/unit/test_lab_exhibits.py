@@ -76,7 +76,7 @@ def test_a_table_has_median_and_span_and_the_published_figure_below() -> None:
     results = results_of([plan("rm"), plan("rsync")], {"rm": [0.010, 0.014, 0.011], "rsync": [2]})
     (table,) = exhibits_of(experiment, results, _NO_FOLDER)
     assert isinstance(table, Table)
-    assert table.columns == ("", "seconds", "system calls")
+    assert table.columns == ("", "time", "system calls")
     assert table.rows == (
         Row(("rm", "11.0 ms (10.0–14.0)", "")),
         Row((PUBLISHED_LABEL, "201 ms", "")),
@@ -96,7 +96,7 @@ def test_ratios_are_of_the_medians_and_the_first_row_is_one() -> None:
     assert isinstance(table, Table)
     assert table.columns == ("", "one", "two")
     assert table.rows == (
-        Row(("seconds", "4.00 s", "1.00 s")),
+        Row(("time", "4.00 s", "1.00 s")),
         Row(("rm", "1.00", "1.00")),
         Row(("other", "0.50", "")),
         Row(("absent", "", ""), "it is not there"),

@@ -73,7 +73,7 @@ def comparison_exhibits(
     for measure in _MEASURES:
         rows = tuple(_row(step, measure) for step in steps)
         columns = ("step", "first", "second", "second/first", "ranges")
-        exhibits.append(Table(f"Medians of {measure}", columns, rows, remark))
+        exhibits.append(Table(f"Medians of {measure.label}", columns, rows, remark))
     rows = tuple(
         Row((f"{step.title}: {name}", *map(count, calls)))
         for step in steps

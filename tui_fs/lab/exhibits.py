@@ -244,7 +244,7 @@ class _Run(Struct, frozen=True):
             *self._shares_remark(view.keys),
             *self._published_remark(published),
         ]
-        columns = ("", *(measure.value for measure in view.measures))
+        columns = ("", *(measure.label for measure in view.measures))
         bars = self._bars(view) if view.has_bars else None
         return Table(view.title, columns, tuple(rows), " ".join(remarks), bars)
 
@@ -259,7 +259,7 @@ class _Run(Struct, frozen=True):
         lengths += [bar.published for bar in bars if bar.published is not None]
         lengths = [length for length in lengths if length > 0]
         is_log = bool(lengths) and max(lengths) > _LOG_FROM_RATIO * min(lengths)
-        return Bars(measure.value, bars, is_log) if bars else None
+        return Bars(measure.label, bars, is_log) if bars else None
 
     def _bar(self, measured: Measured, measure: Measure) -> Bar:
         values = measured.values(measure)
@@ -283,7 +283,8 @@ class _Run(Struct, frozen=True):
             if self.results.has(key)
         }
         references = [seconds.get(key) for key in view.rows[0][1]]
-        rows = [Row(("seconds", *("" if s is None else f"{s:.2f} s" for s in references)))]
+        times = ("" if s is None else shown(Measure.SECONDS, s) for s in references)
+        rows = [Row(("time", *times))]
         for title, keys in view.rows:
             ratios = [
                 f"{seconds[key] / reference:.2f}" if key in seconds and reference else ""

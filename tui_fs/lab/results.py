@@ -20,7 +20,7 @@ from tui_fs.tracing.syscalls import SYSCALLS
 
 
 class Measure(StrEnum):
-    """A figure of a step, by its name with the unit."""
+    """A figure of a step, by its name in JSON."""
 
     SECONDS = "seconds"
     USER_S = "user seconds"
@@ -33,6 +33,14 @@ class Measure(StrEnum):
     APPARENT_BYTES = "apparent size"
     ALLOCATED_BYTES = "allocated size"
     EXTENTS = "extents"
+
+    @property
+    def label(self) -> str:
+        """Its name beside figures that have their units."""
+        return _LABELS.get(self, self.value)
+
+
+_LABELS = {Measure.SECONDS: "time", Measure.USER_S: "user time", Measure.SYSTEM_S: "system time"}
 
 
 class Run(Struct, frozen=True):

@@ -14,7 +14,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.lab.diff import comparison_exhibits
@@ -32,22 +31,24 @@ from tui_fs.screens.lab.result import LabResultScreen, ending_words, verdict_wor
 from tui_fs.screens.lab.run import LabRunScreen
 from tui_fs.screens.selection import toggled_pair
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.cell_drawing import dots
 
+_VERDICT_COLUMNS = (
+    Column("holds", 5, right=True, is_optional=True, meaning="claims that hold on this machine"),
+    Column("not", 3, right=True, is_optional=True, meaning="claims that do not hold here"),
+    Column("open", 4, right=True, is_optional=True, meaning="claims that cannot be tested here"),
+)
 EXPERIMENT_COLUMNS = (
     Column("experiment", 20, meaning="its name, for tui-fs lab run"),
     Column("", 0),
     Column("last run", 8, right=True, is_optional=True, meaning="the age of the last run"),
-    Column("holds", 5, right=True, is_optional=True, meaning="claims that hold on this machine"),
-    Column("not", 3, right=True, is_optional=True, meaning="claims that do not hold here"),
-    Column("open", 4, right=True, is_optional=True, meaning="claims that cannot be tested here"),
+    *_VERDICT_COLUMNS,
 )
 RUN_COLUMNS = (
     Column("began", 0, meaning="when the run began"),
     Column("scale", 9, is_optional=True, meaning="small or published"),
     Column("ended", 10, meaning="how the run ended"),
-    Column("holds", 5, right=True, is_optional=True, meaning="claims that hold on this machine"),
-    Column("not", 3, right=True, is_optional=True, meaning="claims that do not hold here"),
-    Column("open", 4, right=True, is_optional=True, meaning="claims that cannot be tested here"),
+    *_VERDICT_COLUMNS,
 )
 
 
@@ -74,25 +75,6 @@ def judge(experiment: Experiment, run: StoredRun) -> Judgements | None:
     except TuiFsError:
         return None
     return Judgements(run, Counter(claim.judged(results).verdict for claim in experiment.claims))
-
-
-class RunsJudged(Message):
-    """The stored runs, the newest first."""
-
-    def __init__(self, runs: list[Judgements]) -> None:
-        super().__init__()
-        self.runs = runs
-
-
-class RunPrepared(Message):
-    """The description of a run before its start, or why it is impossible."""
-
-    def __init__(self, name: str, scale: Scale, prepared: Prepared | None, why_not: str) -> None:
-        super().__init__()
-        self.name = name
-        self.scale = scale
-        self.prepared = prepared
-        self.why_not = why_not
 
 
 def experiment_rows(
@@ -151,10 +133,11 @@ def _claims_words(experiment: Experiment, judged: Judgements | None) -> str:
     return f"{verdict_words(judged.verdicts)} ({judged.run.scale} scale)"
 
 
-def ask_words(experiment: Experiment, scale: Scale, steps: int, needs: str) -> Text:
+def ask_words(prepared: Prepared) -> Text:
     """Return the question before a run."""
-    text = Text(f"Run {experiment.name} at {scale} scale?", "bold")
-    text.append(f" {counted(steps, 'step', 'steps')}, {needs}. ", "not bold")
+    steps = sum(not plan.why_not for plan in prepared.plans)
+    text = Text(f"Run {prepared.experiment.name} at {prepared.scale} scale?", "bold")
+    text.append(f" {counted(steps, 'step', 'steps')}, {prepared.needs.words}. ", "not bold")
     text.append("enter")
     text.append(" runs, ", "dim not bold")
     text.append("esc")
@@ -230,11 +213,10 @@ class LabScreen(BaseScreen):
                 judged = judge(known[run.experiment], run)
                 if judged is not None:
                     last[run.experiment] = judged
-        self.post_message(RunsJudged(list(last.values())))
+        self.call_later(self._show_runs, last)
 
-    def on_runs_judged(self, message: RunsJudged) -> None:
-        """Show the last run of each experiment."""
-        self._last = {judged.run.experiment: judged for judged in message.runs}
+    def _show_runs(self, last: dict[str, Judgements]) -> None:
+        self._last = last
         self._show()
 
     def _show(self) -> None:
@@ -283,7 +265,7 @@ class LabScreen(BaseScreen):
             )
             return
         self._asked, self._is_ready = (chosen.name, Scale(scale)), False
-        self._show_question(Text(f"checking the needs of {chosen.name}…", "dim"))
+        self._show_question(Text(f"checking the needs of {chosen.name}{dots()}", "dim"))
         self._prepare(chosen, Scale(scale))
 
     @work(thread=True, exclusive=True, group="prepare")
@@ -292,24 +274,20 @@ class LabScreen(BaseScreen):
         try:
             prepared = prepare(chosen, scale, None, target)
         except (TuiFsError, OSError) as error:
-            self.post_message(RunPrepared(chosen.name, scale, None, harmless(str(error))))
+            self.call_later(self._refuse, (chosen.name, scale), harmless(str(error)))
             return
-        self.post_message(RunPrepared(chosen.name, scale, prepared, ""))
+        self.call_later(self._ask, prepared)
 
-    def on_run_prepared(self, message: RunPrepared) -> None:
-        """Show the question, or why a run is impossible."""
-        if self._asked != (message.name, message.scale):
-            return
-        prepared = message.prepared
-        if prepared is None:
+    def _refuse(self, asked: tuple[str, Scale], why_not: str) -> None:
+        """Show why a run is impossible."""
+        if self._asked == asked:
             self._withdraw()
-            self._show_question(Text(message.why_not, "bold"))
-            return
-        self._is_ready = True
-        steps = sum(not plan.why_not for plan in prepared.plans)
-        self._show_question(
-            ask_words(prepared.experiment, prepared.scale, steps, prepared.needs.words)
-        )
+            self._show_question(Text(why_not, "bold"))
+
+    def _ask(self, prepared: Prepared) -> None:
+        if self._asked == (prepared.experiment.name, prepared.scale):
+            self._is_ready = True
+            self._show_question(ask_words(prepared))
 
     def _show_question(self, text: Text) -> None:
         self.query_one("#ask", Static).update(text)
@@ -393,11 +371,10 @@ class LabRunsScreen(BaseScreen):
     def _read_runs(self) -> None:
         runs = [run for run in stored_runs() if run.experiment == self._experiment.name]
         judged = [judge(self._experiment, run) for run in runs]
-        self.post_message(RunsJudged([run for run in judged if run is not None]))
+        self.call_later(self._show_runs, [run for run in judged if run is not None])
 
-    def on_runs_judged(self, message: RunsJudged) -> None:
-        """Show the runs."""
-        self._runs = message.runs
+    def _show_runs(self, runs: list[Judgements]) -> None:
+        self._runs = runs
         self._show()
 
     def _show(self) -> None:

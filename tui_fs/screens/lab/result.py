@@ -14,7 +14,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -52,8 +51,10 @@ from tui_fs.screens.lab.drawing import (
     table_lines,
 )
 from tui_fs.survey.export_file import new_file
+from tui_fs.widgets.cell_drawing import dots
 from tui_fs.widgets.figure_layout import Line
 from tui_fs.widgets.fitted_lines import FittedLines
+from tui_fs.widgets.footer import Footer
 
 VERDICT_SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "○"}
 VERDICT_CLASSES = {
@@ -192,17 +193,9 @@ def _steps(results: Results) -> Text:
     return text
 
 
+_CHOICE_KEYS = ("[ ] < >", "tables")
 _REPORT = "report.html"
 _PAGES = 9
-
-
-class ResultRead(Message):
-    """The results of a run are loaded."""
-
-    def __init__(self, results: Results, exhibits: tuple[Exhibit, ...]) -> None:
-        super().__init__()
-        self.results = results
-        self.exhibits = exhibits
 
 
 class LabResultScreen(BaseScreen):
@@ -217,7 +210,6 @@ class LabResultScreen(BaseScreen):
     KEYS: ClassVar = (
         ("←→", "page"),
         ("↑↓", "scroll"),
-        ("[ ] < >", "tables"),
         ("e", "export"),
         ("m", "machine"),
         ("esc", "back"),
@@ -275,46 +267,47 @@ class LabResultScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out the names of the pages above the page."""
         yield FittedLines(lambda _: ((("", ""),),), id="page-names")
-        yield Vertical(Static(Text("reading…"), id="headline"), id="pages")
+        yield Vertical(Static(Text(f"reading{dots()}"), id="headline"), id="pages")
 
     def on_mount(self) -> None:
         """Read the run."""
+        self._show_heading("")
+        if self._given is not None:
+            self.call_later(self._show, *self._given)
+        else:
+            self._read()
+
+    def _show_heading(self, note: str) -> None:
         verb = "result of" if self._given is None else "comparison of"
-        self.show_place(verb, self._experiment.name)
-        self._read()
+        self.show_place(verb, self._experiment.name, note)
 
     @work(thread=True, exclusive=True, group="read")
     def _read(self) -> None:
-        if self._given is not None:
-            self.post_message(ResultRead(*self._given))
-            return
         try:
             results = load(self._folder)
             exhibits = exhibits_of(self._experiment, results, self._folder)
         except TuiFsError as error:
             self.post_message(Failed(error))
             return
-        self.post_message(ResultRead(results, exhibits))
+        self.call_later(self._show, results, exhibits)
 
-    async def on_result_read(self, message: ResultRead) -> None:
+    async def _show(self, results: Results, exhibits: tuple[Exhibit, ...]) -> None:
         """Lay out all pages, and show the first one."""
-        results, self._exhibits = message.results, message.exhibits
-        self._results = results
-        self._pages = pages_of(self._exhibits)
-        calls = [exhibit for exhibit in self._exhibits if isinstance(exhibit, Calls)]
+        self._results, self._exhibits = results, exhibits
+        self._pages = pages_of(exhibits)
+        calls = [exhibit for exhibit in exhibits if isinstance(exhibit, Calls)]
         self._calls = [table for exhibit in calls for table in exhibit.tables if table.rows]
-        verb = "result of" if self._given is None else "comparison of"
-        self.show_place(verb, self._experiment.name, run_words(results))
+        self._show_heading(run_words(results))
         place = self.query_one("#pages")
         await place.remove_children()
         await place.mount_all(
             VerticalScroll(
-                *self._widgets_of(name, exhibits, results),
+                *self._widgets_of(name, on_page, results),
                 id=f"page-{name}",
                 classes="page",
                 can_focus=False,
             )
-            for name, exhibits in self._pages.items()
+            for name, on_page in self._pages.items()
         )
         self._show_page(next(iter(self._pages)))
 
@@ -372,12 +365,31 @@ class LabResultScreen(BaseScreen):
         names.lay_out_by(lambda width: (page_line(pages, name, width),))
         if name == "calls":
             self._show_pair()
+        page_key, scroll_key, *others = self.KEYS
+        choice = (_CHOICE_KEYS,) if self._has_choice else ()
+        keys = (page_key, scroll_key, *choice, *others, ("?", "help"))
+        self.query_one("#keys", Footer).keys = keys
+        self.refresh_bindings()
+
+    @property
+    def _has_choice(self) -> bool:
+        """Whether the page shows two of more tables of calls."""
+        return self._page == "calls" and len(self._calls) > 2
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """Offer only pages that this result has, and other tables only where there are some."""
+        match action, parameters:
+            case "page", (int(number),):
+                return number <= len(self._pages)
+            case "choose", _:
+                return self._has_choice
+        return True
 
     def _pair(self) -> list[CallsOf]:
         return [self._calls[index] for index in self._chosen if index < len(self._calls)]
 
     def _pair_lines(self, width: int) -> Sequence[Line]:
-        return pair_lines(self._pair(), width, has_choice=len(self._calls) > 2)
+        return pair_lines(self._pair(), width, has_choice=self._has_choice)
 
     def _show_pair(self) -> None:
         self.query_one("#pair", FittedLines).lay_out_by(self._pair_lines)
@@ -385,8 +397,6 @@ class LabResultScreen(BaseScreen):
 
     def action_choose(self, side: int, direction: int) -> None:
         """Select another table for one side of the page of system calls."""
-        if self._page != "calls" or len(self._calls) < 3:
-            return
         index = self._chosen[side]
         while index in self._chosen:
             index = (index + direction) % len(self._calls)
@@ -402,9 +412,7 @@ class LabResultScreen(BaseScreen):
 
     def action_page(self, number: int) -> None:
         """Show a page by its number."""
-        names = list(self._pages)
-        if number <= len(names):
-            self._show_page(names[number - 1])
+        self._show_page(list(self._pages)[number - 1])
 
     def action_more(self) -> None:
         """Show the page of the machine."""

@@ -3,13 +3,12 @@
 import contextlib
 import statistics
 import time
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.lab.experiment import Experiment, Scale
@@ -31,6 +30,7 @@ from tui_fs.model.units import clock, count
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.lab.result import LabResultScreen
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.cell_drawing import dots
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 from tui_fs.widgets.progress_line import ProgressLine
 from tui_fs.widgets.stats_line import Figure, StatsLine
@@ -46,18 +46,17 @@ STEP_COLUMNS = (
 )
 
 
-class RunOver(Message):
-    """A run has ended and its files are removed.
+class RunOver(NamedTuple):
+    """A run that has ended, and whose files are removed.
 
     Attributes:
         folder: empty if the run never started.
+        reason: why there are no results; empty if there are.
     """
 
-    def __init__(self, folder: str, results: Results | None, reason: str = "") -> None:
-        super().__init__()
-        self.folder = folder
-        self.results = results
-        self.reason = reason
+    folder: str
+    results: Results | None
+    reason: str
 
 
 def step_rows(results: Results) -> list[BarRow]:
@@ -136,7 +135,7 @@ class LabRunScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out progress above the steps."""
         yield ProgressLine(id="progress")
-        yield Static(Text("examining the machine…"), id="doing")
+        yield Static(Text(f"examining the machine{dots()}"), id="doing")
         yield StatsLine(id="figures")
         yield BarTable(STEP_COLUMNS, id="steps")
         yield Static(Text(""), id="step")
@@ -169,7 +168,7 @@ class LabRunScreen(BaseScreen):
             reason = str(error)
         except OSError as error:
             reason = f"The record of the run cannot be written: {error.strerror}."
-        self.post_message(RunOver(folder, self._latest, reason))
+        self.call_later(self._end, RunOver(folder, self._latest, reason))
 
     def _draw(self) -> None:
         """Draw the latest state of the run."""
@@ -223,7 +222,7 @@ class LabRunScreen(BaseScreen):
         if yes:
             self._cancel()
             self.show_place("cancelling", self._experiment.name, f"{self._scale} scale")
-            self.query_one("#doing", Static).update(Text("removing its files…"))
+            self.query_one("#doing", Static).update(Text(f"removing its files{dots()}"))
 
     def _cancel(self) -> None:
         self._is_cancelled = True
@@ -232,9 +231,9 @@ class LabRunScreen(BaseScreen):
             with contextlib.suppress(OSError):
                 self._run.cancel()
 
-    def on_run_over(self, message: RunOver) -> None:
+    def _end(self, over: RunOver) -> None:
         """Show the result as soon as this screen is on top."""
-        self._over = message
+        self._over = over
         if self.app.screen is self:
             self._leave()
 
