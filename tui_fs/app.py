@@ -65,6 +65,7 @@ class TuiFsApp(OneShotTimers, App[None]):
             priority=True,
             tooltip="Search all actions of this screen by name",
         ),
+        Binding("ctrl+q", "quit", priority=True, tooltip="Quit; running jobs continue"),
         Binding("ctrl+z", "suspend_process", "suspend", tooltip="Suspend; fg in the shell resumes"),
         Binding("F", "start", "file systems", tooltip="Show which file systems are full"),
         Binding("J", "jobs", "jobs", tooltip="List all jobs"),
@@ -174,7 +175,6 @@ class TuiFsApp(OneShotTimers, App[None]):
                     run = partial(self.run_action, action.action, action.node)
                     yield SystemCommand(action.text, f"Key: {', '.join(action.keys)}", run)
         yield SystemCommand("Theme", "Change the colours until you quit", self.action_change_theme)
-        yield SystemCommand("Quit", "Running jobs continue", self.action_quit)
 
     def action_command_palette(self) -> None:
         """List the actions of the screen; a question has none but its answers."""

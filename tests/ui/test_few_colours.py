@@ -11,6 +11,7 @@ from tui_fs.linux.filesystem import FileSystem
 from tui_fs.screens.base import Settings
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.start import StartScreen
+from tui_fs.widgets.bar_table import BarTable
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 from tui_fs.widgets.footer import Footer
 
@@ -97,6 +98,16 @@ async def test_a_key_that_asks_first_has_dots_that_the_console_can_draw(
     async with app.run_test(size=(80, 24)) as pilot:
         app.screen.query_one(Footer).keys = (("d", "delete…"), ("?", "help"))
         await wait_for(pilot, "d delete...")
+
+
+async def test_words_end_with_dots_that_the_console_can_draw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "linux")
+    app = Host(StartScreen("/", Settings(), list))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.screen.query_one(BarTable).empty_text = "reading…"
+        await wait_for(pilot, "reading...")
 
 
 async def test_keys_have_the_colours_of_the_terminal() -> None:

@@ -44,15 +44,19 @@ def test_every_column_of_the_call_table_has_a_meaning() -> None:
     assert list(MEANINGS) == [title.strip() for title in TITLES if title]
 
 
+async def open_preview(pilot: Pilot[None], path: Path) -> BaseScreen:
+    screen = PreviewScreen((str(path),), Settings())
+    await pilot.app.push_screen(screen)
+    await pilot.pause()
+    return screen
+
+
 async def test_the_help_of_the_preview_explains_the_columns_of_the_strategies(
     tmp_path: Path,
 ) -> None:
     app = TuiFsApp(str(tmp_path))
     async with app.run_test(size=SMALL) as pilot:
-        await app.push_screen(PreviewScreen((str(tmp_path),), Settings()))
-        await pilot.pause()
-        screen = app.screen
-        assert isinstance(screen, BaseScreen)
+        screen = await open_preview(pilot, tmp_path)
         legend = screen.legend()
         assert legend["time"].startswith("the predicted time")
         assert legend["calls"].startswith("the predicted system calls")
@@ -62,10 +66,7 @@ async def test_the_help_of_the_preview_explains_the_columns_of_the_strategies(
 async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path) -> None:
     app = TuiFsApp(str(tmp_path))
     async with app.run_test(size=SMALL) as pilot:
-        await app.push_screen(PreviewScreen((str(tmp_path),), Settings()))
-        await pilot.pause()
-        screen = app.screen
-        assert isinstance(screen, BaseScreen)
+        screen = await open_preview(pilot, tmp_path)
         described = {action.text: action.keys for action in screen.actions()}
         assert described["Ask for confirmation of the highlighted strategy"] == [
             "enter",
@@ -76,6 +77,7 @@ async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path)
         assert not any("Open the row" in text or "Mark the row" in text for text in described)
         palette = {command.title for command in app.get_system_commands(screen)}
         assert described.keys() - palette == {"Search all actions of this screen by name"}
+        assert "Quit; running jobs continue" in palette
         assert "Screenshot" not in palette
         (options,) = (
             command

@@ -97,7 +97,7 @@ def verify(
         notes += [result.note] if result.note else []
         survivors = _sum(survivors, result.survivors)
     if len(notes) > _NOTES_SHOWN:
-        notes[_NOTES_SHOWN:] = [f"… and {len(notes) - _NOTES_SHOWN:,} more."]
+        notes[_NOTES_SHOWN:] = [f"And {len(notes) - _NOTES_SHOWN:,} more."]
     return Verification(
         tuple(left), survivors, " ".join(notes), tuple(unknown), tuple(vanished), tuple(shared)
     )

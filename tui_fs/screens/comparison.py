@@ -35,7 +35,7 @@ from tui_fs.screens.base import (
     muted,
 )
 from tui_fs.screens.run_history import RunHistory
-from tui_fs.widgets.cell_drawing import fit_cells
+from tui_fs.widgets.cell_drawing import dots, fit_cells
 from tui_fs.widgets.figure_layout import Line, layout_table
 from tui_fs.widgets.fitted_lines import FittedLines
 from tui_fs.widgets.rate_graph import MINIMUM_GRAPH, RateHistory, draw_graph, on_axis
@@ -74,7 +74,7 @@ class ComparisonScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the places, what differs, the figures, the rates and the calls."""
-        yield Static(Text("reading…"), id="headline")
+        yield Static(Text(f"reading{dots()}"), id="headline")
         with VerticalScroll(id="body"):
             yield Static(Text(""), id="remarks")
             yield FittedLines(lambda _: (), id="figure-rows")

@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from tui_fs.job.doctor import Diagnosis, diagnose, sections
 from tui_fs.screens.base import SCROLL_BINDINGS, BaseScreen
+from tui_fs.widgets.cell_drawing import dots
 
 _BESIDE_TEXT = 3
 """Cells of the padding and the scroll bar."""
@@ -39,7 +40,7 @@ class DoctorScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out the findings."""
         with VerticalScroll(id="body"):
-            yield Static(Text("looking…"), id="findings")
+            yield Static(Text(f"looking{dots()}"), id="findings")
 
     def on_mount(self) -> None:
         """Begin the diagnosis."""

@@ -97,6 +97,7 @@ from tui_fs.survey.quick_estimate import estimates
 from tui_fs.survey.single_file import remarks_on, survey_file
 from tui_fs.widgets.bar_table import HEADER_HEIGHT, BarRow, BarTable, Column, column_widths
 from tui_fs.widgets.call_table import CallRow, CallTable
+from tui_fs.widgets.cell_drawing import dots
 from tui_fs.widgets.confirm_dialog import DIALOG_FRAME_CELLS, DIALOG_TEXT_CELLS, ConfirmDialog
 from tui_fs.widgets.daemon_thread import in_daemon_thread
 from tui_fs.widgets.footer import Footer
@@ -294,7 +295,7 @@ def about_command(
         text.append(f"{line}\n")
     if len(lines) > lines_shown:
         more = counted(len(lines) - lines_shown, "more command line", "more command lines")
-        text.append(f"… {more}\n", "dim")
+        text.append(f"{dots()} {more}\n", "dim")
     if estimate.feasible:
         text.append(f"confined by: {confined_words(estimate.confined_by)}", "dim")
         if not estimate.confined_by and levels > MOST_LEVELS:
@@ -460,7 +461,7 @@ def _confirmed(paths: Sequence[str], lines_for_paths: int, cells: int, verb: str
         names = names[: max(1, bisect_right(ends, lines_for_paths - 1))]
     lines += [Text(name, style="bold") for name in names]
     if len(names) < len(paths):
-        lines.append(Text(f"  … and {count(len(paths) - len(names))} more"))
+        lines.append(Text(f"  {dots()} and {count(len(paths) - len(names))} more"))
     return lines
 
 
@@ -575,7 +576,7 @@ class PreviewScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out counts, strategies, and the highlighted strategy's command."""
-        yield Static(Text("counting…"), id="about")
+        yield Static(Text(f"counting{dots()}"), id="about")
         yield BarTable(COLUMNS, empty_text="counting…", id="strategies")
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="news")
@@ -589,7 +590,7 @@ class PreviewScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Check the safety rules first; refused targets are not counted."""
-        self._show_targets("checking…")
+        self._show_targets(f"checking{dots()}")
         self.query_one(BarTable).focus()
         self._is_read_only = read_only_reason(by_option=self.settings.read_only) is not None
         if self._is_read_only:
@@ -712,7 +713,7 @@ class PreviewScreen(BaseScreen):
         if self.settings.read_only:
             self._note = "--read-only allows no writes"
         else:
-            self._note = "a measurement is running…"
+            self._note = f"a measurement is running{dots()}"
             self._predict(survey)
             worker = get_current_worker()
             self._note = measure(self._paths[0], lambda: not worker.is_cancelled)
@@ -924,7 +925,7 @@ class PreviewScreen(BaseScreen):
             self._question = None
             if yes:
                 self.workers.cancel_group(self, "measure")  # calibration would disturb the job
-                self._show_about(Text("starting the job…", style="bold"))
+                self._show_about(Text(f"starting the job{dots()}", style="bold"))
                 name_typed = word is not None
                 self._start(targets, question.survey, question.estimate, choices, name_typed)
 
@@ -1051,7 +1052,7 @@ class PreviewScreen(BaseScreen):
             return  # the check of the targets has not ended; it begins to count
         self._show_targets("counting ~")
         self.query_one(BarTable).set_rows(())
-        self._show_about(Text("counting…"))
+        self._show_about(Text(f"counting{dots()}"))
         for name in ("#command", "#options", "#largest"):
             self.query_one(name, Static).update(Text(""))
         self.query_one(CallTable).rows = ()

@@ -52,6 +52,7 @@ from tui_fs.screens.base import (
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.run_history import RunHistory, Trends
 from tui_fs.widgets.call_table import CallRow, CallTable
+from tui_fs.widgets.cell_drawing import dots
 from tui_fs.widgets.figure_layout import layout_predicted
 from tui_fs.widgets.fitted_lines import FittedLines
 from tui_fs.widgets.footer import Footer
@@ -214,7 +215,7 @@ class ReportScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out headline, details and the table of calls."""
-        yield Static(Text("reading…"), id="headline")
+        yield Static(Text(f"reading{dots()}"), id="headline")
         with VerticalScroll(id="body"):
             with Container(id="results"):
                 yield Static(Text(""), id="details")
@@ -336,7 +337,7 @@ class ErrorsScreen(BaseScreen):
                     text.append(f"   {self._shown(path)}{reason}\n", "dim not bold")
                 if group.number > len(group.examples):
                     more = group.number - len(group.examples)
-                    text.append(f"   … and {count(more)} more\n", "dim not bold")
+                    text.append(f"   {dots()} and {count(more)} more\n", "dim not bold")
                 yield Static(text)
             for line in self._snapshot.tool_lines:
                 yield Static(muted(harmless(line)))

@@ -10,7 +10,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container
-from textual.message import Message
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
@@ -20,7 +19,13 @@ from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.linux.logind import ends_at_logout
-from tui_fs.model.calls import CallLine, Failures, call_lines, removal_times
+from tui_fs.model.calls import (
+    CallLine,
+    Failures,
+    call_lines,
+    failed_by_operation,
+    removal_times,
+)
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.events import Event
@@ -34,31 +39,28 @@ from tui_fs.screens.call_dialog import CallDialog, explanation
 from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
 from tui_fs.screens.run_history import MARK_WORDS, STARTED, RunHistory, Trends
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallRow, CallTable
-from tui_fs.widgets.cell_drawing import eighth_blocks
+from tui_fs.widgets.cell_drawing import dots, eighth_blocks
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 from tui_fs.widgets.figure_layout import Line
 from tui_fs.widgets.fitted_lines import FittedLines
 from tui_fs.widgets.progress_line import ProgressLine
 from tui_fs.widgets.rate_graph import RateGraph
-from tui_fs.widgets.stats_line import Figure, StatsLine
-
-_STATE_WORDS = {
-    JobState.RUNNING: "deleting",
-    JobState.PAUSED: "PAUSED",
-}
+from tui_fs.widgets.stats_line import Figure, StatsLine, Tone
 
 
 def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     """Return the action, the path and the job."""
     started = snapshot.started
     if started is None:
-        return "", "starting…", ""
-    verb = "deleting gently" if snapshot.pace.gentle else _STATE_WORDS[JobState.RUNNING]
-    if state is not JobState.RUNNING:
-        verb = _STATE_WORDS.get(state, str(state))
-    if snapshot.throttled is not None:
+        return "", f"starting{dots()}", ""
+    if snapshot.cancel is not None:
+        verb = "cancelling"
+    elif snapshot.throttled is not None:
         verb = f"WAITING: others wait for the {snapshot.throttled.resource} ·"
-    verb = "cancelling" if snapshot.cancel is not None else verb
+    elif state is JobState.PAUSED:
+        verb = "PAUSED"
+    else:
+        verb = "deleting gently" if snapshot.pace.gentle else "deleting"
     return (
         verb,
         in_words(started.targets, started.share, is_filtered=started.is_filtered),
@@ -108,11 +110,8 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
         entries_left = max(0, snapshot.expected_entries - snapshot.removed.entries)
         about = "" if snapshot.started.expected.complete else "~"
         figures.append(Figure("to go", f"{about}{count(entries_left)}"))
-    failed = snapshot.failed
-    if failed:
-        figures.append(Figure("failed", count(failed), tone="danger", label_first=True))
-    else:
-        figures.append(Figure("failed", "0", label_first=True))
+    tone: Tone = "danger" if snapshot.failed else "normal"
+    figures.append(Figure("failed", count(snapshot.failed), tone, label_first=True))
     if snapshot.started is not None and snapshot.started.filters:
         figures.append(Figure("only", snapshot.started.filters, label_first=True))
     # The pace comes early: the user has set it, and a narrow line drops the last figures.
@@ -147,7 +146,7 @@ def rate_caption(snapshot: Snapshot, marks: str = "") -> str:
 
 def call_title(snapshot: Snapshot) -> str:
     """Return the panel's title, which names the source."""
-    note = snapshot.started.source_note if snapshot.started else "…"
+    note = snapshot.started.source_note if snapshot.started else dots()
     return f"system calls · {note}"
 
 
@@ -156,11 +155,12 @@ def call_lines_of(snapshot: Snapshot) -> list[CallLine]:
     started = snapshot.started
     if started is None:
         return []
-    failed: dict[str, int] = {}
-    for group in snapshot.failures:
-        failed[group.operation] = failed.get(group.operation, 0) + group.number
-    confined_targets = len(started.targets) if started.confined_by else 0
-    failures = Failures(failed, bool(snapshot.tool_lines), confined_targets)
+    failures = Failures(
+        failed_by_operation(snapshot.failures),
+        bool(snapshot.tool_lines),
+        started.confined_targets,
+        is_final=False,
+    )
     return call_lines(
         snapshot.calls, started.predicted_calls, started.predicted_other_calls, failures
     )
@@ -406,30 +406,6 @@ _MAX_THREADS = 8
 """The command line allows more."""
 
 
-class SnapshotChanged(Message):
-    """A job's journal has grown."""
-
-    def __init__(self, snapshot: Snapshot, state: JobState, is_over: bool, trends: Trends) -> None:
-        super().__init__()
-        self.trends = trends
-        self.snapshot = snapshot
-        self.state = state
-        self.is_over = is_over
-
-
-class Aside(FittedLines):
-    """Where the time goes, and what has happened."""
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(lambda _: [], id=id)
-
-    def show(self, snapshot: Snapshot, trends: Trends) -> None:
-        """Show a job."""
-        self.lay_out_by(
-            lambda width: aside_lines(snapshot, trends, width, self.content_size.height)
-        )
-
-
 class RunScreen(BaseScreen):
     """A view of a job; leaving it does not stop the job."""
 
@@ -493,14 +469,14 @@ class RunScreen(BaseScreen):
             with Container(id="call-panel"):
                 yield CallTable(LIVE_WIDTHS, can_focus=True, id="calls")
                 yield FittedLines(lambda _: [], id="explained")
-            yield Aside(id="aside")
+            yield FittedLines(lambda _: [], id="aside")
         yield Static(Text(""), id="time")
         yield Static(Text(""), id="usage")
         yield Static(Text(""), id="missing")
 
     def on_mount(self) -> None:
         """Start following the journal."""
-        self.show_place("", "starting…")
+        self.show_place("", f"starting{dots()}")
         self.watch(self.query_one(CallTable), "cursor", self._explain_call)
         self._follow()
 
@@ -515,13 +491,14 @@ class RunScreen(BaseScreen):
                 self._history.add(view.snapshot, event)
 
             while not worker.is_cancelled:
-                if view.poll_live(note) or view.is_over:
+                has_news = view.poll_live(note)
+                if view.is_over:
+                    self.call_later(self._end)
+                    return
+                if has_news:
                     self._history.add(view.snapshot)
                     trends = self._history.trends()
-                    message = SnapshotChanged(view.snapshot, view.state, view.is_over, trends)
-                    self.post_message(message)
-                if view.is_over:
-                    return
+                    self.call_later(self._show_job, view.snapshot, view.state, trends)
                 time.sleep(self.settings.interval_s)
         except TuiFsError as error:
             self.post_message(Failed(error))
@@ -539,39 +516,36 @@ class RunScreen(BaseScreen):
                 )
             )
 
-    def on_screen_resume(self) -> None:
-        """Show the report if the job ended behind another screen."""
-        self._show_report()
+    def _end(self) -> None:
+        self._is_over = True
+        self.on_screen_resume()
 
-    def _show_report(self) -> None:
-        """Show the report as soon as this screen is on top."""
+    def on_screen_resume(self) -> None:
+        """Show the report of a job that has ended, as soon as this screen is on top."""
         if self._is_over and self.app.screen is self:
             self.app.switch_screen(ReportScreen(self._folder, self.settings))
 
-    def on_snapshot_changed(self, message: SnapshotChanged) -> None:
-        """Draw the job, or show its report when it has ended."""
-        if message.is_over:
-            self._is_over = True
-            self._show_report()
-            return
-        snapshot, self._state = message.snapshot, message.state
-        self._snapshot = snapshot
-        self.show_place(*place_of(snapshot, message.state))
+    def _show_job(self, snapshot: Snapshot, state: JobState, trends: Trends) -> None:
+        self._snapshot, self._state = snapshot, state
+        self.show_place(*place_of(snapshot, state))
         progress = self.query_one(ProgressLine)
         progress.fraction = snapshot.fraction
         progress.caption = progress_caption(snapshot)
-        self.query_one("#figures", StatsLine).figures = figures_of(snapshot, message.state)
+        self.query_one("#figures", StatsLine).figures = figures_of(snapshot, state)
         self.query_one("#more-figures", StatsLine).figures = more_figures_of(snapshot)
         graph = self.query_one(RateGraph)
-        graph.values = message.trends.removals
+        graph.values = trends.removals
         graph.reference = predicted_rate(snapshot)
-        graph.marks = message.trends.marks
+        graph.marks = trends.marks
         graph.caption = rate_caption(snapshot, "".join(mark for _, mark in graph.marks))
         table = self.query_one(CallTable)
         table.title = call_title(snapshot)
-        table.rows = call_rows(snapshot, message.trends)
+        table.rows = call_rows(snapshot, trends)
         self._explain_call()
-        self.query_one(Aside).show(snapshot, message.trends)
+        aside = self.query_one("#aside", FittedLines)
+        aside.lay_out_by(
+            lambda width: aside_lines(snapshot, trends, width, aside.content_size.height)
+        )
         self._show_times()
         self.query_one("#usage", Static).update(usage_line(snapshot, self.size.width - 2))
         missing = missing_lines(snapshot)
@@ -583,7 +557,7 @@ class RunScreen(BaseScreen):
         self.call_after_refresh(self._show_times)
 
     def _show_times(self) -> None:
-        is_aside = self.query_one(Aside).display
+        is_aside = self.query_one("#aside").display
         self.query_one(CallTable).footer = "" if is_aside else call_footer(self._snapshot)
         line = self.query_one("#time", Static)
         line.display = not is_aside

@@ -11,6 +11,7 @@ from tui_fs.model.paths import displayable, is_within
 from tui_fs.model.survey import EntryKind, Listing, Order, Survey
 from tui_fs.model.units import bytes_iec, count, counted, short_count
 from tui_fs.screens.base import LinePart, fitted_line, muted, shown_below
+from tui_fs.widgets.cell_drawing import dots
 
 SEVERITY_SIGNS = {Severity.CRITICAL: "!!", Severity.WARNING: "!", Severity.INFO: "i"}
 
@@ -97,7 +98,7 @@ def totals_line(
 def _sorted_part(listing: Listing, order: Order) -> str:
     """Return which part of the entries the order of the list covers."""
     if listing.order != order or listing.examined is None:
-        return "sorting…"
+        return f"sorting{dots()}"
     listed = sum(child.kind is not EntryKind.DIRECTORY for child in listing.children)
     files = count(max(listing.examined, listed + listing.not_listed))
     return f"sorted: {count(listing.examined)} of {files} files only"

@@ -67,6 +67,7 @@ from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Query, SurveyProcess, Update
 from tui_fs.widgets.bar_table import BarRow, BarTable
+from tui_fs.widgets.cell_drawing import dots
 from tui_fs.widgets.daemon_thread import in_daemon_thread
 from tui_fs.widgets.figure_layout import Line
 from tui_fs.widgets.footer import Footer
@@ -428,7 +429,7 @@ class BrowserScreen(BaseScreen):
         if self.imported is not None:
             self.show_place("", displayable(self.path), f"{self._origin}, read-only")
             return
-        self.show_place("", displayable(self.path), "…")
+        self.show_place("", displayable(self.path), dots())
         self._stat_file_system(self.path)
         self.set_timer(PATIENCE_S, partial(self._show_no_answer, self.path))
 
@@ -894,7 +895,7 @@ class BrowserScreen(BaseScreen):
     def _make_page(self, file: "PageFile | None") -> None:
         if file is not None:
             self._page_file = file
-            self.notify("Making the page…", markup=False)
+            self.notify(f"Making the page{dots()}", markup=False)
             self.client.ask(Query(page=True))
 
     @work(group="page")

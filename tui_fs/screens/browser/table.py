@@ -14,6 +14,7 @@ from tui_fs.screens.selection import Size
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.listing import first_children
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
+from tui_fs.widgets.cell_drawing import dots
 
 MAX_ROWS = 20_000
 """More rows would not be read; sorting 100,000 takes a third of a second."""
@@ -123,7 +124,7 @@ class Arranged(Struct, frozen=True):
                 noun = " directory" if self.more == 1 else " directories"
             case _:
                 noun = ""
-        text = f"… {count(self.more)} more{noun}"
+        text = f"{dots()} {count(self.more)} more{noun}"
         return BarRow(MORE_KEY, ("", "", "", text), flag="not listed", tone="muted")
 
 
