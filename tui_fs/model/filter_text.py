@@ -6,7 +6,7 @@ import time
 
 from tui_fs.model.paths import displayable, is_encodable
 from tui_fs.model.strategy import Filters
-from tui_fs.model.units import counted, parse_age, parse_size
+from tui_fs.model.units import IEC_UNITS, counted, parse_age, parse_size
 
 SYNTAX = (
     "*.log      files with such names, as in find -name; quote spaces: '* copy*'",
@@ -16,13 +16,6 @@ SYNTAX = (
 
 _LIMIT = re.compile(r"([<>])(\d+)([A-Za-z]*)", re.ASCII)
 _AGE_UNITS = {"s": "s", "min": "m", "h": "h", "d": "d", "w": "w"}
-_SIZE_UNITS = (
-    (1 << 50, "PiB"),
-    (1 << 40, "TiB"),
-    (1 << 30, "GiB"),
-    (1 << 20, "MiB"),
-    (1 << 10, "KiB"),
-)
 _AGES = ((86_400, "day", "days"), (3_600, "hour", "hours"), (60, "minute", "minutes"))
 _FIND_OPTIONS = ("-name", "-size", "-mtime", "-mmin", "-newermt")
 
@@ -133,10 +126,10 @@ def _condition(word: str, now_s: float) -> tuple[str, int | str]:
 
 
 def _exact_size(number: int) -> str:
-    for factor, unit in _SIZE_UNITS:
-        if number and number % factor == 0:
-            return f"{number // factor:,} {unit}"
-    return f"{number:,} B"
+    power = 0
+    while number and number % 1024 == 0 and IEC_UNITS[power] != "PiB":
+        number, power = number // 1024, power + 1
+    return f"{number:,} {IEC_UNITS[power]}"
 
 
 def _moment(at_s: int, now_s: float | None) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-_IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])i?)?b?", re.IGNORECASE | re.ASCII)
 _SIZE_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _AGE = re.compile(r"(\d+)\s*([smhdw])", re.IGNORECASE | re.ASCII)
@@ -54,8 +54,8 @@ def more_or_less(text_of: Callable[[int], str], difference: int) -> str:
 def bytes_iec(number: int) -> str:
     """Return a size in bytes with an IEC unit: ``812.0 MiB``. Negative sizes keep their sign."""
     scaled = float(abs(number))
-    for unit in _IEC_UNITS:
-        if scaled < 1023.95 or unit == _IEC_UNITS[-1]:
+    for unit in IEC_UNITS:
+        if scaled < 1023.95 or unit == IEC_UNITS[-1]:
             break
         scaled /= 1024
     sign = "-" if number < 0 else ""
