@@ -19,9 +19,8 @@ from tui_fs.job.store import (
     write_json,
 )
 from tui_fs.linux.descriptors import closing
-from tui_fs.linux.directories import open_directory
 from tui_fs.linux.host import current_host
-from tui_fs.linux.pins import open_path_fd, pin_of
+from tui_fs.linux.pins import open_by_path, pin_of
 from tui_fs.maintenance.exchange import DirEntryRef, cut_name, entry_ref
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.compat import StrEnum
@@ -286,8 +285,6 @@ def opened_parent(record: AsideRecord) -> contextlib.AbstractContextManager[int]
     """Open the parent of the directory that was set aside for reading; BadInput if that fails."""
     directory = os.path.dirname(record.path)
     try:
-        with closing(open_path_fd(directory)) as directory_fd:
-            descriptor = open_directory(".", directory_fd)
+        return closing(open_by_path(directory))
     except OSError as error:
         raise cannot_examine(directory, error) from error
-    return closing(descriptor)

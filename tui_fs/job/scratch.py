@@ -25,7 +25,7 @@ from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.host import boot_id, current_host
 from tui_fs.linux.permissions import may, protects_new_entries, replaceable_part
-from tui_fs.linux.pins import open_path_fd
+from tui_fs.linux.pins import open_by_path, open_path_fd
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags, statx
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
@@ -94,8 +94,7 @@ class Scratch:
         self.descriptor = -1
         self._name = PREFIX + os.urandom(6).hex()
         shown = displayable(above)
-        with closing(open_path_fd(above)) as above_fd:
-            self._above = open_directory(".", above_fd)
+        self._above = open_by_path(above)
         if not protects_new_entries(os.fstat(self._above), os.geteuid(), self._above):
             raise Refused(
                 f"Other users could replace directories made in {shown}.",

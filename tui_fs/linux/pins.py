@@ -4,6 +4,7 @@ import os
 import stat
 
 from tui_fs.linux.descriptors import closing
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.statx import statx
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable
@@ -46,6 +47,12 @@ def open_path_fd(path: str, *, any_kind: bool = False) -> int:
         with closing(above):
             descriptor = os.open(name, flags, dir_fd=above)
     return descriptor
+
+
+def open_by_path(path: str) -> int:
+    """Open a directory for reading by a path of any length; raises like `take_pin`."""
+    with closing(open_path_fd(path)) as descriptor:
+        return open_directory(".", descriptor)
 
 
 def pin_of(descriptor: int) -> Pin:

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 
@@ -58,7 +59,7 @@ def new_file(path: str, *, overwrites: bool = False) -> Iterator[BinaryIO]:
         place = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise BadInput(f"{displayable(path)} cannot be written: {_reason(error)}.") from error
-    try:
+    with closing(place):
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(partial, flags, 0o600, dir_fd=place)
@@ -74,8 +75,6 @@ def new_file(path: str, *, overwrites: bool = False) -> Iterator[BinaryIO]:
             with contextlib.suppress(FileNotFoundError):  # it has been renamed to its final name
                 os.unlink(partial, dir_fd=place)
         os.fsync(place)
-    finally:
-        os.close(place)
 
 
 def _name(place: int, partial: str, name: str, path: str, overwrites: bool) -> None:

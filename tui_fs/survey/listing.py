@@ -10,7 +10,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from tui_fs.linux.pins import open_path_fd
+from tui_fs.linux.descriptors import closing
+from tui_fs.linux.pins import open_by_path
 from tui_fs.model.errors import meaning
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import DEFAULT_ORDER, Child, EntryKind, Listing, Order, Sorting, Totals
@@ -131,11 +132,8 @@ def read_names(
         matches: choose only entries for which this returns True.
     """
     try:
-        directory = _opened(path)
-        try:
+        with closing(open_by_path(path)) as directory:
             return _read(directory, order, required, publish, clock, matches)
-        finally:
-            os.close(directory)
     except OSError as error:
         problem = f"This directory cannot be read: {meaning(error.errno or 0)}."
         return Names(problem=problem, order=order)
@@ -197,15 +195,6 @@ def _entry_key(sorting: Sorting) -> Callable[[os.DirEntry[str]], SortKey]:
             return lambda entry: (entry.name,)
         case Sorting.ENTRIES | Sorting.INODES | Sorting.ALLOCATED:
             return lambda entry: (-entry.stat(follow_symlinks=False).st_blocks, entry.name)
-
-
-def _opened(path: str) -> int:
-    """Open a directory for reading by a path of any length."""
-    place = open_path_fd(path)
-    try:
-        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place)
-    finally:
-        os.close(place)
 
 
 def listing_of(

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from tui_fs import __version__
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import Directory, Entered, Left, Skipped, TreeWalk, open_directory
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
@@ -122,8 +123,7 @@ class NcduExport:
         if self._is_patchable:
             status = os.fstat(self._output.fileno())
             self._own = (status.st_dev, status.st_ino)
-        root = open_directory(self._path)
-        try:
+        with closing(open_directory(self._path)) as root:
             self._tree = TreeWalk(os.fsencode(self._path), root, self._mounts, Directory)
             self._write(b"[1,2,%s,\n" % json.dumps(header.fields(), separators=(",", ":")).encode())
             for step in self._tree.steps():
@@ -138,8 +138,6 @@ class NcduExport:
                 if self._report is not None:
                     self._report(self.written)
             self._write(b"]\n")
-        finally:
-            os.close(root)
         return self.written
 
     def _write_directory(self, directory: Directory, device_above: int) -> None:

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import (
     DT_DIR,
     DT_UNKNOWN,
@@ -107,8 +108,7 @@ class TreeSearch:
 
     def run(self) -> Iterator[None]:
         """Search the tree; yield after each buffer of names."""
-        root = open_directory(self._root)
-        try:
+        with closing(open_directory(self._root)) as root:
             tree = TreeWalk(self._root, root, self._mounts, Directory)
             for step in tree.steps():
                 match step:
@@ -117,8 +117,6 @@ class TreeSearch:
                     case Skipped(above, _, error):
                         is_gone = error is None or error.errno in _VANISHED
                         self.matches.unreadable += above.descriptor < 0 or not is_gone
-        finally:
-            os.close(root)
 
     def _read(self, tree: TreeWalk[Directory], directory: Directory) -> Iterator[None]:
         has_name, matches = self._has_name, self.matches

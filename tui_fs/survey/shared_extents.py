@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import open_directory, open_unnoticed
 from tui_fs.linux.extents import shared_bytes
 from tui_fs.linux.mounts import MountTable, mount_of
@@ -100,7 +101,7 @@ def _regular_files(
             except OSError:
                 yield None, None
                 continue
-            try:
+            with closing(directory):
                 if os.fstat(directory).st_dev != device:
                     continue
                 with os.scandir(directory) as entries:
@@ -109,8 +110,6 @@ def _regular_files(
                             waiting.append(os.path.join(path, entry.name))
                         elif entry.is_file(follow_symlinks=False):
                             yield from _opened(directory, entry.name, linked)
-            finally:
-                os.close(directory)
 
 
 def _opened(
@@ -121,11 +120,9 @@ def _opened(
     except OSError:
         yield None, None
         return
-    try:
+    with closing(descriptor):
         status = os.fstat(descriptor)
         if stat.S_ISREG(status.st_mode) and status.st_ino not in linked:
             if status.st_nlink > 1:
                 linked.add(status.st_ino)
             yield descriptor, status
-    finally:
-        os.close(descriptor)

@@ -3,6 +3,7 @@
 import os
 import stat
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.extents import shared_bytes
 from tui_fs.linux.mounts import has_lower_layers, mount_of, read_mounts
 from tui_fs.linux.pins import open_path_fd
@@ -28,15 +29,12 @@ def survey_file(path: PathStr) -> Survey:
     """
     above, name = os.path.split(path)
     mounts = read_mounts()
-    directory = open_path_fd(above)
-    try:
+    with closing(open_path_fd(above)) as directory:
         status = os.lstat(name, dir_fd=directory)
         shared = _shared_bytes(directory, name, status) if can_share(path, mounts) else 0
         target = ""
         if stat.S_ISLNK(status.st_mode):
             target = os.readlink(name, dir_fd=directory)
-    finally:
-        os.close(directory)
     allocated_bytes = status.st_blocks * 512
     others, is_on_overlay = status.st_nlink - 1, has_lower_layers(path, mounts)
     holders = _holders(path, status.st_dev)
@@ -91,10 +89,8 @@ def _shared_bytes(directory: int, name: str, status: os.stat_result) -> int:
         descriptor = os.open(name, flags, dir_fd=directory)
     except OSError:
         return status.st_blocks * 512
-    try:
+    with closing(descriptor):
         return min(shared_bytes(descriptor), status.st_blocks * 512)
-    finally:
-        os.close(descriptor)
 
 
 def _holders(path: PathStr, device: int) -> list[str]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from tui_fs.linux.descriptors import closing
 from tui_fs.linux.directories import open_directory
 from tui_fs.linux.external_uses import FoundUse
 from tui_fs.linux.mounts import Mount, MountTable, mount_of
@@ -47,13 +48,10 @@ def locate(path: str, mounts: MountTable) -> Place | None:
     Raises:
         OSError: the directory cannot be opened.
     """
-    descriptor = open_directory(path)
-    try:
+    with closing(open_directory(path)) as descriptor:
         canonical = os.readlink(f"/proc/self/fd/{descriptor}")
         mount = mounts.by_id.get(pin_of(descriptor).mount_id) or mount_of(path, mounts)
         status = os.fstat(descriptor)
-    finally:
-        os.close(descriptor)
     return None if mount is None else Place(PathStr(path), canonical, status, mount)
 
 
