@@ -38,7 +38,7 @@ from tests.filesystems import (
     xfs,
     xfs_root,
 )
-from tests.matrix.ordinary_user import ordinary_user
+from tests.matrix.ordinary_user import ordinary_user, statements_of_ordinary_user
 from tests.needs import lacks, needs_tools_of
 from tests.preloaded import Preloaded
 from tests.waiting_process import start_python
@@ -192,16 +192,19 @@ class Cli:
         state_home: Path,
         preloaded: Preloaded | None = None,
         wrapper: Sequence[str] = (),
+        prepare: str = "",
     ) -> None:
         """Take the program's path and the state directory that its jobs go to.
 
         Args:
             preloaded: the same program, to be run without loading it.
             wrapper: a command that runs the program, before its path.
+            prepare: Python statements that do in the preloaded program what the wrapper does.
         """
         self.program = program
         self.command = [*wrapper, program]
         self._preloaded = preloaded
+        self._prepare = prepare
         self._wrapper = wrapper
         self._state_home = state_home
         self.jobs_directory = state_home / "tui-fs" / "jobs"
@@ -214,14 +217,15 @@ class Cli:
         deadline_s: float = DEADLINE_S,
     ) -> Finished:
         """Run it to its end, with no terminal."""
-        command = [*self.command, *map(os.fsdecode, arguments)]
+        words = tuple(map(os.fsdecode, arguments))
         given = environment or {}
         starts_alike = not any(name.startswith(_SEEN_BY_PYTHON) for name in given)
         if self._preloaded and self._preloaded.is_ours and starts_alike:
-            finished = self._preloaded.run(command, cwd, deadline_s, given)
+            command = [self.program, *words]
+            finished = self._preloaded.run(command, cwd, deadline_s, given, self._prepare)
         else:
             finished = subprocess.run(
-                command,
+                [*self.command, *words],
                 cwd=cwd,
                 env={**os.environ, **given},
                 stdin=subprocess.DEVNULL,
@@ -230,7 +234,6 @@ class Cli:
                 check=False,
             )
         stderr = finished.stderr.decode(errors="backslashreplace")
-        words = tuple(command[len(self.command) :])
         return Finished(words, finished.returncode, finished.stdout, stderr)
 
     def start(self, *arguments: Argument) -> "subprocess.Popen[bytes]":
@@ -249,9 +252,17 @@ class Cli:
         """Return the program as another command runs it, which is put before its path."""
         return Cli(self.program, self._state_home, wrapper=(*wrapper, *self._wrapper))
 
+    def prepared(self, statements: str) -> "Cli":
+        """Return the preloaded program, which executes these Python statements first."""
+        assert self._preloaded is not None
+        return Cli(self.program, self._state_home, self._preloaded, prepare=statements)
+
     def as_ordinary_user(self, *places: Path) -> "Cli":
         """Return the program as a user without rights runs it, who can reach these places."""
-        return self.wrapped(ordinary_user(*places))
+        wrapper = (*ordinary_user(*places), *self._wrapper)
+        preloaded = None if self._wrapper else self._preloaded
+        prepare = statements_of_ordinary_user(*places)
+        return Cli(self.program, self._state_home, preloaded, wrapper, prepare)
 
     def delete(self, target: Argument, strategy: str, *options: str) -> Finished:
         """Delete in the foreground without asking, as a JSON stream."""
@@ -317,6 +328,9 @@ def spread_out(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def counters_are_held() -> Iterator[None]:
     """Let no job wait for the kernel to take down the counters of the one before."""
+    if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+        yield  # the first worker holds them for all
+        return
     holding = [sys.executable, "-m", "tests.holding_counters"]
     holder = subprocess.Popen(
         holding, cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, start_new_session=True

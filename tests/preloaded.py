@@ -69,11 +69,13 @@ class Preloaded:
         cwd: Path | None,
         timeout_s: float,
         environment: Mapping[str, str] = MappingProxyType({}),
+        prepare: str = "",
     ) -> "subprocess.CompletedProcess[bytes]":
         """Run a command as `subprocess.run` does.
 
         Args:
             environment: what differs from this process's environment.
+            prepare: Python statements that the process executes before the program's.
 
         Raises:
             subprocess.TimeoutExpired: it took too long, and was killed.
@@ -84,6 +86,7 @@ class Preloaded:
             "arguments": command[1:],
             "environment": {**os.environ, **environment},
             "umask": mask,
+            "prepare": prepare,
         }
         deadline = time.monotonic() + timeout_s
         place = os.open(cwd or ".", os.O_PATH)
@@ -249,6 +252,7 @@ def _run(request: dict[str, object], place: int, out: int, err: int) -> int:
     assert isinstance(environment, dict) and isinstance(arguments, list)
     os.environ.clear()
     os.environ.update(environment)
+    exec(str(request["prepare"]), {})
     from tui_fs.cli import main
 
     return main(arguments)

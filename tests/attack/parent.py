@@ -25,10 +25,14 @@ _LEVELS = 3
 _RUNG, _DOOR = "rung", "door"
 _POLL_S = 0.002
 _TOOLS = ("rm", "find", "rsync")
-_RUN = (
-    "import sys; sys.executable = {python!r}; import tui_fs.linux.tools as tools; "
-    "tools.find_engine = lambda: {engine!r}; from tui_fs.cli import entry_point; entry_point()"
-)
+_PREPARE = """import os
+import sys
+from tui_fs.linux import tools
+from tui_fs.survey import runner
+os.environ["PATH"] = {directory!r} + ":" + os.environ["PATH"]
+sys.executable = {python!r}
+tools.find_engine = runner.find_engine = lambda: {engine!r}
+"""
 
 
 class Exchange(StrEnum):
@@ -194,12 +198,8 @@ def with_waiting_tools(cli: Cli, place: Path) -> Cli:
         _script(engine, counts, ring, f'exec {real} "$@"')
     python = tools / "python"
     _script(python, f'case "$*" in *rmtree_child*) {ring};; esac', f'exec {sys.executable} "$@"')
-    program = tools / "tui-fs"
-    words = shlex.join(
-        [sys.executable, "-I", "-c", _RUN.format(python=str(python), engine=str(engine))]
-    )
-    _script(program, f"PATH={shlex.quote(str(tools))}:$PATH", f'exec {words} "$@"')
-    return Cli(str(program), cli.jobs_directory.parent.parent)
+    paths = {"directory": str(tools), "python": str(python), "engine": str(engine)}
+    return cli.prepared(_PREPARE.format(**paths))
 
 
 @contextmanager

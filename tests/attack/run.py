@@ -34,6 +34,7 @@ from tests.attack.parent import (
     attack_rm_by_path,
 )
 from tests.conftest import Cli
+from tests.preloaded import Preloaded
 from tests.strategies import BY_PATH
 
 _COLUMNS = "{:<36}{:>6}{:>10}{:>8}{:>8}{:>8}   {}"
@@ -81,11 +82,13 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="tui-fs-attack-", dir=parsed.dir) as made:
         base = Path(made)
         os.environ["XDG_STATE_HOME"] = str(base / "state")
-        cli = Cli(_program(), base / "state")
+        preloaded = Preloaded()
+        cli = Cli(_program(), base / "state", preloaded)
         withstood = _print_acl_attacks(cli, base, parsed.acl_runs)
         if not parsed.only_acl:
             withstood &= _print_campaigns(cli, base, parsed.swaps)
             withstood &= _print_last_moments(cli, base)
+        preloaded.close()
         return 0 if withstood else 1
 
 

@@ -6,6 +6,8 @@ everybody may enter, and the needed directories are shown again at their places 
 
 Run inside ``unshare --mount --propagation private`` as
 ``python ordinary_user.py DIRECTORY ... -- PROGRAM [ARGUMENT ...]``.
+
+A process that has loaded the program already becomes that user with `become_ordinary_here`.
 """
 
 import ctypes
@@ -17,8 +19,11 @@ from pathlib import Path
 
 UID = GID = 65534
 """The user nobody: owns nothing and is in no other group."""
+_HELPER = Path(__file__).resolve()
 
-_MS_BIND, _MS_REC = 4096, 16384  # linux/mount.h
+_MS_BIND, _MS_REC, _MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18  # linux/mount.h
+_CLONE_NEWNS = 1 << 17  # linux/sched.h
+_PR_SET_DUMPABLE = 4  # linux/prctl.h
 
 
 def ordinary_user(*directories: Path) -> list[str]:
@@ -27,10 +32,18 @@ def ordinary_user(*directories: Path) -> list[str]:
     Args:
         directories: those that the user needs to reach besides Python and this repository.
     """
-    helper = Path(__file__).resolve()
     unshare = ["unshare", "--mount", "--propagation", "private", "--"]
-    reached = (sys.base_prefix, sys.prefix, helper.parents[2], *directories)
-    return [*unshare, sys.executable, "-I", str(helper), *map(str, reached), "--"]
+    return [*unshare, sys.executable, "-I", str(_HELPER), *_reached(*directories), "--"]
+
+
+def statements_of_ordinary_user(*directories: Path) -> str:
+    """Return the Python statements that do the same in a forked process."""
+    become = f"runpy.run_path({str(_HELPER)!r})['become_ordinary_here']"
+    return f"import runpy; {become}({_reached(*directories)!r})"
+
+
+def _reached(*directories: Path) -> list[str]:
+    return [str(path) for path in (sys.base_prefix, sys.prefix, _HELPER.parents[2], *directories)]
 
 
 def give_away(tree: Path) -> None:
@@ -64,6 +77,18 @@ def become_ordinary() -> None:
     os.setgroups([])
     os.setresgid(GID, GID, GID)
     os.setresuid(UID, UID, UID)
+
+
+def become_ordinary_here(directories: Iterable[str]) -> None:
+    """Do in this process all that is done before the program is executed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    _mount("none", "/", "", _MS_REC | _MS_PRIVATE, "")
+    make_reachable(os.path.realpath(directory) for directory in directories)
+    become_ordinary()
+    # Executing a program would do that: without it, the files in /proc/self are root's.
+    libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def _ancestors(path: str) -> Iterator[str]:
