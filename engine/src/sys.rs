@@ -66,7 +66,7 @@ fn check(result: libc::c_int) -> Result<libc::c_int> {
 const DEFAULT_LIMIT: u64 = 1024;
 
 /// Raises the soft limit of descriptors to a useful number. Returns the limit; the default if a filter
-/// refuses the call, of which rustix assumes that it succeeds.
+/// refuses the call, which rustix assumes to succeed.
 pub fn raise_descriptor_limit(useful: u64) -> u64 {
     let mut limits = libc::rlimit {
         rlim_cur: 0,
