@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Predicted(Struct, frozen=True):
-    """The estimate of the chosen strategy."""
+    """The cost of a strategy."""
 
     seconds_low: float
     seconds_high: float
@@ -92,14 +92,10 @@ class HostSurvey(Struct, frozen=True):
         return min(known, key=lambda finding: ranks.index(finding.severity), default=None)
 
 
-class StrategyEstimate(Struct, frozen=True):
-    """The estimate of one strategy."""
+class StrategyEstimate(Predicted, frozen=True):
+    """The estimate of one strategy, which may not be possible there."""
 
     strategy: str
-    seconds_low: float
-    seconds_high: float
-    syscalls: dict[str, int]
-    processes: int
     feasible: bool
 
 
