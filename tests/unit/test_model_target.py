@@ -49,12 +49,12 @@ def test_a_command_line_of_many_shows_a_few() -> None:
     many = tuple(f"/srv/{number}" for number in range(300))
     lines = command_lines([("/bin/find", *many, "-xdev"), ("/bin/rm", "--", "/srv/0", "/srv/1")])
     assert lines == [
-        "/bin/find /srv/0 /srv/1 ... (and 298 more) -xdev",
+        "/bin/find /srv/0 /srv/1 … (and 298 more) -xdev",
         "/bin/rm -- /srv/0 /srv/1",
     ]
     inside = command_lines([("/bin/find", ".")], many[:5])
     assert inside[:3] == ["cd /srv/0", "cd /srv/1", "cd /srv/2"]
-    assert inside[3:] == ["cd ... (and 2 more)", "/bin/find ."]
+    assert inside[3:] == ["cd … (and 2 more)", "/bin/find ."]
 
 
 def test_programs_of_the_one_file_are_shown_without_its_temporary_directory() -> None:

@@ -128,7 +128,7 @@ def command_lines(argvs: Sequence[Argv], inside: Sequence[str] = ()) -> list[str
     """
     lines = [f"cd {shell_quoted((path,))}" for path in inside[:_PATHS_SHOWN]]
     if len(inside) > _PATHS_SHOWN:
-        lines.append(f"cd ... (and {len(inside) - _PATHS_SHOWN:,} more)")
+        lines.append(f"cd … (and {len(inside) - _PATHS_SHOWN:,} more)")
     return lines + [_command_line(argv) for argv in argvs]
 
 
@@ -140,7 +140,7 @@ def _command_line(argv: Argv) -> str:
         run = tuple(group)
         if is_path and len(run) > _PATHS_SHOWN + 1:
             words.append(shell_quoted(run[:_PATHS_SHOWN]))
-            words.append(f"... (and {len(run) - _PATHS_SHOWN:,} more)")
+            words.append(f"… (and {len(run) - _PATHS_SHOWN:,} more)")
         else:
             words.append(shell_quoted(run))
     return " ".join(words)
