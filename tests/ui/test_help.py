@@ -15,6 +15,7 @@ from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.preview import PreviewScreen
+from tui_fs.widgets.bar_table import BarTable
 from tui_fs.widgets.call_table import MEANINGS, TITLES
 from tui_fs.widgets.key_question import KeyQuestion
 
@@ -45,9 +46,11 @@ def test_every_column_of_the_call_table_has_a_meaning() -> None:
 
 
 async def open_preview(pilot: Pilot[None], path: Path) -> BaseScreen:
-    screen = PreviewScreen((str(path),), Settings())
+    target = path / "target"
+    target.mkdir()
+    screen = PreviewScreen((str(target),), Settings())
     await pilot.app.push_screen(screen)
-    await pilot.pause()
+    await until(pilot, lambda: isinstance(screen.focused, BarTable))
     return screen
 
 

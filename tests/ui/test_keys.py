@@ -17,7 +17,7 @@ from tui_fs.widgets.bar_table import BarTable
 LEAVE = {"app.pop_screen", "app.quit", "leave", "up", "dismiss", "close", "refuse", "cancel"}
 """Back: out of a list, a directory, a question, the view of a running job, or the program."""
 SHARED = {
-    "escape": LEAVE | {"remove_filter"},
+    "escape": LEAVE | {"remove_filter", "screen.close_field"},
     "q": LEAVE,
     "left": LEAVE | {"turn", "app.focus_previous"},
     "h": LEAVE | {"turn", "app.focus_previous"},
