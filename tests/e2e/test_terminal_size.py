@@ -36,7 +36,7 @@ def test_a_terminal_of_20_columns_is_usable(open_on: Open, tmp_path: Path) -> No
     (tmp_path / "place" / "inner").mkdir(parents=True)
     terminal = open_on(tmp_path / "place", columns=20, lines=10)
     terminal.wait_for("›")
-    for key, words in (("d", "deepest"), ("?", "─ help ─")):
+    for key, words in (("d", "strategy"), ("?", "─ help ─")):
         terminal.press(key)
         terminal.wait_for(words)
         terminal.answer(words, "Escape")
