@@ -25,7 +25,6 @@ from tui_fs.widgets.one_shot_timers import OneShotTimers
 # Each screen that the first one does not show is loaded when it is opened.
 if TYPE_CHECKING:
     from tui_fs.screens.fleet_client import FleetClient
-    from tui_fs.screens.maintenance import DeleteRequested
     from tui_fs.screens.report import ResumeRequested
 
 TRUECOLOR_THEME, FEW_COLOURS_THEME = "nord", "ansi-dark"
@@ -144,12 +143,6 @@ class TuiFsApp(OneShotTimers, App[None]):
         from tui_fs.screens.preview import PreviewScreen
 
         self.push_screen(PreviewScreen(message.died.paths, self._settings, message.died))
-
-    def on_delete_requested(self, message: "DeleteRequested") -> None:
-        """Preview a deletion."""
-        from tui_fs.screens.preview import PreviewScreen
-
-        self.push_screen(PreviewScreen(message.paths, self._settings, is_gentle=True))
 
     def notify(
         self,

@@ -6,7 +6,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
-from tests.ui.recorded import Host, at_all_sizes, wait_for
+from tests.ui.recorded import Host, at_all_sizes, screen_text, until, wait_for
 from tui_fs.job.maintenance import Prospect, look, put_aside
 from tui_fs.maintenance.open_users import OpenUsers
 from tui_fs.model.errors import BadInput
@@ -14,6 +14,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Pin, Target
 from tui_fs.screens.base import Settings
 from tui_fs.screens.maintenance import MaintenanceScreen
+from tui_fs.screens.preview import PreviewScreen
 
 HELD_ENTER_S = 0.4
 
@@ -64,7 +65,11 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
         assert list(spool.iterdir()) == []
         (aside,) = [path for path in spool.parent.iterdir() if "tui-fs-aside" in path.name]
         assert (aside / "letter").exists()
-        await pilot.press("j", "enter")
+        await pilot.press("G", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PreviewScreen))
+        await wait_for(pilot, "gentle [x]")
+        assert aside.name in screen_text(pilot.app)
+        await pilot.press("escape", "k", "enter")
         await _answer(pilot, yes=True)
         await wait_for(pilot, "back.")
         assert (spool / "letter").exists()

@@ -11,7 +11,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.job.aside_store import Action, AsideRecord, AsideState, records
@@ -52,14 +51,6 @@ class _Action(Struct, frozen=True):
     question: tuple[str, ...]
     consequence: str
     act: Callable[[], str]
-
-
-class DeleteRequested(Message):
-    """The user requests a preview of the gentle deletion of directories."""
-
-    def __init__(self, paths: tuple[str, ...]) -> None:
-        super().__init__()
-        self.paths = paths
 
 
 class MaintenanceScreen(BaseScreen):
@@ -137,7 +128,10 @@ class MaintenanceScreen(BaseScreen):
         """Ask for confirmation of the action."""
         key = message.row.key
         if key.startswith(_DELETE):
-            self.post_message(DeleteRequested((self._aside[key.removeprefix(_DELETE)].aside,)))
+            from tui_fs.screens.preview import PreviewScreen  # not loaded before it is opened
+
+            paths = (self._aside[key.removeprefix(_DELETE)].aside,)
+            self.app.push_screen(PreviewScreen(paths, self.settings, is_gentle=True))
             return
         action = self._actions[key]
         forbidden = read_only_reason(by_option=self.settings.read_only)
