@@ -306,6 +306,11 @@ async def test_side_screen(state: str, picture: SnapshotAssertion) -> None:
     assert await look_at_all_sizes(screen(), act) == picture
 
 
+@pytest.mark.parametrize("key", ["tab", "b", "B"])
+async def test_a_list_says_that_the_survey_has_not_answered_yet(key: str) -> None:
+    assert "The directory has not answered yet." in await look(choose(), keys(key))
+
+
 async def test_ranking_that_is_not_known_yet() -> None:
     assert "reading…" in await look(ranking(), keys("s"))
 

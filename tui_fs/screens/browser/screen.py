@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -734,10 +734,8 @@ class BrowserScreen(BaseScreen):
             self._count_filtered(filters, message.value.strip())
             return
         self.action_close_field()
-        if message.value and self.client.last_update is None:
-            self.notify(_NO_ANSWER, markup=False)
-        elif message.value:
-            self._push_beside(SearchScreen(self, message.value, self.imported, self.settings))
+        if message.value:
+            self._open_beside(SearchScreen, text=message.value, imported=self.imported)
 
     def _count_filtered(self, filters: Filters, text: str) -> None:
         if not filters.active:
@@ -852,8 +850,7 @@ class BrowserScreen(BaseScreen):
 
     def action_largest_files(self) -> None:
         """List the largest files below the shown directory."""
-        if self.client.last_update is not None:
-            self._push_beside(LargestFilesScreen(self, self.settings, PathStr(self.path)))
+        self._open_beside(LargestFilesScreen, path=PathStr(self.path))
 
     def action_marks(self) -> None:
         """List the marked directories."""
@@ -862,17 +859,13 @@ class BrowserScreen(BaseScreen):
         else:
             self.notify("Nothing is marked. space marks a directory.", markup=False)
 
-    def _open_beside(
-        self, screen: type[FindingsScreen] | type[RankingScreen] | type[MarksScreen]
-    ) -> None:
-        if self.client.last_update is not None:
-            self._push_beside(screen(self, self.settings))
-        else:
+    def _open_beside(self, screen: Callable[..., SideScreen], **arguments: str | None) -> None:
+        """Open a screen that shows updates of the survey, once there is one."""
+        if self.client.last_update is None:
             self.notify(_NO_ANSWER, markup=False)
-
-    def _push_beside(self, screen: SideScreen) -> None:
-        self._side_screen = screen
-        self.app.push_screen(screen)
+            return
+        self._side_screen = screen(self, settings=self.settings, **arguments)
+        self.app.push_screen(self._side_screen)
 
     def action_export(self) -> None:
         """Ask for a file name, and write the survey into it as a page (HTML)."""
