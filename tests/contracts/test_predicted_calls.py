@@ -150,6 +150,16 @@ def of_the_tools(
     return {name: pair for name, pair in calls.items() if name not in others.get(strategy, ())}
 
 
+def delete_and_sample(make: Callable[[Path], None], name: StrategyName, place: Path) -> Deleted:
+    """Delete a tree whose tools were looked at; a busy machine may let them end before that."""
+    for _ in range(9):
+        make(place / "target")
+        deleted = delete(place / "target", name, Options(), place / "empty")
+        if deleted.peak_memory_bytes:
+            break
+    return deleted
+
+
 @pytest.mark.parametrize(
     ("shape", "strategies"),
     [
@@ -170,12 +180,11 @@ def test_memory_is_as_predicted(tmpfs: Path, shape: str, strategies: tuple[str, 
     for strategy in map(StrategyName, strategies):
         if strategy == StrategyName("parallel") and find_engine() is None:
             continue
-        crowds[shape](tmpfs / "target")
-        deleted = delete(tmpfs / "target", strategy, Options(), tmpfs / "empty")
+        deleted = delete_and_sample(crowds[shape], strategy, tmpfs)
+        actual = deleted.peak_memory_bytes
         predicted_bytes = STRATEGIES[strategy].peak_memory_bytes(
             Work(deleted.survey, filesystem="tmpfs")
         )
-        actual = deleted.peak_memory_bytes
         assert abs(predicted_bytes - actual) <= max(5_000_000, actual // 2), (
             strategy,
             predicted_bytes,
@@ -184,8 +193,8 @@ def test_memory_is_as_predicted(tmpfs: Path, shape: str, strategies: tuple[str, 
 
 
 def test_a_small_tool_is_not_as_large_as_the_interpreter_that_forked_it(tmpfs: Path) -> None:
-    many_directories(tmpfs / "target", 100, 100)
     (tmpfs / "empty").mkdir()
-    deleted = delete(tmpfs / "target", StrategyName("rm"), Options(), tmpfs / "empty")
+    tree = partial(many_directories, directories=100, files_each=100)
+    deleted = delete_and_sample(tree, StrategyName("rm"), tmpfs)
     # The peak is that of rm, and not of the Python process that became it
     assert 1_000_000 < deleted.peak_memory_bytes < 5_000_000
