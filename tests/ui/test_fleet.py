@@ -10,6 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.message import Message
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from tests.conftest import DEADLINE_S, wait_until
 from tests.ui.recorded import RUNNING, Host, at_all_sizes, screen_text, settle, wait_for
@@ -23,6 +24,7 @@ from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.fleet import FleetPreviewScreen, FleetScreen
 from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Progressed
+from tui_fs.widgets.footer import Footer
 from tui_fs.widgets.progress_line import ProgressLine
 
 HOSTS = ("db3", "web1", "web2", "web3")
@@ -586,6 +588,55 @@ async def test_nothing_is_deleted_when_every_host_refuses() -> None:
         await wait_for(pilot, "Every host refuses.")
         assert "! not on web1: It is a mount point." in screen_text(pilot.app)
     assert client.deleted == []
+
+
+async def test_the_options_of_the_preview_fit_one_line() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=(40, 15)) as pilot:
+        await answered(pilot, client)
+        await pilot.press("A", "d")
+        for host in ("web1", "web2", "web3"):
+            client.post(estimate(host, 9))
+        await wait_for(pilot, "3 of 3 hosts answered")
+        await settle(pilot)
+        assert pilot.app.screen.query_one("#options").size.height == 1
+        assert "at the same time" not in screen_text(pilot.app)
+
+
+async def test_cancelling_is_offered_only_while_a_deletion_runs() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:
+        await answered(pilot, client)
+        await settle(pilot)
+        keys = pilot.app.screen.query_one(Footer)
+        assert ("d", "delete…") in keys.keys
+        assert ("c", "cancel…") not in keys.keys
+        client.post(Progressed(running(QuietFleet())))
+        await settle(pilot)
+        assert ("d", "delete…") not in keys.keys
+        assert ("c", "cancel…") in keys.keys
+
+
+async def test_the_state_of_a_host_begins_with_the_reason() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=MEDIUM) as pilot:
+        await answered(pilot, client)
+        rows = [line.split() for line in screen_text(pilot.app).splitlines() if "› db3 " in line]
+        assert rows == [["›", "db3", "–", "–", "Connection", "refused"]]
+        assert "db3: connect to host db3 port 22: Connection refused" in screen_text(pilot.app)
+
+
+async def test_a_finding_that_does_not_fit_is_marked_as_cut() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=(40, 15)) as pilot:
+        await answered(pilot, client)
+        heard = survey("web1", 1_204_113, 0.97)
+        assert isinstance(heard.answer.value, dict)
+        heard.answer.value["pathologies"][0]["meaning"] = "So many entries are slow to list. " * 9
+        client.post(heard)
+        await pilot.press("j")
+        await settle(pilot)
+        assert str(pilot.app.screen.query_one("#about-host", Static).content).endswith("…")
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The screen of many hosts: where it is full, what is there, and the deletion on some of them."""
 
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,7 +53,7 @@ from tui_fs.model.units import (
     short_count,
 )
 from tui_fs.screens.base import COPY_BINDING, NARROW_COLUMNS, BaseScreen, Settings, deleting_is_off
-from tui_fs.screens.browser.details import NEARLY_FULL
+from tui_fs.screens.browser.details import NEARLY_FULL, within_lines
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Progressed
 from tui_fs.screens.run import rows_of_calls
@@ -63,6 +64,12 @@ from tui_fs.widgets.confirm_dialog import ConfirmDialog
 from tui_fs.widgets.footer import Footer
 from tui_fs.widgets.ordered_input import OrderedInput
 from tui_fs.widgets.progress_line import ProgressLine
+
+_WIDTHS = (*LIVE_WIDTHS[:-1], 0)
+"""No host sends its rates from the start, so there is no graph of them."""
+
+_CONNECTING = re.compile(r"(ssh: )?connect to host \S+ port \d+: ")
+"""What ssh writes before the reason; the row names the host."""
 
 _BAR_CELLS = ((150, 14), (110, 6), (0, 0))
 """Columns of the terminal, and the cells of a bar from there on."""
@@ -110,7 +117,6 @@ class FleetScreen(BaseScreen):
         ("enter", "browse"),
         ("space", "mark"),
         ("d", "delete…"),
-        ("c", "cancel…"),
         ("s", "sort"),
         ("f", "filter"),
         ("r", "count again"),
@@ -161,7 +167,7 @@ class FleetScreen(BaseScreen):
         yield BarTable(_columns(0), toggle_mark=self._toggle_mark, id="hosts")
         yield Static(Text(""), id="about-host")
         yield ProgressLine(id="progress")
-        yield CallTable(LIVE_WIDTHS, id="calls")
+        yield CallTable(_WIDTHS, id="calls")
         field = OrderedInput(id="host-filter")
         field.border_title = "filter"
         field.display = False
@@ -190,7 +196,7 @@ class FleetScreen(BaseScreen):
         field = self._field
         field.display = True
         self.set_focus(field)
-        self.query_one("#keys", Footer).keys = (("enter", "accept"), ("esc", "show all hosts"))
+        self._show_keys()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:  # noqa: ARG002
         """Let the field have the letters while it is open."""
@@ -214,7 +220,16 @@ class FleetScreen(BaseScreen):
     def _close_field(self, *, is_kept: bool) -> None:
         self._field.display = is_kept
         self.set_focus(self.query_one("#hosts", BarTable))
-        self.query_one("#keys", Footer).keys = (*self.KEYS, ("?", "help"))
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        if self._field.has_focus:
+            keys = (("enter", "accept"), ("esc", "show all hosts"))
+        else:
+            keys = (*self.KEYS, ("?", "help"))
+        if self._is_deleting:  # no other deletion begins until its end
+            keys = tuple(("c", "cancel…") if key[0] == "d" else key for key in keys)
+        self.query_one("#keys", Footer).keys = keys
 
     @property
     def _field(self) -> OrderedInput:
@@ -478,14 +493,16 @@ class FleetScreen(BaseScreen):
 
     def _draw_about(self) -> None:
         cursor = self.query_one("#hosts", BarTable).cursor_row
-        about = "" if cursor is None else _about(self._rows[cursor.key])
-        self.set_line("#about-host", Text(about))
+        about = Text("" if cursor is None else _about(self._rows[cursor.key]))
+        width, height = self.query_one("#about-host").content_size
+        self.set_line("#about-host", within_lines(about, self.app.console, width, height))
 
     def _is_shown(self, row: HostRow) -> bool:
         wanted = self._filter
         return not wanted or wanted in f"{row.host} {_state(row)}".casefold()
 
     def _show_deletion(self) -> None:
+        self._show_keys()
         progress, calls = self.query_one("#progress", ProgressLine), self.query_one(CallTable)
         progress.display = self._deletion is not None
         calls.set_class(self._deletion is not None, "-shown")
@@ -636,7 +653,7 @@ def _state(row: HostRow) -> str:
     if job is not None:
         return "deleted"
     if row.problem:
-        return harmless(row.problem)
+        return _CONNECTING.sub("", harmless(row.problem))
     if row.survey is None:
         return f"counting{dots()}"
     worst = row.survey.worst
@@ -655,7 +672,8 @@ def _about(row: HostRow) -> str:
         return harmless(f"{row.host}: {_state(row)}: {'; '.join(places)}")
     worst = None if row.survey is None else row.survey.worst
     meaning = "" if worst is None or row.job is not None else f". {harmless(worst.meaning)}"
-    return f"{row.host}: {_state(row)}{meaning}".rstrip(": ")
+    state = harmless(row.problem) if row.problem and row.job is None else _state(row)
+    return f"{row.host}: {state}{meaning}".rstrip(": ")
 
 
 def _totals(rows: Iterable[HostRow], marked: set[str]) -> Text:
@@ -777,15 +795,13 @@ class FleetPreviewScreen(BaseScreen):
         if is_first and best is not None:
             table.move_to(best)
         box = "[x]" if self._has_canary else "[ ]"
-        words = (
-            f"first host alone, then ask {box} · at most {self._client.at_once} at the same time"
-        )
+        words = f"first host alone, then ask {box}"
+        if self._client.at_once < len(self._hosts):
+            words += f" · at most {self._client.at_once} at the same time"
         if self._client.max_failures:
             failures = counted(self._client.max_failures, "failure", "failures")
             words += f" · stop after {failures}"
-        options = Text("options  ", style="dim")
-        options.append(words, "not dim")
-        self.query_one("#options", Static).update(options)
+        self.query_one("#options", Static).update(Text(words))
         missing = {**self._left_out, **self._refused}
         lines = [f"! not on {host}: {harmless(reason)}" for host, reason in missing.items()]
         self.query_one("#body", Static).update(Text("\n".join(lines)))

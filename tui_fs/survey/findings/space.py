@@ -122,8 +122,8 @@ def _detect_deleted_but_open(evidence: Evidence) -> list[Finding]:
             Severity.WARNING if is_much else Severity.INFO,
             PathStr(evidence.paths[0]),
             {"files": len(deleted), "held_bytes": open_bytes},
-            f"{counted(len(deleted), 'deleted file', 'deleted files')} of this file system still "
-            f"held open by processes: {bytes_iec(open_bytes)} not freed. The largest: "
+            f"Processes still hold {counted(len(deleted), 'deleted file', 'deleted files')} of "
+            f"this file system open: {bytes_iec(open_bytes)} not freed. The largest: "
             f"{_held_by(deleted[0])}.",
             (
                 "Restart those processes (lsof +L1 lists them); deleting more does not free this "
