@@ -11,7 +11,6 @@ from tui_fs.model.calls import (
     about_text,
     added_up,
     call_lines,
-    guide_of,
 )
 
 
@@ -39,16 +38,14 @@ def test_calls_that_decide_nothing_are_one_line() -> None:
 
 
 def test_only_errors_in_which_an_entry_failed_are_failures() -> None:
-    unlinkat, openat = guide_of("unlinkat"), guide_of("openat")
+    unlinkat, openat = "unlinkat", "openat"
     assert Failures().note_on(unlinkat, 0) == ("", False)
     assert Failures().note_on(openat, 12) == ("normal: searches", False)
-    assert Failures().note_on(OTHER_CALLS_GUIDE, 3_005) == ("normal: searches", False)
+    assert Failures().note_on(OTHER_CALLS_LABEL, 3_005) == ("normal: searches", False)
     assert Failures({"unlink": 1}).note_on(unlinkat, 2) == ("1 failed", True)
     assert Failures({"open": 1}).note_on(openat, 13) == ("1 failed", True)
     # A running tool has not yet reported what the kernel has counted
     assert Failures({"unlink": 2}, is_final=False).note_on(unlinkat, 3) == ("failed", True)
-    # A directory with 12 files that failed cannot be removed either
-    assert Failures({"unlink": 12}).note_on(guide_of("rmdir"), 1) == ("1 failed", True)
     # A confined tool may not remove the target itself
     assert Failures(confined_targets=1).note_on(unlinkat, 1) == ("normal: confined", False)
     assert Failures(confined_targets=1).note_on(unlinkat, 2) == ("normal: gone", False)
@@ -57,9 +54,23 @@ def test_only_errors_in_which_an_entry_failed_are_failures() -> None:
     assert Failures(has_messages=True).note_on(unlinkat, 2) == ("see the errors", False)
 
 
+def test_the_calls_of_a_table_together_fail_as_often_as_the_job() -> None:
+    # A directory with 12 files that failed is not empty; a job does not count that as a failure
+    counted = {"unlinkat": CallCount(300, 12), "rmdir": CallCount(1, 1)}
+    inside = call_lines(counted, {}, None, Failures({"remove": 12}))
+    assert [line[-2:] for line in inside] == [("12 failed", True), ("not empty", False)]
+    # The unlinkat of a confined tool is refused; the rmdir after it has failed for another reason
+    refused = {"unlinkat": CallCount(300, 1), "rmdir": CallCount(1, 1)}
+    target = call_lines(refused, {}, None, Failures({"rmdir": 1}, confined_targets=1))
+    assert [line[-2:] for line in target] == [("normal: confined", False), ("1 failed", True)]
+    # rmtree names the function, whose system call is unlinkat
+    by_unlinkat = call_lines({"unlinkat": CallCount(9, 2)}, {}, None, Failures({"rmdir": 2}))
+    assert [line[-2:] for line in by_unlinkat] == [("2 failed", True)]
+
+
 def test_every_harmless_error_is_explained() -> None:
     words = {guide.harmless for guide in (*CALL_GUIDES.values(), OTHER_CALLS_GUIDE)}
-    assert words | {"confined"} == set(HARMLESS_ERRORS)
+    assert words | {"confined", "not empty"} == set(HARMLESS_ERRORS)
 
 
 def test_nothing_is_said_of_other_calls_where_nothing_is_known_of_them() -> None:

@@ -7,6 +7,7 @@ from tui_fs.job.freed_space import TOLERANCE_BYTES
 from tui_fs.job.report import Report
 from tui_fs.model.calls import (
     HARMLESS_ERRORS,
+    NORMAL,
     CallGroup,
     CallLine,
     Failures,
@@ -78,8 +79,8 @@ def pairs(report: Report) -> list[Pair]:
     for line in call_lines_of(report, started):
         calls, expected = groups.get(line.guide.group, (0, 0))
         groups[line.guide.group] = calls + line.counted.calls, expected + line.predicted
-    if CallGroup.START in groups:
-        groups[CallGroup.START] = groups[CallGroup.START][0], started.predicted_other_calls or 0
+    if CallGroup.OTHER in groups:
+        groups[CallGroup.OTHER] = groups[CallGroup.OTHER][0], started.predicted_other_calls or 0
     least = _SMALLEST_SHARE * sum(calls for calls, _ in groups.values())
     is_partial = started.predicted_other_calls is None  # of removals only, as with filters
     compared += [
@@ -164,8 +165,8 @@ def call_lines_of(report: Report, started: JobStarted) -> list[CallLine]:
 
 def harmless_errors(lines: list[CallLine]) -> list[str]:
     """Return sentences on the errors of these calls that are no failures, without duplicates."""
-    words = dict.fromkeys(line.note.removeprefix("normal: ") for line in lines)
-    return [f"normal: {word}. {HARMLESS_ERRORS[word]}" for word in words if word in HARMLESS_ERRORS]
+    explained = {note: HARMLESS_ERRORS.get(note.removeprefix(NORMAL)) for *_, note, _ in lines}
+    return [f"{note}. {sentence}" for note, sentence in explained.items() if sentence]
 
 
 def _left(report: Report, started: JobStarted) -> list[Line]:

@@ -216,7 +216,8 @@ class ToolOutput:
         self._rmdir_failures += 1
         # rmdir gets only targets: one by its name, several by their absolute paths
         is_absolute = failure.path.startswith("/")
-        return failure if is_absolute else replace(failure, path=PathStr(self._target))
+        path = failure.path if is_absolute else PathStr(self._target)
+        return replace(failure, path=path, operation="rmdir")
 
     def _withholds(self, failure: Failure, line: bytes) -> bool:
         """Keep a failure to remove a target itself, if it may follow from something else.

@@ -20,7 +20,7 @@ class CallGroup(StrEnum):
     DIRECTORIES = "directories"
     EXAMINE = "examine"
     PROCESSES = "processes"
-    START = "start-up"
+    OTHER = "other"
 
 
 class CallGuide(Struct, frozen=True):
@@ -90,13 +90,15 @@ _CLONE = CallGuide(
 
 HARMLESS_ERRORS = {
     "gone": "No failure was reported: the entry was gone already, or the tool tried again.",
-    "searches": "They are normal: a process searches several directories for its libraries and "
-    "optional files.",
+    "searches": "A process searches several directories for its libraries and optional files.",
     "retries": "No failure was reported: the tool tried again.",
-    "confined": "They are expected: a confined tool may not remove the target itself, so rmdir "
-    "does.",
+    "confined": "A confined tool may not remove the target itself, so rmdir does.",
+    "not empty": "An entry is left in the directory, so rmdir cannot remove it. It is not counted "
+    "as a further failure.",
 }
 """What errors mean that are no failures, by the word for it in a table."""
+NORMAL = "normal: "
+"""What begins the words for errors that a run without any failure has, too."""
 
 CALL_GUIDES = {
     "unlinkat": _UNLINK,
@@ -148,7 +150,7 @@ OTHER_CALLS = "other"
 OTHER_CALLS_LABEL = "all others"
 """The label of the table row for all other calls."""
 OTHER_CALLS_GUIDE = CallGuide(
-    CallGroup.START,
+    CallGroup.OTHER,
     "These calls load libraries, get memory, change the current directory and close descriptors. "
     "None of them removes anything.",
     "Each process makes 30 to 400 at its start, and some for each directory.",
@@ -309,24 +311,36 @@ class Failures(Struct, frozen=True):
     confined_targets: int = 0
     is_final: bool = True
 
-    def note_on(self, guide: CallGuide, errors: int) -> tuple[str, bool]:
-        """Return why a call returned errors, and whether entries failed in it."""
+    def note_on(self, name: str, errors: int, rmdir_errors: int = 0) -> tuple[str, bool]:
+        """Return why a call returned errors, and whether entries failed in it.
+
+        Args:
+            name: of a system call, or `OTHER_CALLS_LABEL`.
+            rmdir_errors: those of rmdir(2). A directory that it finds not empty is no further
+                failure if something in the directory failed.
+        """
         if not errors:
             return "", False
+        guide = guide_of(name)
         failed = sum(
             number
             for operation, number in self.by_operation.items()
             if group_of_operation(operation) is guide.group
         )
+        if guide.group is CallGroup.REMOVE:
+            by_rmdir = min(self.by_operation.get("rmdir", 0), rmdir_errors)
+            if name == "rmdir" and failed and not by_rmdir:
+                return "not empty", False
+            failed = by_rmdir if name == "rmdir" else failed - by_rmdir
         if failed:
             number = f"{count(min(failed, errors))} " if self.is_final else ""
             return f"{number}failed", True
         if guide.group is CallGroup.REMOVE and errors <= self.confined_targets:
-            return "normal: confined", False
+            return f"{NORMAL}confined", False
         # rm reports a directory that it cannot open as one that it cannot remove.
         is_certain = not self.by_operation and not self.has_messages
-        if is_certain or guide.group is CallGroup.START:
-            return f"normal: {guide.harmless}", False
+        if is_certain or guide.group is CallGroup.OTHER:
+            return f"{NORMAL}{guide.harmless}", False
         return "see the errors", False
 
 
@@ -368,10 +382,11 @@ def call_lines(
         failures: the known failures of the job.
     """
     lines = []
+    rmdir_errors = counted.get("rmdir", CallCount(0)).errors
     for name in {*counted, *predicted} & EXPLAINED_CALLS:
         calls, number = counted.get(name, CallCount(0)), predicted.get(name, 0)
         if counted:
-            note = failures.note_on(guide_of(name), calls.errors)
+            note = failures.note_on(name, calls.errors, rmdir_errors)
             lines.append(CallLine(name, calls, number, count(number) if number else "", *note))
     lines.sort(key=line_order)
     other_calls = [calls for name, calls in counted.items() if name not in EXPLAINED_CALLS]
@@ -383,7 +398,7 @@ def call_lines(
             sum(seconds) if len(seconds) == len(other_calls) else None,
         )
         text = "" if predicted_other is None else about_text(predicted_other)
-        note = failures.note_on(OTHER_CALLS_GUIDE, total.errors)
+        note = failures.note_on(OTHER_CALLS_LABEL, total.errors)
         lines.append(CallLine(OTHER_CALLS_LABEL, total, 0, text, *note))
     return lines
 

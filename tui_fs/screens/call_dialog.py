@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui_fs.model.calls import HARMLESS_ERRORS, REMOVING_CALLS, CallCount, CallLine
+from tui_fs.model.calls import HARMLESS_ERRORS, NORMAL, REMOVING_CALLS, CallCount, CallLine
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.units import call_time, count
@@ -30,8 +30,9 @@ def explanation(
     reason = STRATEGIES[strategy].call_reasons.get(line.name, guide.reason)
     sentences = [guide.action, f"{strategy}: {reason}", _cost(line, lines, snapshot)]
     if line.counted.errors:
-        errors = f"{count(line.counted.errors)} of its calls returned an error. "
-        word = line.note.removeprefix("normal: ")
+        is_normal = ", which is normal" if line.note.startswith(NORMAL) else ""
+        errors = f"{count(line.counted.errors)} of its calls returned an error{is_normal}. "
+        word = line.note.removeprefix(NORMAL)
         failed = "The tools reported failures; x lists them."
         sentences.append(errors + HARMLESS_ERRORS.get(word, failed))
     manual = f"Manual page: {guide.man}. To see it in an experiment: tui-fs lab run"

@@ -64,7 +64,7 @@ _HEADLINES = {
     "partial": "PARTIAL: not everything was deleted",
     "cancelled": "CANCELLED",
     "refused": "REFUSED: nothing was deleted",
-    "died": "DIED: the job ended without a report",
+    "died": "DIED: the job did not finish",
 }
 
 
@@ -187,8 +187,8 @@ class ReportScreen(BaseScreen):
         "How the job ended: what was deleted, what was not and why, the time compared with the "
         "prediction, the freed space, and every system call. In the figure, the lighter part of a "
         "predicted bar is the range. Counts without a note are exact; "
-        "counts by difference are the survey before minus the survey after. Calls for program "
-        "start-up, memory and closing files share one line."
+        "counts by difference are the survey before minus the survey after. All other calls, such "
+        "as those of program start-up and of closing files, share one line."
     )
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]
