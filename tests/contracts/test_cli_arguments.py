@@ -153,6 +153,10 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
             "delete --strategy rm --threads 2 --yes x",
             "--threads works only with the strategy parallel, not with rm.",
         ),
+        (
+            "jobs --prune --compare a b",
+            "--compare and --prune are mutually exclusive. Use one of them.",
+        ),
         ("survey x --import y", "PATH and --import are mutually exclusive. Use one of them."),
         (
             "survey x --export - --json",

@@ -82,6 +82,16 @@ def test_hosts_that_are_not_reached_or_refuse_are_skipped_and_no_success(
     assert any("--yes" in call for call in hosts.calls("a"))
 
 
+@pytest.mark.parametrize("action", ["estimate", "delete"])
+def test_without_an_answer_no_table_is_empty(cli: Cli, hosts: Hosts, action: str) -> None:
+    for host in "ab":
+        hosts.on(host, "connect", "echo 'ssh: no route' >&2; exit 255")
+    options = ("--yes",) if action == "delete" else ()
+    finished = fleet(cli, hosts, action, "a,b", "/d", *options).expect(4)
+    assert "b: no route" in finished.stderr
+    assert b"strategy" not in finished.stdout + finished.stderr.encode()
+
+
 def test_hosts_that_all_refuse_have_a_report(cli: Cli, hosts: Hosts) -> None:
     for host in "ab":
         hosts.on(host, "delete", "echo 'tui-fs: No.' >&2; exit 3")

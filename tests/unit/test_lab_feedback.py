@@ -94,7 +94,7 @@ def test_too_short_a_race_teaches_nothing(directory: str) -> None:
     )
     assert experience(directory) == {}
     (note,) = notes
-    assert note.startswith("Estimates are not refined from rm and find: under 0.5 s")
+    assert note.startswith("Estimates are not refined from rm, find: under 0.5 s")
 
 
 def test_what_is_far_off_teaches_nothing(directory: str) -> None:

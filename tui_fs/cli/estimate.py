@@ -240,7 +240,8 @@ def quick_words(estimate: QuickEstimate, *, is_on_overlay: bool = False) -> str:
     if is_on_overlay:
         return f"{names}, frees 0 B to {bytes_iec(rounded(allocated.high))} ({LOWER_LAYER_WORDS})"
     size = bytes_iec(rounded(allocated.expected))
-    return f"{names}, frees about {size} (90 % range {allocated.in_words(bytes_iec)})"
+    span = "" if allocated.is_exact else f" (90 % range {allocated.in_words(bytes_iec)})"
+    return f"{names}, frees about {size}{span}"
 
 
 def _why_refused(paths: Sequence[str]) -> str:

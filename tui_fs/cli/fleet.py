@@ -221,7 +221,7 @@ def _add_order_options(group: Group) -> None:
 def _absolute(path: str) -> str:
     if not os.path.isabs(path) or "\0" in path or not is_encodable(path):
         raise argparse.ArgumentTypeError(
-            f"{displayable(path)} is not an absolute path; it is meant on the hosts"
+            f"{displayable(path)} is not an absolute path, which the hosts need"
         )
     return path
 
@@ -413,6 +413,8 @@ def run_estimate(parsed: argparse.Namespace) -> int:
         frees, refused = bytes_iec(estimate.freed_bytes_max), estimate.refused or ""
         rows.append((host, count(estimate.entries), frees, estimate.recommended or "", refused))
     _print_table(rows, {1, 2})
+    if not estimates:
+        return _exit_code(_codes(answers, read))
     rows = [("strategy", "hosts", "time in all", "on one host", "system calls", "processes")]
     for each in sums:
         if each.hosts:
@@ -427,7 +429,7 @@ def run_estimate(parsed: argparse.Namespace) -> int:
                 )
             )
     print_text("")
-    _print_table(rows, {1, 4, 5})
+    _print_table(rows, {1, 2, 3, 4, 5})
     return _exit_code(_codes(answers, read))
 
 
@@ -636,7 +638,8 @@ def _print_plans(
         frees = total(plan.expected.freed_bytes_max for plan in accepted)
         row = (count(entries), bytes_iec(frees), "", duration_span(low, high))
         rows.append((counted(len(accepted), "host", "hosts"), *row))
-    show(_table(rows, {1, 2}))
+    if plans:
+        show(_table(rows, {1, 2}))
 
 
 def _confirm(plans: Mapping[str, HostPlan], paths: Sequence[str]) -> str:
@@ -833,7 +836,7 @@ def _print_ends(jobs: Sequence[HostJob]) -> None:
     silent = {job.host for job in jobs if job.summary is None}
     of_hosts = f"{len(hosts) - len(silent)} of {counted(len(hosts), 'host', 'hosts')}"
     rows.append((of_hosts, "", "", count(deleted), count(failures), "", "", ""))
-    _print_table(rows, {3, 4, 5})
+    _print_table(rows, {3, 4, 5, 6})
 
 
 def _name_of(doctor: Mapping[str, Any], part: str) -> str:
@@ -855,7 +858,7 @@ def _host_options(parsed: argparse.Namespace) -> Argv:
 def run_open(parsed: argparse.Namespace) -> int:
     """Open the screen of the hosts."""
     _take_hosts(parsed)
-    require_screen()
+    require_screen("tui-fs fleet survey, estimate or delete")
     fleet, settings = _fleet_of(parsed), screen_settings(parsed)
     if parsed.become:
         fleet.reach()  # asks for the password of sudo before the screen opens

@@ -114,6 +114,8 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
 
 def run_list(parsed: argparse.Namespace) -> int:
     """Print all jobs, or remove old ones."""
+    if parsed.compare and parsed.prune:
+        raise BadInput("--compare and --prune are mutually exclusive. Use one of them.")
     if parsed.compare:
         return _compare(*parsed.compare, as_json=parsed.json)
     if parsed.prune:

@@ -279,7 +279,7 @@ def _warn(prospect: Prospect) -> None:
     unseen = prospect.occupants.unseen
     if unseen:
         processes = counted(unseen, "process", "processes")
-        note(f"tui-fs: {processes} could not be inspected and may have this as current directory.")
+        note(f"tui-fs: {processes} could not be inspected and may be working in the directory.")
     for missing in missing_figures({Figure.PROCESSES}):
         note(f"tui-fs: {missing.sentence}")
 

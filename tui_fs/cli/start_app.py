@@ -91,12 +91,12 @@ def run(parsed: argparse.Namespace) -> int:
         survey.stop()
 
 
-def require_screen() -> None:
-    """Raise BadInput unless there is a terminal for the screens."""
+def require_screen(commands: str = "tui-fs survey, estimate or delete") -> None:
+    """Raise BadInput, which names the commands for scripts, without a terminal for the screens."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(
             "The full-screen interface needs a terminal.",
-            "Use tui-fs survey, estimate or delete in scripts.",
+            f"Use {commands} in scripts.",
         )
     if not moves_cursor(sys.stdout):
         raise BadInput(

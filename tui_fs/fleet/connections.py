@@ -174,7 +174,7 @@ def check_ssh(ssh: Ssh) -> None:
     try:
         program = os.path.expanduser(shlex.split(ssh.program)[0])
     except (ValueError, IndexError) as error:
-        raise BadInput(f"'{displayable(ssh.program)}' is no command.") from error
+        raise BadInput(f"'{displayable(ssh.program)}' is not a command.") from error
     if shutil.which(program) is None:
         raise Missing(f"{displayable(program)} is not installed.")
 

@@ -65,7 +65,7 @@ def hosts_of(text: str, inventory: str | None = None) -> tuple[str, ...]:
         names = tuple(str(name) for name in nodes)
     except (NodeSetException, GroupResolverError, GroupSourceError) as error:
         raise BadInput(
-            f"'{displayable(text)}' is no set of hosts: {displayable(str(error))}.",
+            f"'{displayable(text)}' is not a set of hosts: {displayable(str(error))}.",
             "Write for example web[1-8],db3, or @GROUP.",
         ) from error
     if not names:

@@ -59,7 +59,7 @@ def refine_estimates(
                 took = f"took {results.median(key):.2f} s and not {estimate.seconds:.2f} s"
                 refined.append(f"{key} {took}")
     notes = [
-        f"Estimates are not refined from {' and '.join(names)}: {reason}."
+        f"Estimates are not refined from {', '.join(names)}: {reason}."
         for reason, names in unrefined.items()
     ]
     if refined:

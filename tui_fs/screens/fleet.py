@@ -223,11 +223,10 @@ class FleetScreen(BaseScreen):
         self._show_keys()
 
     def _show_keys(self) -> None:
+        keys: tuple[tuple[str, str], ...] = (*self.KEYS, ("?", "help"))
         if self._field.has_focus:
             keys = (("enter", "accept"), ("esc", "show all hosts"))
-        else:
-            keys = (*self.KEYS, ("?", "help"))
-        if self._is_deleting:  # no other deletion begins until its end
+        elif self._is_deleting:  # no other deletion begins until its end
             keys = tuple(("c", "cancel…") if key[0] == "d" else key for key in keys)
         self.query_one("#keys", Footer).keys = keys
 

@@ -283,7 +283,7 @@ def _unseen(occupants: OpenUsers) -> tuple[str, ...]:
     if not occupants.unseen:
         return hidden
     processes = counted(occupants.unseen, "process", "processes")
-    return (f"{processes} could not be inspected and may have this as current directory.", *hidden)
+    return (f"{processes} could not be inspected and may be working in the directory.", *hidden)
 
 
 def _occupant_words(occupants: OpenUsers) -> str:

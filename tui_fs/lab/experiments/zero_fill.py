@@ -21,6 +21,7 @@ from tui_fs.lab.experiment import (
     judged,
     published_times,
 )
+from tui_fs.lab.figures import shown
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.model.units import bytes_iec, count
 
@@ -79,7 +80,7 @@ def _steps(method: str, scale: Scale, setting: Setting) -> tuple[Step, ...]:
     synced = (command, (("sync", _FILE),))
     read = step(
         f"{method}-read",
-        f"read the file made by {name}",
+        f"read: {name}",
         ((("cmp", "-n", str(size_bytes), _FILE, "/dev/zero"),),),
         expects=frozenset({0, 1}),  # 1: cmp reports a byte that is not zero
     )
@@ -88,9 +89,9 @@ def _steps(method: str, scale: Scale, setting: Setting) -> tuple[Step, ...]:
     return (
         step(f"{method}-synced", f"{name}, then sync", synced, leaves=_FILE),
         *((read,) if is_read else ()),
-        step(f"{method}-delete", f"delete the file made by {name}", delete),
+        step(f"{method}-delete", f"delete: {name}", delete),
         step(method, f"{name}, no sync", (command,), counting=counting),
-        step(f"{method}-delete-unsynced", f"delete the file made by {name}, no sync", delete),
+        step(f"{method}-delete-unsynced", f"delete: {name}, no sync", delete),
     )
 
 
@@ -164,7 +165,7 @@ def _allocation(results: Results, key: str) -> str:
     state = results.left(f"{key}-synced")
     extents = "" if state.extents is None else f", extents: {count(state.extents)}"
     allocated, apparent = bytes_iec(state.allocated_bytes), bytes_iec(state.apparent_bytes)
-    return f"{key} {allocated} of {apparent}{extents}"
+    return f"{_METHODS[key]}: {allocated} of {apparent}{extents}"
 
 
 def _reads_zeros(results: Results) -> Judgement:
@@ -190,7 +191,10 @@ def _takes_no_time(results: Results) -> Judgement:
 
 
 def _times(results: Results, keys: tuple[str, ...]) -> str:
-    return "; ".join(f"{key.removesuffix('-synced')} {results.median(key):.3f} s" for key in keys)
+    return "; ".join(
+        f"{_METHODS[key.removesuffix('-synced')]}: {shown(Measure.SECONDS, results.median(key))}"
+        for key in keys
+    )
 
 
 def _views(results: Results) -> tuple[View, ...]:

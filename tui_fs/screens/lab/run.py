@@ -37,13 +37,15 @@ from tui_fs.widgets.stats_line import Figure, StatsLine
 
 STEP_COLUMNS = (
     Column("step", 0, meaning="a timed command"),
-    Column("runs", 4, right=True, is_optional=True, meaning="how often it has been timed"),
     Column("median", 8, right=True, meaning="the median of the times"),
+    Column("runs", 4, right=True, is_optional=True, meaning="how often it has been timed"),
     Column(
         "least–most", 12, right=True, is_optional=True, meaning="the shortest and the longest time"
     ),
     Column("calls", 9, right=True, is_optional=True, meaning="its system calls"),
 )
+_ALL_COLUMNS_FROM = 80
+"""With fewer cells the names of the steps need the room: many differ only at their ends."""
 
 
 class RunOver(NamedTuple):
@@ -73,8 +75,8 @@ def _step_row(step: Measured) -> BarRow:
         step.plan.key,
         (
             harmless(step.plan.title),
-            count(len(values)) if values else "",
             median,
+            count(len(values)) if values else "",
             span,
             count(round(calls[0])) if calls else "",
         ),
@@ -151,6 +153,11 @@ class LabRunScreen(BaseScreen):
     def on_unmount(self) -> None:
         """End the run; the worker waits until its files are removed."""
         self._cancel()
+
+    def on_resize(self) -> None:
+        """Leave the names of the steps room."""
+        has_all = self.size.width >= _ALL_COLUMNS_FROM
+        self.query_one(BarTable).set_columns(STEP_COLUMNS if has_all else STEP_COLUMNS[:2])
 
     @work(thread=True, exclusive=True, group="lab-run")
     def _follow(self) -> None:
