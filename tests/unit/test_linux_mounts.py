@@ -31,6 +31,13 @@ def mounted_at(directory: Path, point: bytes) -> str:
     return mount.mount_point
 
 
+def test_a_table_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
+    first = read_mounts(table(tmp_path, ROOT))
+    assert read_mounts(table(tmp_path, ROOT)) is first
+    changed = read_mounts(table(tmp_path, ROOT, b"30 22 0:5 / /mnt rw - tmpfs tmpfs rw\n"))
+    assert [mount.mount_point for mount in changed] == ["/", "/mnt"]
+
+
 def test_a_line_is_read_into_its_fields(tmp_path: Path) -> None:
     (mount,) = read_mounts(table(tmp_path, ROOT))
     assert mount == Mount(

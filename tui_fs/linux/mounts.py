@@ -250,6 +250,11 @@ def read_mounts(mountinfo: str = MOUNTINFO) -> MountTable:
     """
     with open(mountinfo, "rb") as file:
         content = file.read()
+    return _table(content)
+
+
+@functools.lru_cache(maxsize=1)  # a job reads its table some ten times, and it hardly changes
+def _table(content: bytes) -> MountTable:
     return MountTable((_parse(line) for line in content.split(b"\n") if line), content)
 
 

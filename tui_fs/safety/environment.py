@@ -1,5 +1,6 @@
 """Determine the directories of this process and of tui-fs that a deletion must not remove."""
 
+import functools
 import os
 import sys
 import sysconfig
@@ -26,18 +27,23 @@ def current_environment(
             standing_in = os.getcwd()
         except FileNotFoundError:
             standing_in = ""
-    package = os.path.dirname(os.path.abspath(tui_fs.__file__))
-    program = {package, *_libraries(), sysconfig.get_path("stdlib")}
     interpreter = {sys.prefix, sys.base_prefix}
     interpreter |= {os.path.dirname(e) for e in (sys.executable, os.path.realpath(sys.executable))}
     interpreter |= _mapped_directories()
     return Environment(
         standing_in=PathStr(standing_in),
-        program=tuple(PathStr(place) for place in sorted(program)),
+        program=_program(),
         interpreter=tuple(PathStr(place) for place in sorted(interpreter)),
         state=PathStr(state),
         further_state=tuple(PathStr(place) for place in further_state),
     )
+
+
+@functools.cache  # a job determines its environment before each step, and this takes half of it
+def _program() -> tuple[PathStr, ...]:
+    package = os.path.dirname(os.path.abspath(tui_fs.__file__))
+    program = {package, *_libraries(), sysconfig.get_path("stdlib")}
+    return tuple(PathStr(place) for place in sorted(program))
 
 
 def _mapped_directories() -> set[str]:

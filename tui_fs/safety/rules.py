@@ -198,12 +198,14 @@ class CheckRound:
             ]
             places += [(place, description, ()) for place, description, _, _ in self.protected]
             identities: dict[tuple[int, int], tuple[str, str, str]] = {}
+            examined: set[str] = set()
             for place, description, unread in places:
                 for ancestor in upwards(place):
-                    if lies_in(ancestor, unread):
-                        continue  # on another file system, so it is not the target
+                    if ancestor in examined or lies_in(ancestor, unread):
+                        continue  # the latter is on another file system, so it is not the target
                     with contextlib.suppress(OSError):  # it does not exist on this system
                         status = os.stat(ancestor)
+                        examined.add(ancestor)
                         key = status.st_dev, status.st_ino
                         identities.setdefault(key, (ancestor, description, place))
             self._identities[silent] = identities
