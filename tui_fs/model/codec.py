@@ -5,7 +5,7 @@ the exact bytes.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from msgspec import ValidationError, convert, to_builtins
@@ -26,6 +26,7 @@ LARGEST_NUMBER = 1 << 100
 Argvs = tuple[tuple[str, ...], ...]
 Json = Any  # JSON has no closed type in Python; values are checked by `decode`
 _EXACT = "_b64"
+_NUMBER = int | float
 
 
 def path_fields(name: str, path: str) -> dict[str, Json]:
@@ -64,24 +65,33 @@ def decode(kind: type[T], value: Json) -> T:
         raise BadInput(f"{name} is nested too deeply.") from error
 
 
-def _exact(value: Json, where: str) -> Json:
-    """Return a JSON value with the exact texts in place of the readable ones."""
-    if isinstance(value, dict):
+def _exact(value: Json, *where: str) -> Json:
+    """Return a JSON value with the exact texts in place of the readable ones.
+
+    Args:
+        where: the names that lead to the value, for errors.
+    """
+    if isinstance(value, str):
+        if not is_encodable(value):
+            raise BadInput(f"{_place(where)} contains an unpaired surrogate.")
+    elif isinstance(value, dict):
         result: dict[str, Json] = {}
         for name, item in value.items():
             if not (name.endswith(_EXACT) and name.removesuffix(_EXACT) in value):
-                place, exact = f"{where}.{displayable(name)}", _exact_texts(value, name)
-                result[_exact(name, f"a key of {where}")] = (
-                    _exact(item, place) if exact is None else exact
-                )
+                if not is_encodable(name):
+                    raise BadInput(f"a key of {_place(where)} contains an unpaired surrogate.")
+                exact = _exact_texts(value, name)
+                result[name] = _exact(item, *where, name) if exact is None else exact
         return result
-    if isinstance(value, list):
-        return [_exact(item, where) for item in value]
-    if isinstance(value, str) and not is_encodable(value):
-        raise BadInput(f"{where} contains an unpaired surrogate.")
-    if isinstance(value, int | float) and not -LARGEST_NUMBER < value < LARGEST_NUMBER:  # or NaN
-        raise BadInput(f"{where} is not a valid number.")
+    elif isinstance(value, list):
+        return [_exact(item, *where) for item in value]
+    elif isinstance(value, _NUMBER) and not -LARGEST_NUMBER < value < LARGEST_NUMBER:  # or NaN
+        raise BadInput(f"{_place(where)} is not a valid number.")
     return value
+
+
+def _place(names: Iterable[str]) -> str:
+    return ".".join(map(displayable, names))
 
 
 def why_no_json(error: Exception) -> str:
