@@ -9,10 +9,8 @@ from tui_fs.linux.permissions import Capability, missing_capabilities, user_name
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rejected
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
-from tui_fs.tracing.bpf import Bpftrace
 from tui_fs.tracing.perf import PerfCounters, find_tracefs
 from tui_fs.tracing.source import CallSource
-from tui_fs.tracing.strace import Strace
 
 PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
 
@@ -57,9 +55,13 @@ def open_source(
         case TraceSource.ENGINE:
             raise Missing("Only the strategy parallel counts its own calls.", "Omit --trace.")
         case TraceSource.BPF:
+            from tui_fs.tracing.bpf import Bpftrace  # few jobs need it
+
             _check_bpf()
             return Bpftrace(_tool("bpftrace"))
         case TraceSource.STRACE:
+            from tui_fs.tracing.strace import Strace  # few jobs need it
+
             _check_ptrace()
             return Strace(_tool("strace"))
         case TraceSource.OUTPUT:
