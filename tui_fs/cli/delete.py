@@ -27,7 +27,7 @@ from tui_fs.cli.arguments import (
 from tui_fs.cli.command_process import Notice, notify_watcher
 from tui_fs.cli.counting import count_targets
 from tui_fs.cli.exit_codes import DONE, OUTPUT_LOST
-from tui_fs.cli.follow import Interrupts, follow
+from tui_fs.cli.interrupts import Interrupts
 from tui_fs.cli.output import SCHEMA, is_reader_gone, note, print_json, print_text
 from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.path_safety import keep_open, shown_directories
@@ -286,6 +286,8 @@ def _follow(
         if (warning := ends_at_logout()) is not None:
             note(f"tui-fs: {warning}")
         return DONE
+    from tui_fs.cli.follow import follow  # loaded while the supervisor works
+
     return follow(folder, interrupts, as_json=parsed.json, interrupting_cancels=True)
 
 

@@ -21,7 +21,7 @@ from tui_fs.cli.arguments import (
     strategy,
 )
 from tui_fs.cli.exit_codes import DONE, MISSING, SOME_FAILED
-from tui_fs.cli.follow import Interrupts
+from tui_fs.cli.interrupts import Interrupts
 from tui_fs.cli.output import (
     SCHEMA,
     StatusLine,

@@ -2,16 +2,12 @@
 
 import contextlib
 import os
-import signal
 import time
 from typing import TYPE_CHECKING
 
 from tui_fs.cli.command_process import Notice, notify_watcher
-from tui_fs.cli.exit_codes import (
-    CANCELLED_BY_INT,
-    CANCELLED_BY_TERM,
-    exit_code_of_job,
-)
+from tui_fs.cli.exit_codes import exit_code_of_job
+from tui_fs.cli.interrupts import Interrupts
 from tui_fs.cli.output import (
     OutputLost,
     StatusLine,
@@ -44,50 +40,14 @@ if TYPE_CHECKING:
     from tui_fs.job.view import JobView
     from tui_fs.model.events import JobStarted
 
-_FIRST_POLL_S, _MAX_POLL_S, _POLL_SHARE = 0.01, 0.25, 0.1
+_FIRST_POLL_S, _MAX_POLL_S, _POLL_SHARE = 0.005, 0.25, 0.1
 """The interval is a tenth of the time the job has taken, within these limits."""
+
+_LIVE_AFTER_S = 0.25
+"""A job measures its counts so long after its start. To ask for them earlier would delay it."""
 
 _ENDS_SOON_S = 3.0
 """A job that is cancelled ends within a second, unless a tool waits in the kernel."""
-
-_EXIT_CODES = {signal.SIGINT: CANCELLED_BY_INT, signal.SIGTERM: CANCELLED_BY_TERM}
-
-
-class Interrupts:
-    """Records the first SIGINT or SIGTERM instead of exiting, and whether more followed."""
-
-    def __init__(self) -> None:
-        self.received: signal.Signals | None = None
-        self.came_again = False
-        self.is_stop_wanted = False
-        for number in _EXIT_CODES:
-            signal.signal(number, self._note)
-
-    def note_stops(self) -> None:
-        """From now on, set `is_stop_wanted` on SIGTSTP instead of stopping."""
-        if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
-            signal.signal(signal.SIGTSTP, self._note_stop)
-
-    def _note_stop(self, _: int, __: object) -> None:
-        self.is_stop_wanted = True
-
-    def stop(self) -> None:
-        """Stop this process; return when it is continued."""
-        self.is_stop_wanted = False
-        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, self._note_stop)
-
-    def _note(self, number: int, _: object) -> None:
-        self.came_again = self.received is not None
-        self.received = self.received or signal.Signals(number)
-        notify_watcher(Notice.REACTED)
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code of the first signal, which must have arrived."""
-        assert self.received is not None
-        return _EXIT_CODES[self.received]
 
 
 def follow(
@@ -155,7 +115,9 @@ def _watch(
     cancelled_s = 0.0
     began_s = time.monotonic()
     while True:
-        view.poll_live(print_event if as_json else lambda _: None)
+        is_new = interrupting_cancels and time.monotonic() - began_s < _LIVE_AFTER_S
+        poll = view.poll if is_new else view.poll_live
+        poll(print_event if as_json else lambda _: None)
         view.refuse_elsewhere()
         if view.is_over:
             line.clear()

@@ -9,7 +9,8 @@ from tui_fs.cli.arguments import (
     add_output_options,
 )
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
-from tui_fs.cli.follow import Interrupts, follow
+from tui_fs.cli.follow import follow
+from tui_fs.cli.interrupts import Interrupts
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.job.comparison import (
     ComparedJob,

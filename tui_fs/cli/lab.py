@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tui_fs.cli.arguments import add_output_options, directory_argument
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, DONE, SOME_FAILED
-from tui_fs.cli.follow import Interrupts
+from tui_fs.cli.interrupts import Interrupts
 from tui_fs.cli.output import (
     SCHEMA,
     StatusLine,

@@ -10,6 +10,7 @@ process of its group has ended.
 
 import contextlib
 import errno
+import fcntl
 import itertools
 import json
 import os
@@ -25,7 +26,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct, convert, to_builtins
 
-from tui_fs.linux.limits import cause_of
+from tui_fs.linux.limits import cause_of, descriptor_limits
 from tui_fs.linux.memory import children_of, faults_of, has_executed, peak_bytes_of
 from tui_fs.linux.permissions import Capability
 from tui_fs.linux.priority import rank_group, rank_process
@@ -33,7 +34,7 @@ from tui_fs.linux.processes import set_child_subreaper, set_pdeathsig
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.strategy import IoPriority, Step
 from tui_fs.safety.confinement import Enclosure, give_up_confining
-from tui_fs.tracing.perf import above_the_counters
+from tui_fs.tracing.perf import COUNTERS_PER_PROCESS
 from tui_fs.tracing.source import CallSource, Counts
 
 _MESSAGE_BYTES = 1 << 16
@@ -51,6 +52,9 @@ MAX_OUTPUT_BYTES = 4_096
 
 _READ_BYTES = 1 << 16
 _POLL_INTERVAL_MS = 200
+
+_FEWEST_PROCESSES = 5
+"""Descriptors are reserved for the counters of at least this many processes."""
 
 _NOT_STARTED = 127
 _NOT_HANDED_ON = signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM
@@ -103,7 +107,7 @@ class Launcher:
         else:
             commands, self._commands = _open_empty_input(), -1
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours = above_the_counters(ours, sum(len(step) for step in steps))
+        ours = _above_the_counters(ours, sum(len(step) for step in steps))
         set_child_subreaper()
         self._leader = 0
         self._unread = b""
@@ -249,6 +253,26 @@ class Launcher:
         answer: dict[str, Any] = json.loads(self._unread)
         self._unread = b""
         return answer
+
+
+def _above_the_counters(connection: socket.socket, processes: int) -> socket.socket:
+    """Move a socket above the descriptors of all counters of `processes` processes.
+
+    The kernel releases the highest descriptors of a dying process first, and some ten
+    milliseconds pass for each perf counter. With the socket below the counters, the tools would
+    continue for seconds.
+    """
+    soft, hard = descriptor_limits()
+    lowest = len(os.listdir("/proc/self/fd")) + (
+        max(_FEWEST_PROCESSES, processes) * COUNTERS_PER_PROCESS
+    )
+    wanted = lowest + 2 if hard == resource.RLIM_INFINITY else min(lowest + 2, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    moved = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, min(lowest, soft - 2))
+    connection.close()
+    return socket.socket(fileno=moved)
 
 
 def _has_child_in(group: int) -> bool:

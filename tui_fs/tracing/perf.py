@@ -11,7 +11,6 @@ import fcntl
 import os
 import re
 import resource
-import socket
 import struct
 from collections.abc import Sequence
 
@@ -33,8 +32,6 @@ _IOC_SET_FILTER = 0x40082406
 _ID = re.compile(rb"(\d{1,18})\n?")
 _LONGEST_ID = 64
 _SPARE_DESCRIPTORS = 128
-_FEWEST_PROCESSES = 5
-"""`above_the_counters` reserves descriptors for the counters of at least this many processes."""
 COUNTERS_PER_PROCESS = 2 * len(SYSCALLS) + 1
 
 _NO_EVENT = (1 << 64) - 1
@@ -249,23 +246,3 @@ def allow_more_descriptors(number: int) -> None:
         wanted = soft + number
     if soft < wanted and (hard == resource.RLIM_INFINITY or hard >= wanted):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def above_the_counters(connection: socket.socket, processes: int) -> socket.socket:
-    """Move a socket above the descriptors of all counters of `processes` processes.
-
-    The kernel releases the highest descriptors of a dying process first, and some ten
-    milliseconds pass for each perf counter. With the socket below the counters, the tools would
-    continue for seconds.
-    """
-    soft, hard = descriptor_limits()
-    lowest = len(os.listdir("/proc/self/fd")) + (
-        max(_FEWEST_PROCESSES, processes) * COUNTERS_PER_PROCESS
-    )
-    wanted = lowest + 2 if hard == resource.RLIM_INFINITY else min(lowest + 2, hard)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    moved = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, min(lowest, soft - 2))
-    connection.close()
-    return socket.socket(fileno=moved)
