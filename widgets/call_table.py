@@ -29,7 +29,7 @@ TITLES = (
 MEANINGS = {
     "group": "what the calls are for",
     "call": "the system call",
-    "calls": "how often it was made",
+    "calls": "how often it is made",
     "predicted": "how often it was expected",
     "done": "the part of the predicted calls that was made",
     "errors": "how many calls returned an error, and what that means; ! marks failures",
@@ -240,6 +240,14 @@ class CallTable(Widget):
         """Count the lines of the whole table."""
         table = len(self.rows) + 1 if self.rows else 0
         return bool(self.title) + table + bool(self.footer)
+
+    def legend(self) -> dict[str, str]:
+        """Return the meaning of each column that is drawn now."""
+        if not self.rows:
+            return {}
+        widths = _fit_columns(grow_widths(self.rows, self._widths), self.content_size.width)
+        drawn = (title.strip() for title, cells in zip(TITLES, widths, strict=True) if cells)
+        return {title: MEANINGS[title] for title in drawn if title}
 
     def render(self) -> Text:
         """Draw the rows that fit into the widget."""

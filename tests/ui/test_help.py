@@ -7,11 +7,16 @@ import pytest
 from textual.pilot import Pilot
 
 import tui_fs.screens
-from tests.ui.recorded import Host, screen_text, until, wait_for
+from tests.ui.recorded import (
+    Host,
+    screen_text,
+    until,
+    wait_for,
+)
 from tests.ui.test_screens import SMALL
 from tui_fs.app import TuiFsApp
 from tui_fs.job.doctor import Row, Section
-from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
+from tui_fs.screens.base import BaseScreen, HelpScreen, Settings, by_task
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.preview import PreviewScreen
@@ -54,16 +59,21 @@ async def open_preview(pilot: Pilot[None], path: Path) -> BaseScreen:
     return screen
 
 
-async def test_the_help_of_the_preview_explains_the_columns_of_the_strategies(
-    tmp_path: Path,
-) -> None:
+async def test_a_refused_preview_offers_only_keys_that_act(tmp_path: Path) -> None:
     app = TuiFsApp(str(tmp_path))
     async with app.run_test(size=SMALL) as pilot:
-        screen = await open_preview(pilot, tmp_path)
-        legend = screen.legend()
-        assert legend["time"].startswith("the predicted time")
-        assert legend["calls"].startswith("the predicted system calls")
-        assert legend["group"] == MEANINGS["group"]
+        screen = PreviewScreen(("/usr/bin",), Settings())
+        await app.push_screen(screen)
+        await wait_for(pilot, "Refused")
+        tasks = by_task(screen.actions(), screen.OPENS_FOR)
+        assert "delete" not in tasks
+        assert [text for _, text in tasks["move"]] == [
+            "Scroll down", "Scroll up", "Scroll the text down", "Scroll the text up",
+        ]  # fmt: skip
+        described = {action.text for action in screen.actions()}
+        assert not any(text.startswith(("Scroll Left", "Scroll Home")) for text in described)
+        assert not any("Copy" in text or "Filter" in text for text in described)
+        assert screen.legend() == {}
 
 
 async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
 from tui_fs.screens.base import Failed, Settings
+from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.options import OptionsDialog
 from tui_fs.screens.preview import CallsScreen, PreviewScreen
@@ -314,3 +315,38 @@ async def test_options_and_advice_for_several_targets_are_visible(several: Previ
         await settle(pilot)
         assert "app-0" in screen_text(pilot.app)
         assert chosen(several) == before
+
+
+async def test_the_help_of_the_preview_explains_the_columns_that_it_shows() -> None:
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await counted(maildrop_survey())(pilot)
+        legend = preview.legend()
+        assert list(legend) == ["strategy", "time", "calls", "memory", "proc.", "safe against"]
+        assert legend["time"].startswith("the predicted time")
+        assert legend["calls"].startswith("the predicted system calls")
+        # The calls have a place on a tall terminal, and no column of a run
+        await pilot.resize_terminal(100, 50)
+        await settle(pilot)
+        assert list(preview.legend())[-2:] == ["group", "call"]
+        # And a screen of their own
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CallsScreen))
+        await settle(pilot)
+        calls = pilot.app.screen
+        assert isinstance(calls, CallsScreen)
+        assert list(calls.legend()) == ["group", "call", "calls"]
+
+
+async def test_enter_explains_a_predicted_call_in_any_terminal() -> None:
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=(60, 9)) as pilot:
+        await settle(pilot)
+        await counted(maildrop_survey())(pilot)
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CallsScreen))
+        await pilot.press(*"jjjjjj")
+        await until(pilot, lambda: "all others" in screen_text(pilot.app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CallDialog))

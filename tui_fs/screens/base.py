@@ -30,7 +30,6 @@ from tui_fs.model.paths import (
 )
 from tui_fs.model.strategy import Argv
 from tui_fs.widgets.bar_table import BarTable
-from tui_fs.widgets.call_table import MEANINGS as CALL_MEANINGS
 from tui_fs.widgets.call_table import CallTable
 from tui_fs.widgets.daemon_thread import in_daemon_thread
 from tui_fs.widgets.footer import KEY_NAMES, Footer, key_text, linked_hints, pressing
@@ -311,12 +310,14 @@ class BaseScreen(OneShotTimers, Screen[None]):
         """Return the meaning of each titled column that the screen shows now."""
         meanings: dict[str, str] = {}
         for table in self.query(BarTable):
-            for column in table.columns:
-                if column.title:
-                    meanings[column.title.rstrip(_ARROWS)] = column.meaning
-        if self.query(CallTable):
-            for title, meaning in CALL_MEANINGS.items():
-                meanings.setdefault(title, meaning)
+            if table.is_on_screen:
+                for column in table.columns:
+                    if column.title:
+                        meanings[column.title.rstrip(_ARROWS)] = column.meaning
+        for calls in self.query(CallTable):
+            if calls.is_on_screen:
+                for title, meaning in calls.legend().items():
+                    meanings.setdefault(title, meaning)
         return meanings
 
     def action_scroll(self, lines: int) -> None:

@@ -75,7 +75,7 @@ class ComparisonScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out the places, what differs, the figures, the rates and the calls."""
         yield Static(Text(f"reading{dots()}"), id="headline")
-        with VerticalScroll(id="body"):
+        with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="remarks")
             yield FittedLines(lambda _: (), id="figure-rows")
             yield FittedLines(lambda _: (), id="rates")

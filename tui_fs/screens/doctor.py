@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.job.doctor import Diagnosis, diagnose, sections
-from tui_fs.screens.base import SCROLL_BINDINGS, BaseScreen
+from tui_fs.screens.base import PAGE_BINDINGS, SCROLL_BINDINGS, BaseScreen
 from tui_fs.widgets.cell_drawing import dots
 
 _BESIDE_TEXT = 3
@@ -33,13 +33,14 @@ class DoctorScreen(BaseScreen):
     BINDINGS = [
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
         *SCROLL_BINDINGS,
+        *PAGE_BINDINGS,
     ]
 
     _diagnosis: Diagnosis | None = None
 
     def compose_body(self) -> ComposeResult:
         """Lay out the findings."""
-        with VerticalScroll(id="body"):
+        with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(f"looking{dots()}"), id="findings")
 
     def on_mount(self) -> None:

@@ -18,6 +18,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
+from textual.geometry import Region
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
@@ -79,6 +80,7 @@ from tui_fs.safety.confinement import MOST_LEVELS
 from tui_fs.screens.base import (
     COPY_BINDING,
     LOW_LINES,
+    SCROLL_BINDINGS,
     BaseScreen,
     Failed,
     Settings,
@@ -468,6 +470,9 @@ def _confirmed(paths: Sequence[str], lines_for_paths: int, cells: int, verb: str
 _PATIENCE_S = 3.0
 """After this time without an answer the screen reports that there is none."""
 
+_NEED_TARGETS = ("options", "filter", "more", "copy", "recommended")
+"""Actions that do nothing on a refusal."""
+
 _MAX_QUICK_ESTIMATES = 3
 """The estimates take 1, 2 and 4 seconds."""
 
@@ -527,6 +532,7 @@ class PreviewScreen(BaseScreen):
         ),
         Binding("f", "filter", tooltip="Filter by name, size or age, and count again"),
         Binding("m", "more", tooltip="Predicted system calls in detail"),
+        *SCROLL_BINDINGS,  # for a refusal, which has no table
         # Before the table, which is too short for pages
         Binding("pagedown,ctrl+f", "scroll(5)", priority=True, tooltip="Scroll the text down"),
         Binding("pageup,ctrl+b", "scroll(-5)", priority=True, tooltip="Scroll the text up"),
@@ -593,8 +599,7 @@ class PreviewScreen(BaseScreen):
         self._show_targets(f"checking{dots()}")
         self.query_one(BarTable).focus()
         self._is_read_only = read_only_reason(by_option=self.settings.read_only) is not None
-        if self._is_read_only:
-            self.query_one("#keys", Footer).keys = (*self.KEYS[1:], ("?", "help"))
+        self._show_keys()
         self.set_timer(_PATIENCE_S, self._show_no_answer)
         if self._died is not None and self._died.options.filters.share is not None:
             error = BadInput(
@@ -604,6 +609,18 @@ class PreviewScreen(BaseScreen):
             self._refuse(error)
             return
         self._check()
+
+    def _show_keys(self) -> None:
+        """Show the keys that do something here; a single file has one strategy and no options."""
+        left_out = {"enter"} if self._is_read_only else set()
+        if self._targets and is_file(self._targets):
+            left_out |= {"↑↓", "o", "f"}
+        keys = (hint for hint in self.KEYS if hint[0] not in left_out)
+        self.query_one("#keys", Footer).keys = (*keys, ("?", "help"))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:  # noqa: ARG002
+        """Disable what needs the targets once they are refused."""
+        return not self._is_refused or action not in _NEED_TARGETS
 
     def on_unmount(self) -> None:
         """End the survey and close the targets, so that their file systems can be unmounted."""
@@ -641,6 +658,7 @@ class PreviewScreen(BaseScreen):
         self._paths = tuple(target.path for target in self._targets)
         for about in self.query("#targets").results(Static):
             about.update(listed(self._paths))
+        self._show_keys()
         if is_file(self._targets):
             self._examine_file()
         else:
@@ -767,8 +785,6 @@ class PreviewScreen(BaseScreen):
             part.display = part.id == "more-about"
         self.query_one("#more-about", Static).update(text)
         self.add_class("refused")
-        body.can_focus = True  # its text may be longer than the screen
-        body.focus()
         self._show_targets(words.rstrip(": ").lower())
         self.query_one("#keys", Footer).keys = (("esc", "back"), ("?", "help"))
 
@@ -1115,7 +1131,7 @@ class CallsScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the table."""
-        with VerticalScroll(id="body"):
+        with VerticalScroll(id="body", can_focus=False):
             yield CallTable(id="calls", can_focus=True)
             yield Static(muted(f"predicted from {self._estimate.calls_rest_on}"), id="harmless")
 
@@ -1125,6 +1141,12 @@ class CallsScreen(BaseScreen):
         table = self.query_one(CallTable)
         table.title = "system calls · predicted"
         table.rows = predicted_rows(self._lines)
+        self.watch(table, "cursor", self._follow_cursor)
+
+    def _follow_cursor(self, cursor: int) -> None:
+        lines_above = 2 if cursor else 0  # title and header are shown again with the first row
+        region = Region(0, cursor + lines_above, 1, 1)
+        self.query_one("#body").scroll_to_region(region, animate=False)
 
     def on_call_table_opened(self, message: CallTable.Opened) -> None:
         """Explain a call."""

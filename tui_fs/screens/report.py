@@ -216,7 +216,7 @@ class ReportScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out headline, details and the table of calls."""
         yield Static(Text(f"reading{dots()}"), id="headline")
-        with VerticalScroll(id="body"):
+        with VerticalScroll(id="body", can_focus=False):
             with Container(id="results"):
                 yield Static(Text(""), id="details")
                 yield FittedLines(lambda _: (), id="pairs")
@@ -316,6 +316,7 @@ class ErrorsScreen(BaseScreen):
     BINDINGS = [
         Binding("escape,q,x,left,h", "app.pop_screen", tooltip="Go back"),
         *SCROLL_BINDINGS,
+        *PAGE_BINDINGS,
     ]
 
     def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
@@ -326,7 +327,7 @@ class ErrorsScreen(BaseScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out one paragraph for each group."""
-        with VerticalScroll(id="body"):
+        with VerticalScroll(id="body", can_focus=False):
             if not self._snapshot.failures and not self._snapshot.tool_lines:
                 yield Static(muted("No failures."))
             for group in self._snapshot.failures:
