@@ -254,6 +254,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._base = Style()
         self._toggle_mark = toggle_mark
         self._is_cursor_placed = False
+        self._was_focused_last = True  # until another table is
         self.set_columns(columns)
 
     @property
@@ -274,6 +275,17 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         changes with the key press, before `Highlighted` arrives anywhere.
         """
         return self._is_cursor_placed
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether, of several tables, this one has the focus, or had it before another widget."""
+        is_elsewhere = not self.has_focus and isinstance(self.screen.focused, BarTable)
+        return self._was_focused_last and not is_elsewhere
+
+    def on_focus(self) -> None:
+        """Take the cursor from the other tables."""
+        for table in self.screen.query(BarTable):
+            table._was_focused_last = table is self
 
     def set_columns(self, columns: Sequence[Column]) -> None:
         """Replace the columns.
@@ -447,9 +459,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _view(self) -> tuple[int, int]:
         """Return the first row in view, and the one that shows a cursor, or -1."""
-        # Of several tables, only the one that has the focus shows a cursor.
-        is_elsewhere = not self.has_focus and isinstance(self.screen.focused, BarTable)
-        return self.scroll_offset.y, -1 if is_elsewhere else self._index
+        return self.scroll_offset.y, self._index if self.has_cursor else -1
 
     def _line_at(self, y: int, top: int, cursor: int) -> _Line:
         index = top + y - HEADER_HEIGHT

@@ -92,7 +92,7 @@ def test_the_rest_of_a_tree_that_is_not_counted_to_the_end_is_approximate() -> N
         (replace(FREE, threads=4), "kernel work: no tool would be much faster"),
         (with_usage(processor_wait_s=6.0), "CPUs are busy: every strategy is slower now"),
         (with_usage(lock_wait_s=6.0), "it waits for locks: more threads would not help"),
-        (with_usage(alive_s=60.0), "it waits: threads can help, unless for a journal"),
+        (with_usage(alive_s=60.0), "it waits: threads can help, but not if the journal is slow"),
         (replace(with_usage(disk_wait_s=30.0), threads=2), "it mostly waits for the disk"),
         (with_usage(system_s=3.0), "the tool is slow: try another strategy"),
     ],
@@ -101,11 +101,13 @@ def test_times_mean_something_for_the_choice(snapshot: Snapshot, meaning: str) -
     assert time_meaning(snapshot).endswith(f" µs kernel per entry · {meaning}")
     assert len(time_meaning(snapshot)) <= 78
     # Nothing is concluded from waits that the pace causes
-    limit = " · the limit of 100 /s sets the pace, not these times"
+    limit = " · the limit of 100 /s sets the pace"
     for pace, words in ((Pace(gentle=True), ""), (Pace(rate_per_s=100), limit)):
         slowed = time_meaning(replace(snapshot, pace=pace))
         assert slowed.endswith(f" µs kernel per entry{words}")
     assert "limit" not in time_meaning(replace(snapshot, pace=Pace(rate_per_s=10**9)))
+    # Where nothing is measured of an entry, nothing is said of it
+    assert "per entry" not in time_meaning(replace(snapshot, usage_entries=10**12))
 
 
 def test_what_has_no_room_is_left_out_as_a_whole() -> None:

@@ -28,6 +28,7 @@ from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.start import StartScreen
 from tui_fs.widgets.bar_table import BarRow
+from tui_fs.widgets.path_input import PathInput
 
 GIB = 1 << 30
 FULL = FileSystem("ext4", "/dev/vda1", "/", False, 250 * GIB, 12 * GIB, 0, 10**7, 9_100_000)
@@ -56,6 +57,20 @@ async def test_start(picture: SnapshotAssertion) -> None:
         assert await at_all_sizes(pilot) == picture
 
 
+async def test_one_list_has_the_cursor_while_a_path_is_typed() -> None:
+    app = Host(start())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/dev/vda1")
+        for name in ("file-systems", "directories"):
+            await pilot.press("colon")
+            await settle(pilot)
+            assert isinstance(app.focused, PathInput)
+            assert screen_text(app).count("›") == 1
+            await pilot.press("escape")
+            await until(pilot, lambda name=name: getattr(app.focused, "id", "") == name)
+            await pilot.press("tab")
+
+
 async def test_what_is_used_up_is_marked_and_described() -> None:
     app = Host(start())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -66,7 +81,7 @@ async def test_what_is_used_up_is_marked_and_described() -> None:
         assert "100 %" in spool
         (root,) = (line for line in lines if line.endswith("! bytes"))
         assert "100 %" in root  # as df: what is reserved for root is not free
-        assert "12.0 GiB for root only" in screen_text(app)
+        assert "12.0 GiB reserved for root" in screen_text(app)
         await pilot.press("j")
         await wait_for(pilot, "xfs on /dev/vdb1")
         await pilot.press("j")

@@ -175,7 +175,7 @@ def about_targets(survey: Survey, prediction: Forecast, filters: Filters) -> Tex
         text.append(" · all directories stay\n")
         files = counted(totals.non_directories, "file", "files")
         directories = counted(totals.directories, "directory", "directories")
-        text.append(f"of {prefix}{files} in {prefix}{directories}")
+        text.append(f"searched: {prefix}{files} in {prefix}{directories}")
         text.append_text(_unreadable(survey))
         if prediction.expected.about_directories:
             text.append(f"\n{prediction.expected.about_directories}", "dim")

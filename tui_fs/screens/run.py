@@ -319,8 +319,9 @@ def time_meaning(snapshot: Snapshot) -> str:
     shares, words = time_shares(snapshot), []
     if shares is None or shares.total_s < _MIN_MEANINGFUL_S:
         return _limit_words(snapshot)
-    if snapshot.usage_entries:
-        words.append(f"{1e6 * shares.kernel_s / snapshot.usage_entries:.1f} µs kernel per entry")
+    per_entry_us = 1e6 * shares.kernel_s / max(1, snapshot.usage_entries)
+    if per_entry_us >= _MIN_PER_ENTRY_US:
+        words.append(f"{per_entry_us:.1f} µs kernel per entry")
     waits_s = (shares.disk_s or 0.0) + (shares.other_s or 0.0)
     if snapshot.pace.rate_per_s or snapshot.pace.gentle:
         limit = _limit_words(snapshot)
@@ -333,7 +334,7 @@ def time_meaning(snapshot: Snapshot) -> str:
         words.append(
             "it mostly waits for the disk"
             if snapshot.threads > 1
-            else "it waits: threads can help, unless for a journal"
+            else "it waits: threads can help, but not if the journal is slow"
         )
     elif shares.user_s > _MANY * shares.total_s:
         words.append("the tool is slow: try another strategy")
@@ -350,7 +351,7 @@ def _limit_words(snapshot: Snapshot) -> str:
     """Return that the times are those of a limited rate; empty if the limit is not reached."""
     limit = snapshot.pace.rate_per_s
     is_reached = limit and predicted_rate(snapshot) in (0, limit)
-    return f"the limit of {count(limit)} /s sets the pace, not these times" if is_reached else ""
+    return f"the limit of {count(limit)} /s sets the pace" if is_reached else ""
 
 
 def usage_line(snapshot: Snapshot, width: int) -> Text:
@@ -400,6 +401,8 @@ _RANKS = {
 
 _MIN_MEANINGFUL_S, _MANY, _MOST = 2.0, 0.25, 0.5
 """From which time on, and from which shares of it, times say something about a strategy."""
+_MIN_PER_ENTRY_US = 0.05
+"""Less is shown as 0.0."""
 
 _MAX_BAR, _MAX_TEXT = 30, 96
 _MAX_THREADS = 8

@@ -214,7 +214,7 @@ class StartScreen(BaseScreen):
         """Hide the field."""
         self.workers.cancel_group(self, "typed")
         self.query_one(PathInput).add_class("hidden")
-        self.set_focus(self.query_one("#file-systems"))
+        self.set_focus(next(table for table in self.query(BarTable) if table.has_cursor))
 
     def on_path_input_chosen(self, message: PathInput.Chosen) -> None:
         """Open the typed directory, or explain why not."""
@@ -241,7 +241,11 @@ def _columns(bar_cells: int = 0, names: int = 0) -> tuple[Column, ...]:
     """
     cells = bar_cells + _PERCENT_CELLS
     return (
-        Column("bytes", cells, meaning="the used part of its bytes, as df counts it"),
+        Column(
+            "bytes",
+            cells,
+            meaning="the used part of its bytes without those reserved for root, as df counts it",
+        ),
         Column("inodes", cells, meaning="the used part of its inodes; – if they are not limited"),
         Column("free", _FREE_CELLS, right=True, meaning="free for users other than root"),
         Column(
@@ -331,7 +335,7 @@ def details_of(filesystem: FileSystem) -> Text:
         return text
     text.append(f" · {bytes_iec(total - free)} of {bytes_iec(total)} used")
     if free > available:
-        text.append(f" · {bytes_iec(free - available)} for root only")
+        text.append(f" · {bytes_iec(free - available)} reserved for root")
     if filesystem.total_inodes and filesystem.free_inodes is not None:
         used = filesystem.total_inodes - filesystem.free_inodes
         text.append(f" · {short_count(used)} of {short_count(filesystem.total_inodes)} inodes used")
