@@ -92,7 +92,7 @@ def test_the_rest_of_a_tree_that_is_not_counted_to_the_end_is_approximate() -> N
         (replace(FREE, threads=4), "kernel work: no tool would be much faster"),
         (with_usage(processor_wait_s=6.0), "CPUs are busy: every strategy is slower now"),
         (with_usage(lock_wait_s=6.0), "it waits for locks: more threads would not help"),
-        (with_usage(alive_s=60.0), "it waits: threads can help, but not if the journal is slow"),
+        (with_usage(alive_s=60.0), "it waits: threads help unless the journal is slow"),
         (replace(with_usage(disk_wait_s=30.0), threads=2), "it mostly waits for the disk"),
         (with_usage(system_s=3.0), "the tool is slow: try another strategy"),
     ],

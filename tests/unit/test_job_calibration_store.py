@@ -18,6 +18,7 @@ from tui_fs.estimate.time import typical
 from tui_fs.job.calibration.store import (
     BRIEFLY_FRESH_S,
     FRESH_S,
+    MEASURING,
     keep,
     learn,
     load_calibration,
@@ -66,6 +67,9 @@ def test_before_anything_is_measured_typical_figures_hold(place: Path) -> None:
     assert known.rests_on() == "typical figures for ext4, not measured here"
     reason = "this user may not write in /srv"
     assert known.rests_on(reason) == f"typical figures for ext4, not measured here ({reason})"
+    # A measurement that runs is no contradiction to "not measured"
+    until = "typical figures for ext4, until the running measurement ends"
+    assert known.rests_on(MEASURING) == until
     assert not place.parent.exists()
 
 
@@ -76,6 +80,7 @@ def test_what_was_measured_here_holds_here(place: Path) -> None:
     assert (known.is_of_this, known.is_fresh) == (True, True)
     assert known.rests_on().startswith("small trees deleted on this file system (2023-11-1")
     assert known.rests_on("why").endswith("), not measured again (why)")
+    assert known.rests_on(MEASURING).endswith("), until the running measurement ends")
     # And it is this user's alone
     assert place.stat().st_mode & 0o777 == 0o700
     (file,) = place.iterdir()

@@ -115,7 +115,7 @@ def forecast(
         paths: the targets, which the survey has counted together.
         trace: the requested source of call counts; None for the best.
         pins: the pins of the targets; None to take them now.
-        note: why the file system was not calibrated now.
+        note: why the file system was not calibrated now, or that it is; see `Known.rests_on`.
         job_id: the job that will run the commands; None shows rsync's empty directory as a word.
     """
     candidates: dict[StrategyName, Candidate] = {}

@@ -23,7 +23,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from tui_fs.estimate.recommendation import recommended_as
-from tui_fs.job.calibration.store import measure, needs_measuring
+from tui_fs.job.calibration.store import MEASURING, measure, needs_measuring
 from tui_fs.job.command_line import delete_command
 from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.path_safety import keep_open
@@ -731,7 +731,7 @@ class PreviewScreen(BaseScreen):
         if self.settings.read_only:
             self._note = "--read-only allows no writes"
         else:
-            self._note = f"a measurement is running{dots()}"
+            self._note = MEASURING
             self._predict(survey)
             worker = get_current_worker()
             self._note = measure(self._paths[0], lambda: not worker.is_cancelled)

@@ -334,7 +334,7 @@ def time_meaning(snapshot: Snapshot) -> str:
         words.append(
             "it mostly waits for the disk"
             if snapshot.threads > 1
-            else "it waits: threads can help, but not if the journal is slow"
+            else "it waits: threads help unless the journal is slow"
         )
     elif shares.user_s > _MANY * shares.total_s:
         words.append("the tool is slow: try another strategy")

@@ -56,6 +56,7 @@ _GIVE_UP_AFTER_S = 25.0
 """Later than the measuring process gives up by itself."""
 _ENDS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.1
+MEASURING = "until the running measurement ends"
 
 
 class Known(Struct, frozen=True):
@@ -74,18 +75,21 @@ class Known(Struct, frozen=True):
         """Return the source of the figures, in words.
 
         Args:
-            note: why nothing was measured now, or that a measurement is running.
+            note: why nothing was measured now, or `MEASURING`.
         """
         kind, jobs = self.calibration.kind, self._jobs
-        suffix = f" ({note.rstrip('.')})" if note else ""
-        if not self.calibration.measured_at:
-            return f"typical figures for {kind}, not measured here{suffix}"
         day = time.strftime("%Y-%m-%d", time.localtime(self.calibration.measured_at))
-        if not self.is_of_this:
-            return f"measurements of another {kind} ({day}), not of this one{suffix}"
-        words = f"small trees deleted on this file system ({day})"
-        words += f" and {jobs} finished job{'s' if jobs > 1 else ''}" if jobs else ""
-        return f"{words}, not measured again{suffix}" if note else words
+        if not self.calibration.measured_at:
+            words, lack = f"typical figures for {kind}", ", not measured here"
+        elif not self.is_of_this:
+            words, lack = f"measurements of another {kind} ({day})", ", not of this one"
+        else:
+            words = f"small trees deleted on this file system ({day})"
+            words += f" and {jobs} finished job{'s' if jobs > 1 else ''}" if jobs else ""
+            lack = ", not measured again" if note else ""
+        if note == MEASURING:
+            return f"{words}, {note}"
+        return f"{words}{lack} ({note.rstrip('.')})" if note else words + lack
 
     @property
     def _jobs(self) -> int:
