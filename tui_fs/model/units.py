@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable
 
 IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])i?)?b?", re.IGNORECASE | re.ASCII)
+# Patterns, compiled for the first size or age that is typed.
+_SIZE = r"(?ia)(\d+)\s*(?:([kmgtp])i?)?b?"
 _SIZE_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
-_AGE = re.compile(r"(\d+)\s*([smhdw])", re.IGNORECASE | re.ASCII)
+_AGE = r"(?ia)(\d+)\s*([smhdw])"
 _AGE_FACTORS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _LARGEST_PARSED = 1 << 63
 _MOST_DIGITS = 19  # enough for all valid numbers; int() rejects thousands of digits
@@ -125,7 +126,7 @@ def duration_range(low_s: float, high_s: float) -> str:
 
 def parse_size(text: str) -> int:
     """Return bytes for ``512``, ``10k``, ``1M``, ``2GiB`` (powers of 1024), or ValueError."""
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a size; write for example 512, 10k, 1M or 2GiB")
     size = _product(match[1], _SIZE_FACTORS.get((match[2] or "").lower(), 1))
@@ -136,7 +137,7 @@ def parse_size(text: str) -> int:
 
 def parse_age(text: str) -> int:
     """Return seconds for ``90s``, ``15m``, ``12h``, ``30d``, ``2w``; ValueError otherwise."""
-    match = _AGE.fullmatch(text.strip())
+    match = re.fullmatch(_AGE, text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not an age; write for example 15m, 12h, 30d or 2w")
     age = _product(match[1], _AGE_FACTORS[match[2].lower()])

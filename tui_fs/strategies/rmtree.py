@@ -12,8 +12,9 @@ from tui_fs.strategies.base import Failure, Invocation, Progress, Strategy
 from tui_fs.strategies.prediction import CallTable, Work, mean_name_bytes
 from tui_fs.strategies.unit_costs import CostRelation
 
-_FAILED = re.compile(rb"rmtree: (\w+): (\d{1,4}): (.*)", re.DOTALL)
-_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+# Compiled for the first message, as those of `base`.
+_FAILED = rb"(?s)rmtree: (\w+): (\d{1,4}): (.*)"
+_ESCAPE = rb"(?s)\\(.)"
 _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rmtree_child.py")
 """Not imported here: loading shutil takes some milliseconds of every command."""
 
@@ -90,10 +91,10 @@ class Rmtree(Strategy):
         return Progress(1, 1) if line == b"removed directory" else None
 
     def parse_error(self, line: bytes) -> Failure | None:
-        match = _FAILED.fullmatch(line)
+        match = re.fullmatch(_FAILED, line)
         if match is None:
             return None
-        path = _ESCAPE.sub(lambda code: b"\n" if code[1] == b"n" else code[1], match[3])
+        path = re.sub(_ESCAPE, lambda code: b"\n" if code[1] == b"n" else code[1], match[3])
         return Failure(PathStr(os.fsdecode(path)), match[1].decode("ascii"), int(match[2]))
 
     def peak_memory_bytes(self, work: Work) -> int:

@@ -20,16 +20,14 @@ from tui_fs.strategies.base import (
 from tui_fs.strategies.prediction import CallTable, Work, mean_name_bytes
 from tui_fs.strategies.unit_costs import CostRelation
 
-_FAILED = re.compile(
-    rb"rsync: (?:\[\w+\] )?[\w ]+?: (\w+)\((.*)\) failed: .* \((\d{1,4})\)", re.DOTALL
-)
-_UNREAD = re.compile(
-    rb"rsync: (?:\[\w+\] )?(opendir|readdir|readlink_stat|stat) ?\(?\"(.*)\"\)?(?: failed)?: "
-    rb".* \((\d{1,4})\)",
-    re.DOTALL,
+# Compiled for the first message, as those of `base`.
+_FAILED = rb"(?s)rsync: (?:\[\w+\] )?[\w ]+?: (\w+)\((.*)\) failed: .* \((\d{1,4})\)"
+_UNREAD = (
+    rb"(?s)rsync: (?:\[\w+\] )?(opendir|readdir|readlink_stat|stat) ?\(?\"(.*)\"\)?(?: failed)?: "
+    rb".* \((\d{1,4})\)"
 )
 _NOT_EMPTY = b"cannot delete non-empty directory: "
-_ESCAPE = re.compile(rb"\\#([0-3][0-7]{2})")
+_ESCAPE = rb"\\#([0-3][0-7]{2})"
 _ENOTEMPTY = 39
 
 _CALLS: CallTable = {
@@ -122,7 +120,7 @@ class Rsync(Strategy):
 
     def parse_error(self, line: bytes) -> Failure | None:
         """See `Strategy.parse_error`; paths are relative to the target."""
-        match = _FAILED.fullmatch(line) or _UNREAD.fullmatch(line)
+        match = re.fullmatch(_FAILED, line) or re.fullmatch(_UNREAD, line)
         if match is None:
             return None
         return Failure(_path(match[2]), match[1].decode("ascii"), int(match[3]))
@@ -160,4 +158,4 @@ class Rsync(Strategy):
 
 
 def _path(escaped: bytes) -> PathStr:
-    return PathStr(os.fsdecode(_ESCAPE.sub(lambda code: bytes([int(code[1], 8)]), escaped)))
+    return PathStr(os.fsdecode(re.sub(_ESCAPE, lambda code: bytes([int(code[1], 8)]), escaped)))

@@ -14,12 +14,11 @@ from tui_fs.survey.findings.base import PATHS_NAMED, Evidence, FindingType, Plac
 _ONEFS_ROOT = "/ifs"
 _VAST_TRASH = ".vast_trash"
 
-_CEPH_SOURCE = re.compile(
-    r"[^@=/:]*@[^.=/]*\.(?P<volume>[^=/]+)=(?P<path>/.*)|.*?:(?P<old_path>/.*)", re.DOTALL
-)
+# Patterns, compiled for the first mount of a Ceph file system.
+_CEPH_SOURCE = r"(?s)[^@=/:]*@[^.=/]*\.(?P<volume>[^=/]+)=(?P<path>/.*)|.*?:(?P<old_path>/.*)"
 """USER@CLUSTER.NAME=PATH, or MONITOR[,MONITOR...]:PATH of Linux before 5.17 (mount.ceph(8))."""
 _CEPH_NAME_OPTION = "mds_namespace="
-_CEPH_SUBVOLUME = re.compile(
+_CEPH_SUBVOLUME = (
     r"/volumes/(?P<group>_nogroup|[^/_][^/]*)/(?P<name>[^/]+)"
     r"(?:/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?"
 )
@@ -85,12 +84,12 @@ def _juicefs(place: Place) -> _Command | None:
 
 def _cephfs(place: Place) -> _Command | None:
     """Return the command for a subvolume; None if the volume is not known for certain."""
-    source = _CEPH_SOURCE.fullmatch(place.mount.source)
+    source = re.fullmatch(_CEPH_SOURCE, place.mount.source)
     below = place.mount.inner_path(place.canonical)
     if source is None or below is None:
         return None
     path = (source["path"] or source["old_path"]).rstrip("/") + below
-    subvolume = _CEPH_SUBVOLUME.fullmatch(path.rstrip("/"))
+    subvolume = re.fullmatch(_CEPH_SUBVOLUME, path.rstrip("/"))
     names = [
         option.removeprefix(_CEPH_NAME_OPTION)
         for option in place.mount.options
