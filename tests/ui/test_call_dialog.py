@@ -1,6 +1,7 @@
 """The explanation of a system call, on the run screen and in a report."""
 
 import pytest
+from msgspec.structs import replace
 from textual.widgets import Static
 
 from tests.ui.recorded import STARTED, Host, record, settle, wait_for
@@ -47,7 +48,7 @@ def test_costs_and_errors_are_those_of_the_job() -> None:
     rm = StrategyName("rm")
     text = " ".join(explanation(lines[0], lines, rm, Snapshot()))
     assert "It is 30 of 40 calls here and 75 % of their time, 10,000.0 µs each." in text
-    timed = lines[0]._replace(counted=CallCount(30, 2, 0.3, (8.191e-6, 0.065535)))
+    timed = replace(lines[0], counted=CallCount(30, 2, 0.3, (8.191e-6, 0.065535)))
     text = " ".join(explanation(timed, lines, rm, Snapshot()))
     assert "each. Half of them took at most 8.2 µs (p50), and 99 of 100 at most 66 ms" in text
     assert "A few took far longer" in text

@@ -360,13 +360,15 @@ def test_what_works_by_path_is_refused_where_a_server_decides(firm: Path, kind: 
     local = read_mounts()
     holder = mount_of(str(firm), local)
     assert holder is not None
-    served = holder._replace(
+    served = replace(
+        holder,
         mount_id=1_000_001,
         parent_id=holder.mount_id,
         mount_point=PathStr(str(firm / "served")),
         filesystem=kind,
     )
-    disk = served._replace(
+    disk = replace(
+        served,
         mount_id=1_000_002,
         parent_id=served.mount_id,
         mount_point=PathStr(str(target.parent)),
@@ -380,7 +382,7 @@ def test_what_works_by_path_is_refused_where_a_server_decides(firm: Path, kind: 
     # But not where root's own FUSE program leaves the checks to the kernel
     if kind.startswith("fuse"):
         options = frozenset({"rw", "user_id=0", "default_permissions"})
-        own = MountTable((*local, served._replace(options=options), disk))
+        own = MountTable((*local, replace(served, options=options), disk))
         assert race_reason(StrategyName("xargs"), target, mounts=own) is None
     # And the tools of every strategy run in the target
     assert directories_named_from([str(target)], mounts) == (str(target),)

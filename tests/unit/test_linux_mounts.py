@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tui_fs.linux.mounts import (
     MOUNTINFO,
@@ -171,13 +172,13 @@ def test_what_is_mounted_on_a_later_mount_is_seen() -> None:
 
 
 def test_a_mount_whose_parent_is_not_listed_is_not_missed() -> None:
-    table = MountTable(mount._replace(parent_id=7) for mount in _points("/", "/a/b"))
+    table = MountTable(replace(mount, parent_id=7) for mount in _points("/", "/a/b"))
     assert [mount.mount_point for mount in mounts_below("/a", table)] == ["/a/b"]
 
 
 def test_a_place_in_the_file_system_is_found_through_a_bind_mount() -> None:
     (mount,) = _points("/m")
-    mount = mount._replace(root=PathStr("/srv/d"))
+    mount = replace(mount, root=PathStr("/srv/d"))
     assert mount.inner_path("/m/x/y") == "/srv/d/x/y"
     assert mount.inner_path("/m") == "/srv/d"
     assert mount.inner_path("/mx") is None

@@ -58,14 +58,20 @@ def test_the_calls_of_a_table_together_fail_as_often_as_the_job() -> None:
     # A directory with 12 files that failed is not empty; a job does not count that as a failure
     counted = {"unlinkat": CallCount(300, 12), "rmdir": CallCount(1, 1)}
     inside = call_lines(counted, {}, None, Failures({"remove": 12}))
-    assert [line[-2:] for line in inside] == [("12 failed", True), ("not empty", False)]
+    assert [(line.note, line.has_failed) for line in inside] == [
+        ("12 failed", True),
+        ("not empty", False),
+    ]
     # The unlinkat of a confined tool is refused; the rmdir after it has failed for another reason
     refused = {"unlinkat": CallCount(300, 1), "rmdir": CallCount(1, 1)}
     target = call_lines(refused, {}, None, Failures({"rmdir": 1}, confined_targets=1))
-    assert [line[-2:] for line in target] == [("normal: confined", False), ("1 failed", True)]
+    assert [(line.note, line.has_failed) for line in target] == [
+        ("normal: confined", False),
+        ("1 failed", True),
+    ]
     # rmtree names the function, whose system call is unlinkat
     by_unlinkat = call_lines({"unlinkat": CallCount(9, 2)}, {}, None, Failures({"rmdir": 2}))
-    assert [line[-2:] for line in by_unlinkat] == [("2 failed", True)]
+    assert [(line.note, line.has_failed) for line in by_unlinkat] == [("2 failed", True)]
 
 
 def test_every_harmless_error_is_explained() -> None:

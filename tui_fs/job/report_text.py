@@ -165,7 +165,8 @@ def call_lines_of(report: Report, started: JobStarted) -> list[CallLine]:
 
 def harmless_errors(lines: list[CallLine]) -> list[str]:
     """Return sentences on the errors of these calls that are no failures, without duplicates."""
-    explained = {note: HARMLESS_ERRORS.get(note.removeprefix(NORMAL)) for *_, note, _ in lines}
+    notes = [line.note for line in lines]
+    explained = {note: HARMLESS_ERRORS.get(note.removeprefix(NORMAL)) for note in notes}
     return [f"{note}. {sentence}" for note, sentence in explained.items() if sentence]
 
 

@@ -3,7 +3,8 @@
 import math
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.events import JobFinished, JobStarted, MachineUse
@@ -22,7 +23,7 @@ _OLD_S = 30 * 86_400.0
 """A file system whose costs were measured longer ago is measured again when it can be."""
 
 
-class _Cause(NamedTuple):
+class _Cause(Struct, frozen=True):
     """A measured cause.
 
     Attributes:

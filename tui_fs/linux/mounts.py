@@ -6,7 +6,8 @@ import os
 import re
 import select
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr, displayable, upwards
@@ -99,7 +100,7 @@ _ROOT_IS_DELETED = "//deleted"  # suffix from fs/dcache.c for an unlinked direct
 _TOP = -1  # parent id of mounts whose parent is not in the table
 
 
-class Mount(NamedTuple):
+class Mount(Struct, frozen=True):
     """One line of the mount table.
 
     Attributes:

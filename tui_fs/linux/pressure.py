@@ -4,7 +4,8 @@ import os
 import re
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from tui_fs.linux.kernel_files import content_of
 
@@ -44,7 +45,7 @@ class PressureMeter:
         return None if some is None else some.total_s
 
 
-class _Some(NamedTuple):
+class _Some(Struct, frozen=True):
     """The line ``some``: at least one task waited."""
 
     percent: float
@@ -62,7 +63,7 @@ def _some(path: str) -> _Some | None:
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-class ProcessorUse(NamedTuple):
+class ProcessorUse(Struct, frozen=True):
     """The use of all processors of the machine since it started.
 
     Attributes:

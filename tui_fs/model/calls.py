@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -344,7 +344,7 @@ class Failures(Struct, frozen=True):
         return "see the errors", False
 
 
-class CallLine(NamedTuple):
+class CallLine(Struct, frozen=True):
     """A row of a table with counted and predicted calls.
 
     Attributes:

@@ -7,7 +7,9 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tui_fs.linux.directories import (
     MAX_OPEN_DIRECTORIES,
@@ -41,7 +43,7 @@ _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """The errors of open(2) for a directory that was removed or replaced."""
 
 
-class OpenRoot(NamedTuple):
+class OpenRoot(Struct, frozen=True):
     """A surveyed directory."""
 
     path: bytes
@@ -79,7 +81,7 @@ class Walker:
         classes: Classes | None = None,
     ) -> None:
         self._share = share
-        self._roots = [root._replace(descriptor=os.dup(root.descriptor)) for root in roots]
+        self._roots = [replace(root, descriptor=os.dup(root.descriptor)) for root in roots]
         self._root = self._roots[0]
         self._mounts = frozenset(mounts)
         self._matches = matches

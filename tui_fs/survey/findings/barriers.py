@@ -2,8 +2,8 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tui_fs.linux.external_uses import ExternalUses, FoundUse, UseKind
@@ -47,7 +47,7 @@ MOUNT_INSIDE = FindingType(
 )
 
 
-class UsesFound(NamedTuple):
+class UsesFound(Struct, frozen=True):
     """External uses, and the number of processes that this user may not inspect."""
 
     uses: tuple[FoundUse, ...] = ()

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -23,7 +22,7 @@ PATHS_NAMED = 20
 """Maximum number of findings of one kind, each with its path."""
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """A surveyed directory and its mount.
 
     Attributes:

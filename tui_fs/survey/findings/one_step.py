@@ -4,7 +4,8 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from tui_fs.linux.filesystem import ROOT_INODE
 from tui_fs.model.finding import Finding, FindingKind, Severity
@@ -26,7 +27,7 @@ _CEPH_SUBVOLUME = (
 _CEPH_NO_GROUP = "_nogroup"
 
 
-class _Command(NamedTuple):
+class _Command(Struct, frozen=True):
     """A command that deletes a directory.
 
     Attributes:

@@ -1,7 +1,8 @@
 """The shape of a tree: huge directories, emptied ones, depth, long names, groups, odd names."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr, displayable
@@ -206,7 +207,7 @@ FOREIGN_OWNERS = flag_type(
 )
 
 
-class _OddNames(NamedTuple):
+class _OddNames(Struct, frozen=True):
     """A property of names.
 
     Attributes:
