@@ -20,6 +20,11 @@ class OrderedInput(Input):
 
     cursor_blink = reactive(False, init=False)
 
+    def on_resize(self) -> None:
+        """Show the end of a text that was there before the field had this width."""
+        if self.cursor_at_end:
+            self.scroll_to(self.max_scroll_x, animate=False)
+
     async def _on_key(self, event: Key) -> None:
         """Call the action of an editing key immediately."""
         if event.is_printable:

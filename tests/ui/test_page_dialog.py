@@ -45,6 +45,16 @@ async def ask(pilot: Pilot[None], name: str) -> None:
     await pilot.press("enter")
 
 
+async def test_the_end_of_a_long_suggested_name_is_seen() -> None:
+    app = Host(PageDialog(SPOOL + "/with/a/long/path" * 4, is_whole=True))
+    async with app.run_test(size=SMALL) as pilot:
+        await wait_for(pilot, "enter save")
+        await wait_for(pilot, ".html")
+        # And after a change of the width of the terminal
+        await pilot.resize_terminal(60, 20)
+        await wait_for(pilot, ".html")
+
+
 async def test_the_page_is_in_the_suggested_file(tmp_path: Path) -> None:
     app = browser()
     async with app.run_test(size=SMALL) as pilot:

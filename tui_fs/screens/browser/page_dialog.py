@@ -75,7 +75,6 @@ class PageDialog(ModalScreen[PageFile | None]):
         field = self.query_one(PathInput)
         field.value = suggested_name(self._root, os.uname().nodename, time.time())
         field.focus()
-        self.call_after_refresh(field.action_end)  # only a field with a width can scroll to it
 
     def on_path_input_cancelled(self) -> None:
         """Write nothing."""
