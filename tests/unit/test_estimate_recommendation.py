@@ -22,6 +22,7 @@ RM, FIND, XARGS, RSYNC, RMTREE, PARALLEL = (
     StrategyName("parallel"),
 )
 PLAIN = Survey(
+    finished=True,
     path=PathStr("/mnt/t"),
     totals=Totals(files=9000, directories=100),
     max_entries_in_directory=100,
@@ -72,9 +73,12 @@ def recommended_sentence(
     return advice(survey, kind, estimates, rate_per_s)[best]
 
 
-def test_no_strategy_is_called_instant_beside_a_longer_time() -> None:
+def test_a_strategy_is_called_instant_only_for_a_short_time_and_after_the_count() -> None:
     few = replace(PLAIN, totals=Totals(files=400, directories=10))
-    assert "instant" in recommended_sentence(few)
+    assert recommended_sentence(few) == (
+        "With so few entries rm is instant, and no other user can redirect it outside the tree."
+    )
+    assert "instant" not in recommended_sentence(replace(few, finished=False))
     assert "instant" not in recommended_sentence(few, seconds=9.0)
 
 

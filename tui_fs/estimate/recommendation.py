@@ -133,9 +133,9 @@ def _why(
             f"A few large files: freeing their blocks takes most of the time, and {best} makes "
             "no extra calls."
         )
-    if totals.entries < _FEW and estimate.seconds_high < _INSTANT_S:
-        safe = f", and no other user can redirect {best} outside the tree" if is_safe else ""
-        return f"With so few entries every strategy is instant{safe}."
+    if survey.finished and totals.entries < _FEW and estimate.seconds_high < _INSTANT_S:
+        safe = ", and no other user can redirect it outside the tree" if is_safe else ""
+        return f"With so few entries {best} is instant{safe}."
     if survey.max_path_bytes >= PATH_MAX_BYTES and is_by_descriptor:
         return (
             f"Paths of up to {count(survey.max_path_bytes)} bytes: {best} descends one level at "

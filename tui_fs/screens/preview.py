@@ -776,7 +776,7 @@ class PreviewScreen(BaseScreen):
         words = "Refused: " if isinstance(error, Refused) else "Not possible: "
         text = Text(f"{words}{error.sentence}\n", style="bold")
         text.append(error.advice, "not bold")
-        text.append("\n\nnothing was deleted; esc goes back", "dim not bold")
+        text.append("\n\nnothing was deleted; esc goes back", "not bold")
         self.query_one(BarTable).set_rows(())
         for name in ("#about", "#strategies"):
             self.query_one(name).display = False
