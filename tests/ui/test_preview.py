@@ -43,7 +43,7 @@ from tui_fs.screens.base import Failed, Settings
 from tui_fs.screens.call_dialog import CallDialog
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.options import OptionsDialog
-from tui_fs.screens.preview import CallsScreen, PreviewScreen
+from tui_fs.screens.preview import CallsScreen, PreviewScreen, uncounted_words
 from tui_fs.screens.run import RunScreen
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 
@@ -350,3 +350,12 @@ async def test_enter_explains_a_predicted_call_in_any_terminal() -> None:
         await until(pilot, lambda: "all others" in screen_text(pilot.app))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, CallDialog))
+
+
+async def test_calls_that_will_not_be_counted_have_their_own_line() -> None:
+    rm = found().of(StrategyName("rm"))
+    assert uncounted_words(rm) == ""
+    words = "and about 170 to start the processes, which the engine does not count"
+    screen = CallsScreen(replace(rm, uncounted_calls=173), Settings())
+    async with Host(screen).run_test(size=SMALL) as pilot:
+        await wait_for(pilot, words)

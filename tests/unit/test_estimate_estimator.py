@@ -11,7 +11,7 @@ from tui_fs.estimate.time import predicted_seconds, typical
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Options, StrategyName
-from tui_fs.model.survey import Survey
+from tui_fs.model.survey import Survey, Totals
 from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES
 
@@ -111,3 +111,21 @@ def test_a_larger_directory_never_takes_less_memory(strategy: StrategyName) -> N
 def test_all_calls_add_up() -> None:
     one = estimates()[StrategyName("rm")]
     assert one.total_calls == sum(one.syscalls.values()) + (one.other_calls or 0)
+
+
+def test_calls_that_the_engine_does_not_count_are_in_the_sum_to_compare() -> None:
+    candidate = Candidate((), (), trace=TraceSource.ENGINE, rmdirs=(1, 1))
+
+    def parallel(source: TraceSource, survey: Survey = TEN_TIMES_100) -> Estimate:
+        candidates = {StrategyName("parallel"): replace(candidate, trace=source)}
+        (estimate,) = estimate_all(survey, Options(), UNMEASURED, candidates)
+        return estimate
+
+    by_engine, by_kernel = parallel(TraceSource.ENGINE), parallel(TraceSource.PERF)
+    assert "execve" not in by_engine.syscalls
+    assert by_kernel.syscalls["execve"] == 2
+    assert by_engine.total_calls == by_kernel.total_calls
+    assert (by_engine.uncounted_calls, by_kernel.uncounted_calls) == (173, 0)
+    # With a filter, only the removals are predicted
+    some = parallel(TraceSource.ENGINE, replace(TEN_TIMES_100, matched=Totals(files=7)))
+    assert (some.uncounted_calls, some.total_calls) == (0, 7)

@@ -51,6 +51,7 @@ def estimate_as_json(estimate: Estimate) -> dict[str, object]:
         "seconds_high": round(estimate.seconds_high, 3),
         "syscalls": estimate.syscalls,
         "other_calls": estimate.other_calls,
+        "uncounted_calls": estimate.uncounted_calls,
         "processes": estimate.processes,
         "peak_memory_bytes": estimate.peak_memory_bytes,
         "memory_reason": estimate.memory_reason,

@@ -84,9 +84,14 @@ def _with_rmdir(estimate: Estimate, candidate: Candidate) -> Estimate:
     processes, targets = candidate.rmdirs
     if not processes:
         return estimate
-    if candidate.trace is TraceSource.ENGINE:  # the engine counts only its own calls
-        return replace(estimate, processes=estimate.processes + processes)
     added = apply(RMDIR_CALLS, {"start": processes, "targets": targets})
+    if candidate.trace is TraceSource.ENGINE:  # the engine counts only its own calls
+        is_partial = estimate.other_calls is None
+        return replace(
+            estimate,
+            processes=estimate.processes + processes,
+            uncounted_calls=0 if is_partial else estimate.uncounted_calls + added.total,
+        )
     calls = Counter(estimate.syscalls) + Counter(added.calls)
     other_calls = estimate.other_calls
     return replace(
@@ -115,6 +120,7 @@ def _estimate(
         candidate.runs,
         is_inside=inputs.place.is_inside,
         counts_itself=trace is TraceSource.ENGINE,
+        emptied=candidate.rmdirs[1],
     )
     peak_bytes = about_bytes(strategy.peak_memory_bytes(work))
     preflight = check_preflight(strategy, work, peak_bytes, inputs.place)
@@ -124,13 +130,14 @@ def _estimate(
     if not race_safe:
         notes = (*notes, "not safe where another user can write in the tree")
     calls = strategy.predicted_calls(work)
+    with_start = strategy.predicted_calls(replace(work, counts_itself=False))
     seconds = predicted_seconds(
         strategy,
         work,
         inputs.calibration,
         is_of_this=inputs.is_of_this,
         trace=trace,
-        calls=sum(calls.calls.values()) + (calls.other or 0),
+        calls=calls.total,
         slowdown=inputs.place.slowdown,
     )
     return Estimate(
@@ -140,6 +147,7 @@ def _estimate(
         seconds_high=seconds.high,
         syscalls=calls.calls,
         other_calls=calls.other,
+        uncounted_calls=with_start.total - calls.total,
         calls_rest_on=_calls_basis(strategy, work, inputs.place.versions or {}),
         processes=strategy.processes(work),
         peak_memory_bytes=peak_bytes,

@@ -25,6 +25,8 @@ class Estimate(Struct, frozen=True):
             stats of directories and entries, and process starts.
         other_calls: approximate number of all other calls (start-up, memory, closes); None if
             unknown.
+        uncounted_calls: approximate number of further calls, which the source of the counts leaves
+            out: those of the engine's start, and of rmdir processes after it.
         peak_memory_bytes: order of magnitude for the largest single process.
         memory_reason: why it needs much memory; empty if it does not.
         feasible: the strategy can run on this target.
@@ -58,6 +60,7 @@ class Estimate(Struct, frozen=True):
     learned_factor: float = 1.0
     memory_reason: str = ""
     confined_by: tuple[Mechanism, ...] = ()
+    uncounted_calls: int = 0
 
     @property
     def memory_words(self) -> str:
@@ -67,7 +70,7 @@ class Estimate(Struct, frozen=True):
     @property
     def total_calls(self) -> int:
         """The approximate number of all predicted system calls."""
-        return sum(self.syscalls.values()) + (self.other_calls or 0)
+        return sum(self.syscalls.values()) + (self.other_calls or 0) + self.uncounted_calls
 
     @property
     def at_least(self) -> str:

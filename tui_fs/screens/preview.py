@@ -868,6 +868,7 @@ class PreviewScreen(BaseScreen):
         table = self.query_one(CallTable)
         table.title = f"system calls of {strategy} · predicted"
         table.rows = predicted_rows(predicted_lines(self._forecast.of(strategy)))
+        table.footer = uncounted_words(self._forecast.of(strategy))
         options = self.query_one("#options", Static)
         options.update(about_options(self._choices, strategy))
         options.display = not is_file(self._targets)
@@ -1113,6 +1114,16 @@ def predicted_rows(lines: Sequence[CallLine]) -> tuple[CallRow, ...]:
     )
 
 
+def uncounted_words(estimate: Estimate) -> str:
+    """Return how many calls are predicted that will not be counted; nothing if all are."""
+    number = estimate.uncounted_calls
+    return (
+        f"  and {about_text(number)} to start the processes, which the engine does not count"
+        if number
+        else ""
+    )
+
+
 class CallsScreen(BaseScreen):
     """Predicted calls by group, the most frequent first."""
 
@@ -1141,6 +1152,7 @@ class CallsScreen(BaseScreen):
         table = self.query_one(CallTable)
         table.title = "system calls · predicted"
         table.rows = predicted_rows(self._lines)
+        table.footer = uncounted_words(self._estimate)
         self.watch(table, "cursor", self._follow_cursor)
 
     def _follow_cursor(self, cursor: int) -> None:

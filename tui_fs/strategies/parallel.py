@@ -43,12 +43,17 @@ _MOST_CLASSES = 128
 _CALLS: CallTable = {
     "unlinkat": {"entries": 1, "kept": -1},
     "openat2": {"directories": 1, "targets": -1},
-    "getdents64": {"directories": 2, FURTHER_READS: 1, "kept": 1},
-    "statx": {"directories": 1, "closed": 1},
-    "openat": {"evicted": 1},
+    "getdents64": {"directories": 2, FURTHER_READS: 1, "kept": 2, "emptied": 2},
+    "statx": {"start": 4, "directories": 1, "closed": 1},
+    "openat": {"start": 7, "targets": 1, "path_parts": 1, "evicted": 1},
+    "newfstatat": {"start": 4, "targets": 1, "kept": -1},
     "execve": {"start": 1},
     OTHER_CALLS: {
         "start": 120,
+        "targets": 2,
+        "path_parts": 1,
+        "kept": 1,
+        "emptied": 1,
         "directories": 1,
         "non_empty": 1,
         "entries": 0.003,
@@ -57,7 +62,8 @@ _CALLS: CallTable = {
     },
 }
 """The engine opens each directory relative to its parent, reads its status and all its entries,
-removes and closes it. A thread makes a directory its current one before it removes names in it
+removes and closes it. It opens a target part by part, and reads it again if it remains. A thread
+makes a directory its current one before it removes names in it
 (version 0.1)."""
 
 _USUAL_READ_BYTES = 32 << 10
@@ -165,6 +171,8 @@ class Parallel(Strategy):
             **super().features(work),
             FURTHER_READS: (further * _USUAL_READ_BYTES if is_large else 0) // engine.read_bytes
             + 2 * of_others * record_bytes // engine.read_bytes,
+            "path_parts": work.path_parts,
+            "emptied": 0 if work.kept else work.emptied,
             "closed": max(0, survey.max_depth - kept_open),
             "evicted": rounded(round(_EVICTED_SHARE * shared), 2)
             if evicts and not is_slowed

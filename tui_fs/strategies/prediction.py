@@ -46,6 +46,7 @@ class Work(Struct, frozen=True):
         runs: how often the tools are started for them.
         is_inside: the tools run in the targets and name them ``.``.
         counts_itself: the tool counts its own calls, which leaves its start out.
+        emptied: targets that the tools must not remove, which rmdir processes do afterwards.
     """
 
     survey: Survey
@@ -55,11 +56,18 @@ class Work(Struct, frozen=True):
     runs: int = 1
     is_inside: bool = False
     counts_itself: bool = False
+    emptied: int = 0
 
     @property
     def kept(self) -> int:
         """Targets that are emptied and kept."""
         return self.targets if self.options.keep_root else 0
+
+    @property
+    def path_parts(self) -> int:
+        """The parts of the paths of all targets."""
+        roots = [root.path for root in self.survey.roots] or [self.survey.path] * self.targets
+        return sum(path.rstrip("/").count("/") for path in roots)
 
 
 class CallCounts(Struct, frozen=True):
@@ -72,6 +80,11 @@ class CallCounts(Struct, frozen=True):
 
     calls: dict[str, int]
     other: int | None
+
+    @property
+    def total(self) -> int:
+        """The approximate number of all of them."""
+        return sum(self.calls.values()) + (self.other or 0)
 
 
 def features(work: Work, children: int) -> dict[str, float]:
