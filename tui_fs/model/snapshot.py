@@ -126,6 +126,11 @@ class Snapshot(Struct, frozen=True):
         return sum(group.number for group in self.failures)
 
     @property
+    def has_errors(self) -> bool:
+        """Whether entries failed, or the tools wrote messages that name none."""
+        return bool(self.failures or self.tool_lines)
+
+    @property
     def expected_entries(self) -> int:
         """The number of entries to delete according to the survey."""
         return self.started.expected.totals.entries if self.started else 0

@@ -1,6 +1,6 @@
 """Parts of all screens: header, footer, help, scrolling, and functions that format text."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from typing import ClassVar
 
@@ -190,6 +190,11 @@ class BaseScreen(OneShotTimers, Screen[None]):
         footer = Footer(id="keys")
         footer.keys = (*self.KEYS, ("?", "help"))
         yield footer
+
+    def show_keys(self, without: Container[str] = ()) -> None:
+        """Show the keys in the footer, without those that do nothing now."""
+        keys = (*self.KEYS, ("?", "help"))
+        self.query_one("#keys", Footer).keys = tuple(key for key in keys if key[0] not in without)
 
     def notify(
         self,

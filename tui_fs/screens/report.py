@@ -55,7 +55,6 @@ from tui_fs.widgets.call_table import CallRow, CallTable
 from tui_fs.widgets.cell_drawing import dots
 from tui_fs.widgets.figure_layout import layout_predicted
 from tui_fs.widgets.fitted_lines import FittedLines
-from tui_fs.widgets.footer import Footer
 
 _LABEL_CELLS = 13
 _STYLES = {Weight.STRONG: "bold", Weight.NORMAL: "", Weight.WEAK: "dim"}
@@ -176,6 +175,7 @@ class ReportScreen(BaseScreen):
     """The report of an ended job."""
 
     KEYS: ClassVar = (
+        ("p", "resume…"),
         ("↑↓", "scroll"),
         ("enter", "explain calls"),
         ("x", "errors"),
@@ -227,7 +227,26 @@ class ReportScreen(BaseScreen):
     def on_mount(self) -> None:
         """Read the report."""
         self.show_place("report of job", self._folder.job_id)
+        self._show_keys()
         self._read()
+
+    def _show_keys(self) -> None:
+        actions = {"enter": "explain", "x": "errors", "p": "pause"}
+        idle = {key for key, action in actions.items() if not self.check_action(action, ())}
+        if read_only_reason(by_option=self.settings.read_only) is not None:
+            idle.add("p")
+        self.show_keys(without=idle)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:  # noqa: ARG002
+        """Disable the keys for failures, calls and a resumption that this job does not have."""
+        match action:
+            case "errors":
+                return self._snapshot.has_errors
+            case "explain":
+                return bool(self._lines)
+            case "pause":
+                return self._died is not None
+        return True
 
     @work(thread=True, exclusive=True)
     def _read(self) -> None:
@@ -243,12 +262,6 @@ class ReportScreen(BaseScreen):
 
     def _show(self, report: Report, snapshot: Snapshot, died: Plan | None) -> None:
         self._snapshot, self._died = snapshot, died
-        if died is not None and read_only_reason(by_option=self.settings.read_only) is None:
-            self.query_one(Footer).keys = (
-                ("p", "resume…"),
-                *self.KEYS,
-                ("?", "help"),
-            )
         top = self.query_one("#headline", Static)
         has_failed = report.outcome in (Outcome.PARTIAL, Outcome.DIED)
         failed = self.get_component_rich_style("report--failed", partial=True)
@@ -272,6 +285,7 @@ class ReportScreen(BaseScreen):
         harmless_words.update(muted("\n".join(harmless_errors(self._lines))))
         harmless_words.display = bool(self._lines)
         self.query_one("#kept", Static).update(where_kept(report, self._folder))
+        self._show_keys()
 
     def on_resize(self) -> None:
         """Break the lines of the figures for the present width."""
@@ -295,11 +309,9 @@ class ReportScreen(BaseScreen):
 
     def action_pause(self) -> None:
         """Preview the rest of a dead job, with its strategy and options."""
-        if self._died is None:
-            self.notify("Only a job that died can be resumed.", markup=False)
-        elif (reason := read_only_reason(by_option=self.settings.read_only)) is not None:
+        if (reason := read_only_reason(by_option=self.settings.read_only)) is not None:
             self.notify(deleting_is_off(reason), markup=False)
-        else:
+        elif self._died is not None:
             self.app.post_message(ResumeRequested(self._died))
 
     def action_errors(self) -> None:
@@ -328,8 +340,6 @@ class ErrorsScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out one paragraph for each group."""
         with VerticalScroll(id="body", can_focus=False):
-            if not self._snapshot.failures and not self._snapshot.tool_lines:
-                yield Static(muted("No failures."))
             for group in self._snapshot.failures:
                 text = Text(f"{count(group.number)} × {group.operation}: ", style="bold")
                 text.append(f"{meaning(group.error)}\n", "not bold")

@@ -481,6 +481,7 @@ class RunScreen(BaseScreen):
     def on_mount(self) -> None:
         """Start following the journal."""
         self.show_place("", f"starting{dots()}")
+        self._show_keys()
         self.watch(self.query_one(CallTable), "cursor", self._explain_call)
         self._follow()
 
@@ -545,6 +546,7 @@ class RunScreen(BaseScreen):
         table = self.query_one(CallTable)
         table.title = call_title(snapshot)
         table.rows = call_rows(snapshot, trends)
+        self._show_keys()
         self._explain_call()
         aside = self.query_one("#aside", FittedLines)
         aside.lay_out_by(
@@ -555,6 +557,18 @@ class RunScreen(BaseScreen):
         missing = missing_lines(snapshot)
         self.query_one("#missing", Static).update(missing)
         self.query_one("#missing").display = bool(missing)
+
+    def _show_keys(self) -> None:
+        idle = set() if self._snapshot.has_errors else {"x"}
+        if not self.query_one(CallTable).rows:
+            idle.add("enter")
+        if self._snapshot.cancel is not None:
+            idle |= {"p", "c", "z"}
+        self.show_keys(without=idle)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:  # noqa: ARG002
+        """Disable the key for errors before there are any."""
+        return action != "errors" or self._snapshot.has_errors
 
     def on_resize(self) -> None:
         """Show the times once: beside the table, or below it."""
