@@ -340,7 +340,8 @@ def test_recreating_refuses_what_it_must(cli: Cli, full: Path) -> None:
     link = full.parent / "link"
     link.symlink_to("spool")
 
-    assert "not empty" in refused(cli.run("recreate", full, "--yes"))
+    sentence = refused(cli.run("recreate", full, "--yes"))
+    assert sentence.endswith(f"not empty. Empty it first: tui-fs delete {full} --keep-root")
     assert "symbolic link" in refused(cli.run("recreate", link, "--yes"))
     assert "not a directory" in refused(cli.run("recreate", full / "a", "--yes"))
     assert "does not exist" in refused(cli.run("recreate", full / "nothing", "--yes"), 2)

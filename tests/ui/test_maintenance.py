@@ -35,7 +35,10 @@ async def test_screen(
 ) -> None:
     def look(path: str, *, to_recreate: bool) -> Prospect:
         if to_recreate:
-            raise BadInput("The directory is not empty.", "Empty it first: tui-fs delete PATH.")
+            raise BadInput(
+                "The directory is not empty.",
+                "Empty it first: tui-fs delete /srv/spool --keep-root",
+            )
         return Prospect(Target(PathStr(path), Pin(1, 2, 3)), 4096, OpenUsers((), 2))
 
     monkeypatch.setattr("tui_fs.screens.maintenance.look", look)
@@ -92,6 +95,7 @@ async def test_what_is_impossible_is_said_and_not_asked(spool: Path) -> None:
     async with Host(MaintenanceScreen(str(spool), Settings())).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "The directory is not empty.")
         await wait_for(pilot, "--keep-root")  # below the table, which cuts it
+        assert "enter do it…" not in screen_text(pilot.app)
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(pilot.app.screen, MaintenanceScreen)

@@ -21,7 +21,7 @@ from tui_fs.linux.pins import pin_of
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
 from tui_fs.model.errors import Missing, Refused
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.target import Pin
 from tui_fs.model.units import counted
 
@@ -368,9 +368,10 @@ def index_bytes(descriptor: int) -> int:
 def refuse_full(descriptor: int) -> None:
     """Raise Refused if an open directory has entries; reading a large index takes seconds."""
     if not is_empty(descriptor):
+        emptying = "tui-fs", "delete", os.readlink(f"/proc/self/fd/{descriptor}"), "--keep-root"
         raise Refused(
             "The directory is not empty.",
-            "Empty it first: tui-fs delete PATH --strategy rm --keep-root.",
+            f"Empty it first: {shell_quoted(emptying)}",
             rule="not-empty",
         )
 

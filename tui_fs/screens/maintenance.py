@@ -25,6 +25,7 @@ from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
+from tui_fs.widgets.footer import Footer
 
 _COLUMNS = (
     Column("what", 16, meaning="what you can do"),
@@ -123,6 +124,8 @@ class MaintenanceScreen(BaseScreen):
         row = self.query_one(BarTable).cursor_row
         action = None if row is None else self._actions.get(row.key)
         self._show_text(Text((action.impossible or action.meaning) if action else ""))
+        keys = self.KEYS[1:] if action is not None and action.impossible else self.KEYS
+        self.query_one("#keys", Footer).keys = (*keys, ("?", "help"))
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Ask for confirmation of the action."""
