@@ -18,7 +18,7 @@ from tui_fs.estimate.estimator import (
 )
 from tui_fs.linux.tools import find_engine
 from tui_fs.model.calls import EXPLAINED_CALLS, REMOVING_CALLS
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.strategies.prediction import RMDIR_CALLS, Work, apply
 from tui_fs.strategies.registry import STRATEGIES
 
@@ -81,7 +81,7 @@ ON_EVERY_FILE_SYSTEM = ("random", "long names")
 
 WAYS = (
     (Options(), False),
-    (Options(keep_root=True, batch_size=100), False),
+    (Options(keep_root=True, batch_size=100, pace=Pace(gentle=True)), False),
     (Options(batch_size=50, processes=2), True),
     (Options(keep_root=True, batch_size=7), True),
 )

@@ -46,7 +46,7 @@ _CALLS: CallTable = {
     "getdents64": {"directories": 2, FURTHER_READS: 1, "kept": 2, "emptied": 2},
     "statx": {"start": 4, "directories": 1, "closed": 1},
     "openat": {"start": 7, "targets": 1, "path_parts": 1, "evicted": 1},
-    "newfstatat": {"start": 4, "targets": 1, "kept": -1},
+    "newfstatat": {"start": 4, "targets": 1, "kept": -1, "examined": 1},
     "execve": {"start": 1},
     OTHER_CALLS: {
         "start": 120,
@@ -63,8 +63,8 @@ _CALLS: CallTable = {
 }
 """The engine opens each directory relative to its parent, reads its status and all its entries,
 removes and closes it. It opens a target part by part, and reads it again if it remains. A thread
-makes a directory its current one before it removes names in it
-(version 0.1)."""
+makes a directory its current one before it removes names in it. If it is gentle, it examines each
+name before its removal (version 0.1)."""
 
 _USUAL_READ_BYTES = 32 << 10
 """Size of the buffer with which other tools read directories."""
@@ -105,6 +105,8 @@ class Parallel(Strategy):
         "closes them.",
         "getdents64": "It reads each directory to its end: two calls for a small one.",
         "statx": "It compares the identity of each directory that it has opened.",
+        "newfstatat": "With gentle it examines each file before it removes it, to free a large one "
+        "in steps.",
         OTHER_CALLS_LABEL: "Threads start, and change into each directory before they remove "
         "names. In a shared directory a helper also closes the files that it has held open.",
     }
@@ -173,6 +175,7 @@ class Parallel(Strategy):
             + 2 * of_others * record_bytes // engine.read_bytes,
             "path_parts": work.path_parts,
             "emptied": 0 if work.kept else work.emptied,
+            "examined": survey.totals.non_directories if pace.gentle else 0,
             "closed": max(0, survey.max_depth - kept_open),
             "evicted": rounded(round(_EVICTED_SHARE * shared), 2)
             if evicts and not is_slowed
