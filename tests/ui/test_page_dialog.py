@@ -46,9 +46,8 @@ async def ask(pilot: Pilot[None], name: str) -> None:
 
 
 async def test_the_end_of_a_long_suggested_name_is_seen() -> None:
-    app = Host(PageDialog(SPOOL + "/with/a/long/path" * 4, is_whole=True))
-    async with app.run_test(size=SMALL) as pilot:
-        await wait_for(pilot, "enter save")
+    async with browser().run_test(size=SMALL) as pilot:
+        await pilot.app.push_screen(PageDialog(SPOOL + "/with/a/long/path" * 4, is_whole=True))
         await wait_for(pilot, ".html")
         # And after a change of the width of the terminal
         await pilot.resize_terminal(60, 20)
