@@ -251,6 +251,18 @@ def test_the_rate_of_a_call_is_the_same_however_often_its_count_is_read() -> Non
     assert set(history.trends().calls["unlinkat"]) == {100.0}
 
 
+def test_the_graph_of_removals_and_that_of_their_call_have_one_shape() -> None:
+    history, snapshot = RunHistory(3.7), Snapshot()
+    for event in RUNNING[:2]:
+        snapshot = fold(snapshot, event)
+    for number in range(1, 60):
+        recorded = sampled(number, 1000 * (number // 5))
+        snapshot = fold(snapshot, recorded)
+        history.add(snapshot, recorded)
+    trends = history.trends()
+    assert trends.calls["unlinkat"] == pytest.approx(trends.removals)
+
+
 def test_the_prediction_stands_beside_the_start_alone() -> None:
     history, snapshot = RunHistory(0.25), Snapshot()
     for event in (*FAILING, *(Resumed(9.0 + second) for second in range(50))):

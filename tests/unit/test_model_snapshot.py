@@ -311,6 +311,40 @@ def test_marks_are_not_kept_longer_than_rates_need_them() -> None:
     assert len(snapshot.marks) <= RATE_WINDOW_S * 4 + 2
 
 
+def bursts(limit: int, seconds: int) -> list[Event]:
+    """Return samples of a tool that removes the entries of 5 s at once, and then waits 5 s."""
+    return [
+        sampled(second / 4, 5 * limit * (1 + second // 20), {"unlinkat": 5 * limit})
+        for second in range(1, 4 * seconds)
+    ]
+
+
+@pytest.mark.parametrize("seconds", [1, 3, 6, 12, 29, 60])
+def test_the_rate_under_a_limit_is_not_that_of_a_burst_or_of_the_wait_after_it(
+    seconds: int,
+) -> None:
+    slow = replace(started(), pace=Pace(rate_per_s=50))
+    snapshot = folded(slow, RUNNING[1], *bursts(50, seconds))
+    assert snapshot.rate_per_s == pytest.approx(50, rel=0.2)
+    assert snapshot.peak_rate_per_s <= 1.2 * 50
+
+
+def test_a_limit_that_is_not_kept_shows() -> None:
+    slow = replace(started(), pace=Pace(rate_per_s=50))
+    samples = [sampled(second, 500 * second) for second in range(1, 40)]
+    assert folded(slow, RUNNING[1], *samples).rate_per_s == 500.0
+
+
+def test_a_rate_is_no_mean_of_the_times_with_and_without_a_limit() -> None:
+    fast = [sampled(second, 1000 * second) for second in (1, 2, 3)]
+    slow = [sampled(3 + second, 3000 + 10 * second) for second in (1, 2)]
+    limited = PaceChanged(4.0, Pace(rate_per_s=10))
+    assert folded(*RUNNING, *fast, limited, *slow).rate_per_s == 10.0
+    free = [sampled(5 + second, 3020 + 1000 * second) for second in (1, 2)]
+    lifted = PaceChanged(6.0, Pace())
+    assert folded(*RUNNING, *fast, limited, *slow, lifted, *free).rate_per_s == 1000.0
+
+
 def test_the_peak_rate_stays() -> None:
     snapshot = folded(*RUNNING, sampled(1, 500), *(sampled(2 + n, 500 + n) for n in range(9)))
     assert snapshot.peak_rate_per_s == 500.0

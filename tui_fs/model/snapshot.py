@@ -37,6 +37,9 @@ from tui_fs.model.strategy import Pace
 RATE_WINDOW_S = 3.0
 """Time window of rates: short enough to follow changes, long enough not to jitter."""
 
+LIMITED_WINDOW_S = 30.0
+"""The window under a rate limit, which keeps tools stopped for seconds after each burst."""
+
 SHORTEST_SPAN_S = 1e-9
 """Spans below the clock resolution have no rate; the quotient may not even be finite."""
 
@@ -217,6 +220,8 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:  # noqa: RET503
                 paused_s=snapshot.paused_s + event.at_s - since,
             )
         case PaceChanged():
+            if event.pace.rate_per_s != snapshot.pace.rate_per_s:  # no mean of both
+                snapshot = replace(snapshot, marks=snapshot.marks[-1:])
             return replace(snapshot, pace=event.pace)
         case Throttled():
             return replace(snapshot, throttled=event)
@@ -282,12 +287,17 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
     removed = snapshot.removed.entries if snapshot.removed else None
     mark = Mark(now_s, removed, {name: call.calls for name, call in calls.items()})
     marks = (*snapshot.marks, mark)
-    while len(marks) > 2 and marks[1].working_s <= now_s - RATE_WINDOW_S:
+    limit = snapshot.pace.rate_per_s
+    window_s = LIMITED_WINDOW_S if limit else RATE_WINDOW_S
+    while len(marks) > 2 and marks[1].working_s <= now_s - window_s:
         marks = marks[1:]
     oldest = marks[0]
     span_s = now_s - oldest.working_s
     if span_s < SHORTEST_SPAN_S:
         return replace(snapshot, marks=marks)
+    if limit and span_s < window_s and removed is not None and oldest.removed is not None:
+        # The first burst is ahead of the limit; the tools stop until it has caught up.
+        span_s = max(span_s, (removed - oldest.removed) / limit)
     rates = {
         name: (number - oldest.calls.get(name, 0)) / span_s for name, number in mark.calls.items()
     }

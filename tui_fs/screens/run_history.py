@@ -4,7 +4,7 @@ from collections import deque
 
 from msgspec import Struct, field
 
-from tui_fs.model.calls import EXPLAINED_CALLS, OTHER_CALLS_LABEL
+from tui_fs.model.calls import EXPLAINED_CALLS, OTHER_CALLS_LABEL, REMOVING_CALLS
 from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
@@ -107,6 +107,8 @@ class RunHistory:
                     rates.add(self._first_s, 0.0)
                     rates.add(self._last_s, 0.0)
             rate = (number - self._last_calls.get(key, 0)) / passed_s
+            if key in REMOVING_CALLS:  # as the graph of removals
+                rate = snapshot.call_rates.get(key, rate)
             self._calls[key].add(counted_s, rate, passed_s)
         self._first_s = counted_s if self._first_s is None else self._first_s
         self._last_s, self._last_calls = counted_s, calls
