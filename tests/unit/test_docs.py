@@ -49,6 +49,15 @@ def test_files_that_a_document_links_exist(document: Path) -> None:
     assert [link for link in links if not (place / link).exists()] == []
 
 
+def test_the_tests_of_each_promise_exist() -> None:
+    cells = re.findall(r"`([\w/]*test_\w+\.py)` \(([^)]*)\)", _text("docs/safety.md"))
+    named = {(file, part) for file, words in cells for part in re.findall(r"`(\w+)`", words)}
+    assert len(named) > 20
+    for file, part in sorted(named):
+        texts = [path.read_text() for path in (ROOT / "tests").rglob(Path(file).name)]
+        assert any(re.search(rf"def test_\w*{part}", text) for text in texts), (file, part)
+
+
 def _commands() -> Iterator[tuple[str, str]]:
     for document in DOCUMENTS:
         for command in dict.fromkeys(_COMMAND.findall(_text(document))):
