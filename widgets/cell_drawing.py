@@ -92,7 +92,7 @@ def range_bar(low: float, middle: float, high: float, width: int, *, strong: boo
         strong: Draw the range denser.
     """
     first, at, last = (min(width - 1, int(share * width)) for share in (low, middle, high))
-    fill = "▓" if strong else "░"
+    fill = "▒" if strong else "░"
     return f"{' ' * first}{fill * (at - first)}█{fill * (last - at)}".ljust(width)
 
 

@@ -57,7 +57,7 @@ def test_times_too_short_to_matter_make_no_logarithmic_axis() -> None:
 
 def test_a_range_has_a_mark() -> None:
     assert range_bar(0.1, 0.3, 0.6, 10) == " ░░█░░░   "
-    assert range_bar(0.1, 0.3, 0.6, 10, strong=True) == " ▓▓█▓▓▓   "
+    assert range_bar(0.1, 0.3, 0.6, 10, strong=True) == " ▒▒█▒▒▒   "
     assert range_bar(1.0, 1.0, 1.0, 10).strip() == "█"
 
 
