@@ -84,7 +84,7 @@ def check_conflicts(targets: Sequence[Target], folder: JobFolder | None = None) 
     # A folder can have two paths; do not take a job's own lock for that of another job.
     own = identity_at(folder.path) if folder is not None else None
     for job in all_jobs():
-        if (own is not None and identity_at(job.path) == own) or not is_occupied(job.lock):
+        if not is_occupied(job.lock) or (own is not None and identity_at(job.path) == own):
             continue
         try:
             if locality_of(load_origin(job).host, current_host()) is Locality.EARLIER_BOOT:

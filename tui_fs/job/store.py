@@ -53,15 +53,15 @@ class JobFolder:
     def __init__(self, path: str) -> None:
         self.path = path
         self.job_id = os.path.basename(path)
-        self.plan = os.path.join(path, "plan.json")
-        self.journal = os.path.join(path, "events.jsonl")
-        self.report = os.path.join(path, "report.json")
-        self.socket = os.path.join(path, "control.sock")
-        self.log = os.path.join(path, "log")
-        self.crash = os.path.join(path, "crash")
-        self.end = os.path.join(path, "end")
-        self.lock = os.path.join(path, "lock")
-        self.empty_directory = os.path.join(path, "empty")
+        self.plan = f"{path}/plan.json"
+        self.journal = f"{path}/events.jsonl"
+        self.report = f"{path}/report.json"
+        self.socket = f"{path}/control.sock"
+        self.log = f"{path}/log"
+        self.crash = f"{path}/crash"
+        self.end = f"{path}/end"
+        self.lock = f"{path}/lock"
+        self.empty_directory = f"{path}/empty"
 
 
 def state_directory() -> PathStr:
