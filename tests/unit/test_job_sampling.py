@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import wait_until
 from tui_fs.job import sampling
@@ -99,6 +100,25 @@ def test_what_was_free_before_is_not_reported_as_free_at_the_end(
     made = sampler(monkeypatch, [EARLY, gone, gone])
     assert made.last_sample(2.0, 2.0).space is None
     assert made.space is None
+
+
+def with_free_inodes(number: int) -> Space:
+    """Return a space with this number of free inodes."""
+    return replace(EARLY, free_inodes=number)
+
+
+@pytest.mark.parametrize(
+    ("most_late", "free", "waits"), [(1, (111, 109, 109), 1), (None, (111, 109, 112, 112), 2)]
+)
+def test_the_end_waits_for_late_inodes_but_not_for_files_that_others_create(
+    monkeypatch: pytest.MonkeyPatch, most_late: int | None, free: tuple[int, ...], waits: int
+) -> None:
+    # One inode is late; then another process creates two files
+    made = sampler(monkeypatch, [EARLY, *map(with_free_inodes, free)])
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    assert made.last_sample(2.0, 2.0, 112, most_late).space == with_free_inodes(free[-1])
+    assert len(slept) == waits
 
 
 def test_counts_that_cannot_be_read_keep_their_last_value(monkeypatch: pytest.MonkeyPatch) -> None:

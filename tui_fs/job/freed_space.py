@@ -353,6 +353,9 @@ class SpaceWatch:
 
     Nothing is scanned for a deletion so small that no difference could be reported.
 
+    Attributes:
+        is_small: no difference could be reported.
+
     Args:
         places: for each device a directory on it that the job does not delete.
         watched: the places whose free space is watched, one on each file system.
@@ -363,7 +366,7 @@ class SpaceWatch:
         self._devices = tuple(places)
         self._watched = tuple(watched)
         expected = plan.expected
-        self._is_small = (
+        self.is_small = (
             expected.complete
             and expected.freed_bytes_max < TOLERANCE_BYTES
             and expected.totals.entries <= TOLERANCE_INODES
@@ -409,7 +412,7 @@ class SpaceWatch:
 
     def _scan(self) -> OpenFileScan:
         """Return the holders of files on any of the devices; the scans share one time limit."""
-        if self._is_small:
+        if self.is_small:
             return OpenFileScan()
         scans: list[OpenFileScan] = []
         for device in self._devices:

@@ -205,7 +205,11 @@ class Sampler:
         )
 
     def last_sample(
-        self, at_s: float, strategy_s: float, awaited_inodes: int | None = None
+        self,
+        at_s: float,
+        strategy_s: float,
+        awaited_inodes: int | None = None,
+        most_late_inodes: int | None = None,
     ) -> Sampled:
         """Read and return the counts and the space after the end.
 
@@ -214,6 +218,8 @@ class Sampler:
         Args:
             awaited_inodes: how many free inodes there should be after a job that Landlock has
                 confined, because the kernel releases its targets late; None to wait for nothing.
+            most_late_inodes: if more are missing, other processes have created files, and it does
+                not wait for the rest; None to wait in any case.
         """
         deadline = time.monotonic() + LAST_PATIENCE_S
         while not (has_counts := self._read_counts()) and time.monotonic() < deadline:
@@ -227,14 +233,15 @@ class Sampler:
             time.sleep(SAMPLE_EVERY_S)
             self._measure_space(STATVFS_TIMEOUT_S)
         if awaited_inodes is not None:
-            self._await_release(awaited_inodes)
+            self._await_release(awaited_inodes, most_late_inodes)
         return self.sample(at_s, strategy_s)
 
-    def _await_release(self, awaited_inodes: int) -> None:
+    def _await_release(self, awaited_inodes: int, most_late_inodes: int | None) -> None:
         """Wait until this number of inodes is free, for at most `_RELEASE_LIMIT_S`."""
         deadline, step_s = time.monotonic() + _RELEASE_LIMIT_S, _RELEASE_STEP_S
         while self.space is not None and time.monotonic() < deadline:
-            if (self.space.free_inodes or 0) >= awaited_inodes:
+            missing = awaited_inodes - (self.space.free_inodes or 0)
+            if missing <= 0 or (most_late_inodes is not None and missing > most_late_inodes):
                 return
             time.sleep(min(step_s, max(deadline - time.monotonic(), 0.0)))
             step_s *= 1.5  # where others create files meanwhile, all of the time passes

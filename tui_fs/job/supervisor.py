@@ -433,7 +433,10 @@ class Supervisor:
         for event in self._output.counted_failures(self._now()):
             self._note(event)
         awaited = self._awaited_inodes()
-        self._note(self._with_held_s(self._sampler.last_sample(self._now(), self._wall_s, awaited)))
+        # Of a small job no difference is reported, so the space of late directories does not count.
+        late = len(self._plan.targets) if self._space_watch.is_small else None
+        last = self._sampler.last_sample(self._now(), self._wall_s, awaited, late)
+        self._note(self._with_held_s(last))
         snapshot, after = self._record.snapshot, self._sampler.space
         is_counted = (
             self._source.is_whole and not self._has_uncounted and self._sampler.has_last_counts
