@@ -70,7 +70,7 @@ def test_the_command_line_draws_the_ranges_below_the_table(
     bars = range_bars(predicted, 5 + 3 + 40)
     assert bars == [
         "       0 s              time               20 s",
-        "rm         ====#========",
+        "rm         ::::#::::::::",
         "find             ----------#-------------------",
         "rsync  cannot run: rsync is not installed",
         "",
