@@ -191,6 +191,13 @@ class Session:
             at_end, before = self.text() == before, self.text()  # or passed in a slow redraw
             self.press("g" if at_end else "Down")
 
+    def newest_supervisor(self) -> int:
+        """Return the process of the job that was started last."""
+        folders = list((self.state / "tui-fs" / "jobs").iterdir())
+        newest = max(folders, key=lambda folder: (folder / "plan.json").stat().st_mtime)
+        with (newest / "events.jsonl").open() as journal:
+            return int(json.loads(journal.readline())["supervisor_pid"])
+
     def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(
             ["tmux", "-L", self._socket, *arguments], capture_output=True, text=True, check=True
@@ -533,8 +540,15 @@ def cancellation(session: Session) -> None:
     session.wait_for("failed")
     session.press("z", "t", "n")
     session.draw("run-gentle")
+    supervisor = session.newest_supervisor()
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    for pid in map(int, children):  # else the job ends before a picture is taken
+        os.kill(pid, signal.SIGSTOP)
     session.press("c", "BTab", "Enter")
+    session.wait_for("cancelling")
     session.draw("run-cancelling")
+    for pid in map(int, children):
+        os.kill(pid, signal.SIGCONT)
     session.wait_for("CANCELLED")
     session.draw("report-cancelled")
 
@@ -544,10 +558,7 @@ def death(session: Session) -> None:
     preview(session, "maildrop", 100)
     confirm(session, "maildrop")
     session.wait_for("failed")
-    folders = list((session.state / "tui-fs" / "jobs").iterdir())
-    newest = max(folders, key=lambda folder: (folder / "plan.json").stat().st_mtime)
-    with (newest / "events.jsonl").open() as journal:
-        os.kill(json.loads(journal.readline())["supervisor_pid"], signal.SIGKILL)
+    os.kill(session.newest_supervisor(), signal.SIGKILL)
     session.wait_for("DIED")
     session.draw("report-died")
     session.press("p")

@@ -383,6 +383,12 @@ def test_a_prediction_with_a_limit_says_nothing_once_the_limit_is_lifted() -> No
     assert folded(slow, RUNNING[1], freed, sampled(1, 0)).eta_s is None
 
 
+def test_a_job_that_is_being_cancelled_has_no_time_left() -> None:
+    cancelling = folded(*RUNNING, sampled(1, 100), CancelRequested(2.1, "cancelled by UID 0"))
+    assert cancelling.eta_s is None
+    assert fold(cancelling, sampled(2, 101)).eta_s is None
+
+
 def test_no_time_left_is_claimed_with_an_incomplete_survey() -> None:
     job_events = (started(complete=False), StepStarted(1.0, 0, ()), sampled(1, 10))
     assert folded(*job_events).eta_s is None

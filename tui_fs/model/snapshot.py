@@ -233,9 +233,8 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:  # noqa: RET503
         case RecordIncomplete():
             return replace(snapshot, record_problem=event.problem)
         case CancelRequested():
-            return replace(
-                not_standing(snapshot, event.at_s), cancel=event
-            )  # the request kills the tools
+            # The request kills the tools
+            return replace(not_standing(snapshot, event.at_s), cancel=event, eta_s=None)
         case JobFinished():
             snapshot = not_standing(snapshot, event.at_s)
             return replace(
@@ -322,7 +321,7 @@ def _eta(
     The prediction does not apply to a job that was throttled or has a rate limit.
     """
     fraction = snapshot.fraction
-    if removed is None or fraction is None or working_s <= 0:
+    if removed is None or fraction is None or working_s <= 0 or snapshot.cancel is not None:
         return None
     measured = None
     if removed > 0 and rate and rate > 0:
