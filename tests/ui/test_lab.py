@@ -74,9 +74,12 @@ async def test_a_run_is_asked_for_with_what_it_needs(
 @pytest.mark.usefixtures("prepared")
 @pytest.mark.slow
 async def test_a_question_is_withdrawn() -> None:
+    asked = await look(lab(), "enter", first="0 run")
+    assert "enter run  esc cancel" in asked and "all runs" not in asked
     for key in ("j", "escape"):
         shown = await look(lab(), "enter", key, first="0 run")
         assert "Run rsync-vs-rm" not in shown and "experiments, 0 run" in shown
+        assert "all runs" in shown
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from tui_fs.screens.lab.run import LabRunScreen
 from tui_fs.screens.selection import toggled_pair
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 from tui_fs.widgets.cell_drawing import dots
+from tui_fs.widgets.footer import Footer
 
 _VERDICT_COLUMNS = (
     Column("holds", 5, right=True, is_optional=True, meaning="claims that hold on this machine"),
@@ -292,6 +293,9 @@ class LabScreen(BaseScreen):
     def _show_question(self, text: Text) -> None:
         self.query_one("#ask", Static).update(text)
         self.query_one("#ask").display = bool(text)
+        asked = (*((("enter", "run"),) if self._is_ready else ()), ("esc", "cancel"), ("y", "copy"))
+        keys = self.KEYS if self._asked is None else asked
+        self.query_one("#keys", Footer).keys = (*keys, ("?", "help"))
 
     def _withdraw(self) -> None:
         self._asked, self._is_ready = None, False
