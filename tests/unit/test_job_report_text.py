@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled
 from tui_fs.cli.follow import report_as_text
 from tui_fs.job.report import Report, report_of
-from tui_fs.job.report_text import Pair, figures, pairs
+from tui_fs.job.report_text import Pair, calls_title, figures, pairs
 from tui_fs.model.calls import CallCount
 from tui_fs.model.events import JobStarted
 from tui_fs.model.outcome import JobState, Outcome
@@ -139,3 +139,12 @@ def test_space_that_others_used_up_is_not_a_negative_size() -> None:
 def test_expected_space_cannot_be_read_as_less_beside_less_free() -> None:
     lost = replace(report(), freed_bytes=-(3 << 20))
     assert "3.0 MiB less free · expected 0 B more · " in report_as_text(lost)
+
+
+def test_counts_without_the_last_calls_are_not_called_exact() -> None:
+    begun = replace(BEGUN, source_note="the engine's own counters, exact, with times")
+    whole = replace(report(begun=begun), syscalls_are_whole=True)
+    assert calls_title(whole, begun).endswith("· the engine's own counters, exact, with times")
+    partial = replace(whole, syscalls_are_whole=False)
+    assert calls_title(partial, begun).endswith("· the engine's own counters, with times")
+    assert "exact" not in report_as_text(partial)

@@ -200,7 +200,7 @@ def report_as_text(report: "Report") -> str:
     lines.append(columns(rows, frozenset()))
     lines += [line.text for line in remarks(report, started)]
     if report.syscalls:
-        lines += ["", calls_title(started), _calls(report, started)]
+        lines += ["", calls_title(report, started), _calls(report, started)]
     lines += [""]
     lines += [f"$ {line}" for line in command_lines(started.command)]
     return "\n".join(lines)

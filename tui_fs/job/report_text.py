@@ -150,9 +150,15 @@ def remarks(report: Report, started: JobStarted) -> list[Line]:
     return lines + [Line(f"   {harmless(text)}", Weight.WEAK) for text in tool_lines]
 
 
-def calls_title(started: JobStarted) -> str:
-    """Return the title of the table of calls, which names the source."""
-    return f"system calls · {started.source_note}"
+def calls_title(report: Report, started: JobStarted) -> str:
+    """Return the title of the table of calls, which names the source.
+
+    An exact source is not called so after a job whose last calls are not counted.
+    """
+    note = started.source_note
+    if not report.syscalls_are_whole:
+        note = note.replace(", exact", "")
+    return f"system calls · {note}"
 
 
 def call_lines_of(report: Report, started: JobStarted) -> list[CallLine]:

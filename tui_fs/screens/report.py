@@ -278,7 +278,7 @@ class ReportScreen(BaseScreen):
         table.display = False
         if started is not None and report.syscalls:
             table.display = True
-            table.title = calls_title(started)
+            table.title = calls_title(report, started)
             table.rows = call_rows(report, self._history.trends())
             self._lines = call_lines_of(report, started)
         harmless_words = self.query_one("#harmless", Static)
