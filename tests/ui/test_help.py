@@ -4,12 +4,15 @@ import ast
 from pathlib import Path
 
 import pytest
+from textual.containers import VerticalScroll
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 import tui_fs.screens
 from tests.ui.recorded import (
     Host,
     screen_text,
+    settle,
     until,
     wait_for,
 )
@@ -255,3 +258,17 @@ async def test_the_diagnosis_keeps_its_columns_in_a_narrow_terminal(
         column = lines[first].index("/usr")
         assert {line[:column].strip() for line in lines[first + 1 : first + 3]} == {""}
         assert lines[first + 1][column:].startswith("(GNU")
+
+
+async def test_no_text_touches_a_scroll_bar() -> None:
+    screen = DoctorScreen(Settings())
+    async with Host(screen).run_test(size=(60, 16)) as pilot:
+        body = screen.query_one("#body")
+        await until(pilot, lambda: body.show_vertical_scrollbar)
+        await pilot.app.push_screen(HelpScreen("x" * 4_000, {"move": [("j", "down")]}, {}))
+        await settle(pilot)
+        (box,) = pilot.app.screen.query(VerticalScroll)
+        for scrolled in (body, box):
+            shown = scrolled.query(Static).last()
+            last_cell = shown.content_region.right
+            assert last_cell < scrolled.vertical_scrollbar.region.x
