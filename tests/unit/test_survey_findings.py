@@ -358,6 +358,8 @@ def test_weird_names(flag: int, severity: Severity, word: str) -> None:
     # And only of names that have escapes on the screen it is said that they have
     assert ("with escapes" in finding.advice) is (flag != DirectoryFlag.DASH_NAMES)
     assert finding.numbers == {word: 2}
+    assert finding.meaning.endswith(" in 2 directories; this is the first.")
+    assert only_finding(collected(root(subdirectories=1), pieces[0])).meaning.endswith(" here.")
     assert kinds(counted, is_finished=False) == []
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr, displayable
 from tui_fs.model.survey import NamedGroup, Ranking
-from tui_fs.model.units import bytes_iec, counted
+from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.findings.base import PATHS_NAMED, Evidence, FindingType, flag_type
 from tui_fs.survey.records import DirectoryFlag
 from tui_fs.survey.table import NO_ROW, DirectoryTable
@@ -265,6 +265,7 @@ def _detect_weird_names(evidence: Evidence) -> list[Finding]:
     findings: list[Finding] = []
     for names in _ODD_NAMES:
         number = evidence.counted.flag_counts[names.flag]
+        where = f"in {count(number)} directories; this is the first" if number > 1 else "here"
         shown = _SHOWN_AS_IS if names.flag is DirectoryFlag.DASH_NAMES else _SHOWN_ESCAPED
         findings += [
             Finding(
@@ -272,8 +273,7 @@ def _detect_weird_names(evidence: Evidence) -> list[Finding]:
                 names.severity,
                 path,
                 {names.key: number},
-                f"Names with {names.has} in {counted(number, 'directory', 'directories')}; "
-                "this is the first.",
+                f"Names with {names.has} {where}.",
                 f"{shown} In a shell, quote them and put -- before them.",
             )
             for path in evidence.counted.paths_with(names.flag, 1)
