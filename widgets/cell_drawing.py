@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -50,10 +51,20 @@ def fit_cells(text: str, width: int, *, right: bool = False) -> str:
     return " " * missing + text if right else text + " " * missing
 
 
+_WORDS_BEFORE_PATH = re.compile(r"[^/].*? (in|of) (?=/)")
+
+
 def fit_end(text: str, width: int) -> str:
-    """Return `text` in at most `width` cells; a longer one loses its beginning."""
+    """Return `text` in at most `width` cells; a longer one loses its beginning.
+
+    Words before a path stay: a cut ``matches in /srv/a`` would read as the directory itself.
+    """
     if cell_len(text) <= width:
         return text
+    if words := _WORDS_BEFORE_PATH.match(text):
+        room = width - cell_len(words[0])
+        path = fit_end(text[words.end() :], room)
+        return words[0] + path if path else fit_cells(words[0].rstrip(), width).rstrip()
     if width <= 1:
         return ELLIPSIS[:width]
     kept = ""

@@ -98,12 +98,15 @@ def progress_parts(
 
     Args:
         fraction: Part done; None leaves the percentage out.
-        caption: Displayable text, cut with an ellipsis when the bar would become too short.
+        caption: Displayable text; its last parts, after commas, are left out when the bar would
+            become too short, and the first one is cut.
         width: Cells of the line.
         caption_width: Cells to reserve for the caption.
     """
     percent = "" if fraction is None else f"   {percentage(fraction):>7}"
     reserved_cells = 2 + caption_width if caption_width else 0
     caption_cells = max(0, min(reserved_cells, width - MINIMUM_BAR - len(percent)))
+    while cell_len(caption) > caption_cells - 2 and ", " in caption:
+        caption = caption.rpartition(", ")[0]  # a cut number would be another one
     bar = draw_bar(fraction or 0.0, max(0, width - len(percent) - caption_cells))
     return bar, percent, fit_cells("  " + caption, caption_cells)

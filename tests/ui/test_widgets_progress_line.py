@@ -55,6 +55,10 @@ def test_the_line_is_bar_percentage_caption() -> None:
     )
     assert progress_parts(None, "reading", 20, 7) == ("░" * 11, "", "  reading")
     assert progress_parts(0.5, "far too long", 24, 12) == ("███░░░", "    50.0 %", "  far t…")
+    caption = "1 of 3 hosts done, 4,093 deleted, 1,489 /s"
+    assert progress_parts(0.5, caption, 58, len(caption))[2].rstrip() == (
+        "  1 of 3 hosts done, 4,093 deleted"
+    )
 
 
 def test_a_cut_text_fills_its_cells() -> None:
@@ -77,6 +81,11 @@ def test_a_cut_text_fills_its_cells() -> None:
         ("/srv/spool", 6, "…spool"),
         ("/srv/spool", 1, "…"),
         ("/srv/日本", 4, "…本"),
+        ("matches in /srv/spool", 17, "matches in …spool"),
+        ("matches in /srv/spool", 11, "matches in"),
+        ("300 directories in /srv/spool", 9, "300 dire…"),
+        ("share 1/3 of /srv/spool", 19, "share 1/3 of …spool"),
+        ("/srv/found in /spool", 7, "…/spool"),
     ],
 )
 def test_the_beginning_gives_way(text: str, width: int, shown: str) -> None:

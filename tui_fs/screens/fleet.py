@@ -227,7 +227,7 @@ class FleetScreen(BaseScreen):
         if self._field.has_focus:
             keys = (("enter", "accept"), ("esc", "show all hosts"))
         elif self._is_deleting:  # no other deletion begins until its end
-            keys = tuple(("c", "cancel…") if key[0] == "d" else key for key in keys)
+            keys = (("c", "cancel…"), *(key for key in keys if key[0] != "d"))
         self.query_one("#keys", Footer).keys = keys
 
     @property
@@ -803,7 +803,9 @@ class FleetPreviewScreen(BaseScreen):
         self.query_one("#options", Static).update(Text(words))
         missing = {**self._left_out, **self._refused}
         lines = [f"! not on {host}: {harmless(reason)}" for host, reason in missing.items()]
-        self.query_one("#body", Static).update(Text("\n".join(lines)))
+        body = self.query_one("#body", Static)
+        body.update(Text("\n".join(lines)))
+        body.display = bool(lines)
 
     def _sums(self, hosts: Iterable[str]) -> list[StrategySum]:
         # The first host is deleted alone: the first in the list, not the quickest to answer.
