@@ -64,6 +64,8 @@ def report_for(events: list[Event]) -> Report:
     snapshot = Snapshot()
     for event in events:
         snapshot = fold(snapshot, event)
+        assert snapshot.fraction is None or snapshot.fraction <= 1
+        assert isinstance(snapshot.elapsed_s, float)
         status(snapshot, snapshot.state or JobState.RUNNING)
     state = snapshot.state if snapshot.state and not snapshot.state.is_live else JobState.DIED
     errors = [event for event in events if isinstance(event, EntryFailed)]
@@ -133,7 +135,7 @@ def test_a_journal_of_any_lines_can_be_reported(folder: Path, text: bytes) -> No
     assert report.outcome is not Outcome.DONE or Outcome.DONE in ends
 
 
-@given(st.lists(any_event, max_size=8))
+@given(st.lists(any_event, max_size=12))
 @fuzzed
 def test_events_of_any_values_can_be_reported(events: list[Event]) -> None:
     with tried():

@@ -5,11 +5,8 @@ import math
 from functools import reduce
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.fuzz.common import values_of
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.eta import RATE_SPREAD
 from tui_fs.model.events import (
@@ -103,17 +100,6 @@ def folded(*job_events: Event) -> Snapshot:
 
 
 RUNNING = (started(), StepStarted(1.0, 0, (7,)))
-
-
-@given(st.lists(values_of(Event), max_size=12))
-@settings(max_examples=300)
-@pytest.mark.slow
-def test_no_sequence_of_events_breaks_the_fold(job_events: list[Event]) -> None:
-    snapshot = Snapshot()
-    for event in job_events:
-        snapshot = fold(snapshot, event)
-        assert snapshot.fraction is None or snapshot.fraction <= 1
-        assert isinstance(snapshot.elapsed_s, float)
 
 
 def test_nothing_is_known_before_the_first_event() -> None:
