@@ -47,7 +47,7 @@ async def test_a_wider_terminal_gets_panes_and_keeps_the_cursor() -> None:
         row = table.cursor_row
         assert described(browser) == []
         await resize(browser, 120, 40)
-        await browser.sees("4.4 GiB (91 %), 1.10 M entries")
+        await browser.sees("4.4 GiB (91 %), 1.10 M files")
         assert "area" not in screen_text(browser.pilot.app)
         await resize(browser, 200, 50)
         await browser.sees("faint: nothing newer than 90 days")

@@ -116,7 +116,7 @@ def _histograms(histograms: Histograms, width: int) -> list[list[Line]]:
         entries, old_bytes = histograms.older_than(OLD_DAYS)
         all_bytes = sum(age.allocated_bytes for age in histograms.ages)
         share = f" ({100 * old_bytes / all_bytes:.0f} %)" if all_bytes else ""
-        noun = "entry" if entries == 1 else "entries"
+        noun = "file" if entries == 1 else "files"
         old = f"  {bytes_iec(old_bytes)}{share}, {short_count(entries)} {noun}"
         sections.append(
             [
@@ -145,7 +145,7 @@ def _suffixes_and_owners(histograms: Histograms, width: int) -> tuple[list[Line]
 
 
 def _titles(title: str, width: int) -> Line:
-    numbers = f" {'allocated':>{_BYTES}} {'entries':>{_COUNT + 1}}"
+    numbers = f" {'allocated':>{_BYTES}} {'files':>{_COUNT + 1}}"
     return (("muted", fit_cells(title, width - len(numbers)) + numbers),)
 
 
