@@ -9,7 +9,7 @@ from tui_fs.widgets.cell_drawing import eighth_blocks, for_terminal, range_bar
 
 SOURCES = sorted(
     file
-    for place in ("widgets", "tui_fs/screens", "tui_fs/model", "tui_fs/job", "tui_fs/survey")
+    for place in ("widgets", "tui_fs")
     for file in (Path(__file__).parents[2] / place).rglob("*.py")
     if file.name != "paths.py"  # it has the characters of names that are escaped
 )

@@ -377,7 +377,7 @@ EXPERIMENT = Experiment(
     name="exec-vs-xargs",
     title="find -exec against xargs",
     question="What does one process per file cost, and how much do batches save?",
-    source="“No arguments here – use xargs for file management performance”, a blog post by Jared, "
+    source="'No arguments here – use xargs for file management performance', a blog post by Jared, "
     "a database administrator; undated",
     needs=("file, rm, find and xargs", "root and bpftrace for the time in each system call"),
     trials=_trials,

@@ -237,7 +237,8 @@ EXPERIMENT = Experiment(
     name="rsync-vs-rm",
     title="rsync --delete against rm",
     question="Does rsync empty a directory with fewer system calls than rm, and faster?",
-    source="“删除操作，rsync与rm谁更快？”, a blog post of 30 April 2018",
+    # Its title is 删除操作，rsync与rm谁更快？, which many terminals cannot draw.
+    source="'Deleting: which is faster, rsync or rm?', a blog post in Chinese of 30 April 2018",
     needs=("rm and rsync", "root and bpftrace for the time in each system call"),
     trials=_trials,
     tools=("rm", "rsync"),
