@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.color import Color
+from textual.command import CommandList, CommandPalette
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
@@ -166,13 +167,16 @@ class TuiFsApp(OneShotTimers, App[None]):
             for action in screen.actions():
                 if action.action != "command_palette":
                     run = partial(self.run_action, action.action, action.node)
-                    yield SystemCommand(action.text, f"Key: {', '.join(action.keys)}", run)
-        yield SystemCommand("Theme", "Change the colours until you quit", self.action_change_theme)
+                    yield SystemCommand(f"{action.text} ({', '.join(action.keys)})", "", run)
+        theme = "Theme: change the colours until you quit"
+        yield SystemCommand(theme, "", self.action_change_theme)
 
-    def action_command_palette(self) -> None:
+    async def action_command_palette(self) -> None:  # type: ignore[override]  # awaited
         """List the actions of the screen; a question has none but its answers."""
         if isinstance(self.screen, BaseScreen):
-            super().action_command_palette()
+            palette = CommandPalette(placeholder="a part of what you want to do")
+            await self.push_screen(palette)
+            palette.query_one(CommandList).border_subtitle = "↑↓ choose  enter do it  esc close"
 
     def action_start(self) -> None:
         """Return to the file systems if they are open; otherwise open them."""

@@ -15,7 +15,7 @@ from textual import events
 from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import reactive, var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -211,6 +211,9 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     empty_text: reactive[str] = reactive("")
     """Shown when there are no rows."""
 
+    is_empty: var[bool] = var(False)
+    """Whether no rows were set; not before any were."""
+
     class _AboutRow(Message):
         """Something the user did to a row."""
 
@@ -314,6 +317,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         if before is None:
             self._drawn.clear()  # the text of an empty table may be there
         self._rows = rows
+        self.is_empty = not rows
         self._index = self._index_of(before.key) if keep_cursor and before is not None else 0
         self.virtual_size = Size(0, len(rows) + HEADER_HEIGHT if rows else 0)
         if is_in_view or not keep_cursor:

@@ -104,11 +104,15 @@ class Footer(Widget):
     keys: reactive[tuple[tuple[str, str], ...]] = reactive[tuple[tuple[str, str], ...]](())
     """Key and label, displayable; the last pair stays at every width."""
 
+    idle: reactive[frozenset[str]] = reactive(frozenset())
+    """Keys that are not shown, because they would do nothing now."""
+
     def render(self) -> RenderResult:
         """Draw the pairs that fit."""
         line = Text(no_wrap=True, overflow="ellipsis")
-        keys = tuple((key, label.replace(ELLIPSIS, dots())) for key, label in self.keys)
-        for key, label in fitting_keys(keys, self.size.width):
+        keys = [pair for pair in self.keys if pair[0] not in self.idle]
+        shown = [(key, label.replace(ELLIPSIS, dots())) for key, label in keys]
+        for key, label in fitting_keys(shown, self.size.width):
             if line:
                 line.append(GAP)
             style = self.get_component_rich_style("key-line--key")

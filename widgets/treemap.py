@@ -165,6 +165,12 @@ class Treemap(Widget):
         return self.app.no_color or self.app.current_theme.ansi or has_few_characters()
 
     @property
+    def has_old(self) -> bool:
+        """Whether one of the parts that it has room for is old."""
+        blocks = self._blocks(1 if self.is_plain else 2)
+        return any(block.part.tone == "old" and not block.is_frame for block in blocks)
+
+    @property
     def old_sign(self) -> str:
         """What an old part looks like."""
         return 3 * fillings()["old"] if self.is_plain else "faint:"
@@ -230,7 +236,7 @@ class Treemap(Widget):
 
 def fillings() -> dict[str, str]:
     """Return the characters of the tones on a terminal without colours."""
-    return dict(zip(_TONES, "░▒  █", strict=True))
+    return dict(zip(_TONES, "░▒· █", strict=True))
 
 
 def _placed(

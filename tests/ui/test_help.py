@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from textual.app import App
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Static
@@ -21,6 +22,7 @@ from tui_fs.app import TuiFsApp
 from tui_fs.job.doctor import Row, Section
 from tui_fs.screens.base import BaseScreen, HelpScreen, Settings, by_task
 from tui_fs.screens.doctor import DoctorScreen
+from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.widgets.bar_table import BarTable
@@ -92,8 +94,9 @@ async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path)
         assert described["Search all actions of this screen by name"] == ["ctrl+p"]
         assert not any("Open the row" in text or "Mark the row" in text for text in described)
         palette = {command.title for command in app.get_system_commands(screen)}
-        assert described.keys() - palette == {"Search all actions of this screen by name"}
-        assert "Quit; running jobs continue" in palette
+        named = {f"{text} ({', '.join(keys)})" for text, keys in described.items()}
+        assert named - palette == {"Search all actions of this screen by name (ctrl+p)"}
+        assert "Quit; running jobs continue (ctrl+q)" in palette
         assert "Screenshot" not in palette
         (options,) = (
             command
@@ -272,3 +275,63 @@ async def test_no_text_touches_a_scroll_bar() -> None:
             shown = scrolled.query(Static).last()
             last_cell = shown.content_region.right
             assert last_cell < scrolled.vertical_scrollbar.region.x
+
+
+def key_line(app: App[None]) -> str:
+    """Return the last line of the screen."""
+    return screen_text(app).splitlines()[-1].strip()
+
+
+async def test_a_dialog_leaves_no_keys_of_the_screen_below_it(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=SMALL) as pilot:
+        await wait_for(pilot, "? help")
+        await pilot.press("ctrl+p")
+        await wait_for(pilot, "enter do it")
+        assert "? help" not in screen_text(app)
+        await pilot.press("escape", "question_mark")
+        await wait_for(pilot, "esc close")
+        assert "? help" not in screen_text(app)
+        await pilot.press("escape")
+        await wait_for(pilot, "? help")
+
+
+@pytest.mark.parametrize(("height", "has_scroll"), [(24, True), (60, False)])
+async def test_help_and_screens_offer_to_scroll_what_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch, height: int, has_scroll: bool
+) -> None:
+    rows = tuple(Row(f"tool {number}", "works", works=True) for number in range(25))
+    monkeypatch.setattr("tui_fs.screens.doctor.diagnose", object)
+    monkeypatch.setattr("tui_fs.screens.doctor.sections", lambda _: (Section("tools", rows),))
+    app = Host(DoctorScreen(Settings()))
+    async with app.run_test(size=(80, height)) as pilot:
+        await wait_for(pilot, "tool 9")
+        await until(pilot, lambda: ("scroll" in key_line(app)) is has_scroll)
+        await pilot.press("question_mark")
+        await wait_for(pilot, "esc close")
+        await until(pilot, lambda: ("scroll  esc" in screen_text(app)) is has_scroll)
+
+
+async def test_a_list_without_rows_offers_no_keys_for_a_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    app = Host(JobsScreen(Settings()))
+    async with app.run_test(size=SMALL) as pilot:
+        await wait_for(pilot, "no jobs yet")
+        await until(pilot, lambda: key_line(app) == "esc back  ? help")
+
+
+async def test_the_browser_offers_what_does_something(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=(200, 24)) as pilot:
+        await wait_for(pilot, "complete")
+        await wait_for(pilot, "empty directory")
+        await until(pilot, lambda: key_line(app).startswith("d delete…  f filter"))
+        assert "pause" not in key_line(app)
+        assert "marks" not in key_line(app)
+        (tmp_path / "target").mkdir()
+        await pilot.press("r")
+        await wait_for(pilot, "target/")
+        await pilot.press("space")
+        await until(pilot, lambda: {"space mark", "M marks"} <= set(key_line(app).split("  ")))

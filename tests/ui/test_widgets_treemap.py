@@ -89,10 +89,10 @@ async def test_labels_and_amounts_are_shown_where_they_fit(
     ("term", "theme", "no_color", "fillings"),
     [
         ("xterm-256color", "nord", False, " ▀▄"),
-        ("xterm-256color", "ansi-dark", False, "░█"),
-        ("xterm-256color", "nord", True, "░█"),
-        ("linux", "nord", False, "░█"),
-        ("vt100", "ansi-dark", True, "░█"),
+        ("xterm-256color", "ansi-dark", False, "░·█"),
+        ("xterm-256color", "nord", True, "░·█"),
+        ("linux", "nord", False, "░·█"),
+        ("vt100", "ansi-dark", True, "░·█"),
     ],
 )
 async def test_the_terminal_decides_about_the_characters(

@@ -84,6 +84,9 @@ HELP_TASKS = {
 """What a user wants to do, and the actions that do it, in the order of the help."""
 FIELD_KEYS = (("enter", "accept"), ("tab", "complete"), ("esc", "close the field"))
 """The keys while the user types in a field: all others are text."""
+_ROW_KEYS = frozenset(("enter", "space", "A", "d", "=", "u", "y"))
+"""What they do concerns the rows of a list."""
+_SCROLL = ("↑↓", "scroll")
 _ARROWS = " ▲▼"
 """What follows the title of the column by which a table is sorted."""
 
@@ -289,6 +292,36 @@ class BaseScreen(OneShotTimers, Screen[None]):
         """Yield the widgets between header and footer; overridden by every screen."""
         yield from ()
 
+    def on_mount(self) -> None:
+        """Follow what decides which keys do something."""
+        for table in self.query(BarTable):
+            self.watch(table, "is_empty", self.show_idle_keys)
+        if _SCROLL in self.KEYS:
+            self.screen_layout_refresh_signal.subscribe(self, lambda _: self.show_idle_keys())
+
+    def show_idle_keys(self) -> None:
+        """Leave out of the key line what would do nothing now."""
+        for footer in self.query(Footer):  # none on a screen that is being closed
+            footer.idle = self.idle_keys()
+
+    def idle_keys(self) -> frozenset[str]:
+        """Return the keys that would do nothing now."""
+        idle = set[str]()
+        tables, bodies = self.query(BarTable), self.query(VerticalScroll)
+        if tables and all(table.is_empty for table in tables):
+            idle |= _ROW_KEYS
+        if _SCROLL in self.KEYS and not any(body.max_scroll_y for body in bodies):
+            idle.add(_SCROLL[0])
+        return frozenset(idle)
+
+    def on_screen_suspend(self) -> None:
+        """Show no keys below a dialog, which has its own."""
+        self.query(Footer).set(visible=False)
+
+    def on_screen_resume(self) -> None:
+        """Show the keys again."""
+        self.query(Footer).set(visible=True)
+
     def show_place(self, verb: str, place: str, note: Text | str = "") -> None:
         """Set the header: the action, its displayable path, and a note."""
         header = self.query_one("#place", Header)
@@ -351,9 +384,6 @@ class HelpScreen(ModalScreen[None]):
         """Lay out the keys of each task above the columns and the explanation."""
         with VerticalScroll(classes="box") as box:
             box.border_title = "help"
-            box.border_subtitle = linked_hints(
-                ("space j k", "scroll", "screen.scroll(10)"), ("esc", "close", "screen.dismiss")
-            )
             cells = max(cell_len(key) for rows in self._tasks.values() for key, _ in rows)
             cells = min(cells, _MAX_KEY_CELLS)
             for task, rows in self._tasks.items():
@@ -367,6 +397,17 @@ class HelpScreen(ModalScreen[None]):
                 yield Static(Text(""))
             yield Static(Text("THIS SCREEN", "bold"))
             yield Static(Text(self._explanation))
+
+    def on_mount(self) -> None:
+        """Show the keys that do something."""
+        self.screen_layout_refresh_signal.subscribe(self, lambda _: self._show_keys())
+
+    def _show_keys(self) -> None:
+        box = self.query_one(VerticalScroll)
+        hints = [("esc", "close", "screen.dismiss")]
+        if box.max_scroll_y:
+            hints.insert(0, ("space j k", "scroll", "screen.scroll(10)"))
+        box.border_subtitle = linked_hints(*hints)
 
     def action_press(self, key: str) -> None:
         """Press a key of the screen below."""

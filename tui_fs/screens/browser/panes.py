@@ -259,10 +259,12 @@ class TreemapPane(Vertical):
         """Show a directory."""
         self.treemap.parts = treemap_parts(listing, order, now_s)
         by = "entries" if order.sorting in _BY_ENTRIES else "allocated"
-        title = muted(f"{by} · ")
-        # A dimmed filling looks like another one.
-        title.append(self.treemap.old_sign, "not dim" if self.treemap.is_plain else "")
-        title.append(f" nothing newer than {OLD_DAYS} days")
+        title = muted(by)
+        if self.treemap.has_old:
+            title.append(" · ")
+            # A dimmed filling looks like another one.
+            title.append(self.treemap.old_sign, "not dim" if self.treemap.is_plain else "")
+            title.append(f" nothing newer than {OLD_DAYS} days")
         self.query_one("#treemap-title", Static).update(title, layout=False)
 
     def clear(self) -> None:

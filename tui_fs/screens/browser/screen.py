@@ -483,12 +483,24 @@ class BrowserScreen(BaseScreen):
             (":", "path"),
             ("e", "page"),
             ("y", "copy"),
-            ("p", "pause"),
+            ("p", "resume" if self.client.is_paused else "pause"),
             ("q", "quit"),
             ("?", "help"),
         )
 
+    def idle_keys(self) -> frozenset[str]:
+        """Return the keys that would do nothing now."""
+        idle = set[str]()
+        if self._table.arranged is not None and self._table.cursor_row is None:
+            idle |= {"enter", "space", "T"}
+        if not self.marks:
+            idle.add("M")
+        if not self.client.is_counting:
+            idle.add("p")
+        return frozenset(idle)
+
     def _show_marks(self) -> None:
+        self.show_idle_keys()
         line = marks_line(
             self.marks,
             self.path,
@@ -687,6 +699,7 @@ class BrowserScreen(BaseScreen):
             return
         self.client.toggle_pause()
         self.refresh_rows()
+        self._show_keys()
 
     # Typing
 
