@@ -285,7 +285,6 @@ def walk(session: Session) -> None:
     session.press("2")
     session.draw("browser-by-entries")
     session.press("1", "T")
-    session.wait_for("newer than 90 days")
     help_of(session, "treemap")
     session.press("T", "Tab")
     help_of(session, "findings")
