@@ -286,17 +286,13 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
     removed = snapshot.removed.entries if snapshot.removed else None
     mark = Mark(now_s, removed, {name: call.calls for name, call in calls.items()})
     marks = (*snapshot.marks, mark)
-    limit = snapshot.pace.rate_per_s
-    window_s = LIMITED_WINDOW_S if limit else RATE_WINDOW_S
+    window_s = LIMITED_WINDOW_S if snapshot.pace.rate_per_s else RATE_WINDOW_S
     while len(marks) > 2 and marks[1].working_s <= now_s - window_s:
         marks = marks[1:]
     oldest = marks[0]
     span_s = now_s - oldest.working_s
     if span_s < SHORTEST_SPAN_S:
         return replace(snapshot, marks=marks)
-    if limit and span_s < window_s and removed is not None and oldest.removed is not None:
-        # The first burst is ahead of the limit; the tools stop until it has caught up.
-        span_s = max(span_s, (removed - oldest.removed) / limit)
     rates = {
         name: (number - oldest.calls.get(name, 0)) / span_s for name, number in mark.calls.items()
     }
