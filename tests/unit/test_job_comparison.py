@@ -87,7 +87,7 @@ def test_calls_are_added_up_by_group_and_all_others_have_one_row() -> None:
     assert rows["remove"] == ("1,001", "500", "0.50")
     assert rows["unlinkat"] == ("1,000", "0", "")
     assert rows["unlink"] == ("0", "500", "")
-    assert rows["other"] == ("11", "22", "2.00")
+    assert rows["start-up"] == ("11", "22", "2.00")
     assert "all others" not in rows  # it would repeat the line of its group
 
 

@@ -53,11 +53,11 @@ def test_pairs_are_time_the_larger_groups_of_calls_and_freed_bytes() -> None:
         Pair("time", 1.0, 3.0, "1.0 s to 3.0 s", 7.5, "7.5 s"),
         Pair("calls: remove", 1000, 1000, "1,000", 990, "990"),
         Pair("calls: directories", 23, 23, "23", 23, "23"),
-        Pair("calls: other", 50, 50, "50", 60, "60"),
+        Pair("calls: start-up", 50, 50, "50", 60, "60"),
         Pair("freed", 0, 0, "0 B", 1000, "1000 B"),
     ]
     few = pairs(report(calls={**CALLS, "getdents64": 2, "openat": 0, "read": 10_000}))
-    assert [pair.label for pair in few] == ["time", "calls: remove", "calls: other", "freed"]
+    assert [pair.label for pair in few] == ["time", "calls: remove", "calls: start-up", "freed"]
 
 
 def test_calls_that_were_not_predicted_are_not_compared_with_0() -> None:

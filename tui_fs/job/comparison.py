@@ -232,7 +232,7 @@ def call_rows(first: JobFigures, second: JobFigures) -> list[Row]:
         if not names:
             continue
         rows.append(row(str(group), [sum(named.values()) for named in calls]))
-        if len(names) > 1 or group is not CallGroup.OTHER:
+        if len(names) > 1 or group is not CallGroup.START:
             rows += [row(f"  {name}", [c.get(name, 0) for c in calls]) for name in names]
     return rows
 

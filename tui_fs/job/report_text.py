@@ -79,8 +79,8 @@ def pairs(report: Report) -> list[Pair]:
     for line in call_lines_of(report, started):
         calls, expected = groups.get(line.guide.group, (0, 0))
         groups[line.guide.group] = calls + line.counted.calls, expected + line.predicted
-    if CallGroup.OTHER in groups:
-        groups[CallGroup.OTHER] = groups[CallGroup.OTHER][0], started.predicted_other_calls or 0
+    if CallGroup.START in groups:
+        groups[CallGroup.START] = groups[CallGroup.START][0], started.predicted_other_calls or 0
     least = _SMALLEST_SHARE * sum(calls for calls, _ in groups.values())
     is_partial = started.predicted_other_calls is None  # of removals only, as with filters
     compared += [

@@ -20,7 +20,7 @@ class CallGroup(StrEnum):
     DIRECTORIES = "directories"
     EXAMINE = "examine"
     PROCESSES = "processes"
-    OTHER = "other"
+    START = "start-up"
 
 
 class CallGuide(Struct, frozen=True):
@@ -150,7 +150,7 @@ OTHER_CALLS = "other"
 OTHER_CALLS_LABEL = "all others"
 """The label of the table row for all other calls."""
 OTHER_CALLS_GUIDE = CallGuide(
-    CallGroup.OTHER,
+    CallGroup.START,
     "These calls load libraries, get memory, change the current directory and close descriptors. "
     "None of them removes anything.",
     "Each process makes 30 to 400 at its start, and some for each directory.",
@@ -339,7 +339,7 @@ class Failures(Struct, frozen=True):
             return f"{NORMAL}confined", False
         # rm reports a directory that it cannot open as one that it cannot remove.
         is_certain = not self.by_operation and not self.has_messages
-        if is_certain or guide.group is CallGroup.OTHER:
+        if is_certain or guide.group is CallGroup.START:
             return f"{NORMAL}{guide.harmless}", False
         return "see the errors", False
 
