@@ -121,7 +121,7 @@ def test_screens_of_many_hosts_have_the_same_options(monkeypatch: pytest.MonkeyP
         opened.append(settings | {"path": path})
         return 0
 
-    monkeypatch.setattr(fleet, "require_screen", lambda: None)
+    monkeypatch.setattr(fleet, "require_screen", lambda _: None)
     monkeypatch.setattr(fleet, "open_app", open_app)
     monkeypatch.setenv("TUI_FS_READ_ONLY", "")
     arguments = ("fleet", "web[1-2]", "/d", "--theme", "gruvbox", "--slow-link", "--read-only")
