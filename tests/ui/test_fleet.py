@@ -631,10 +631,10 @@ async def test_a_finding_that_does_not_fit_is_marked_as_cut() -> None:
     client = RecordingClient()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=(40, 15)) as pilot:
         await answered(pilot, client)
-        heard = survey("web1", 1_204_113, 0.97)
-        assert isinstance(heard.answer.value, dict)
-        heard.answer.value["pathologies"][0]["meaning"] = "So many entries are slow to list. " * 9
-        client.post(heard)
+        message = survey("web1", 1_204_113, 0.97)
+        assert isinstance(message.answer.value, dict)
+        message.answer.value["pathologies"][0]["meaning"] = "So many entries are slow to list. " * 9
+        client.post(message)
         await pilot.press("j")
         await settle(pilot)
         assert str(pilot.app.screen.query_one("#about-host", Static).content).endswith("…")

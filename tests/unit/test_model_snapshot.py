@@ -124,6 +124,12 @@ def test_progress_is_removed_over_expected(
     assert snapshot.removed == Removed(removed)
 
 
+def test_nothing_expected_gives_no_progress() -> None:
+    nothing = replace(started().expected, totals=Totals())
+    snapshot = folded(replace(started(), expected=nothing), *RUNNING[1:], sampled(1, 0))
+    assert snapshot.fraction is None
+
+
 def test_a_source_that_does_not_count_gives_no_progress() -> None:
     snapshot = folded(*RUNNING, sampled(1), sampled(2))
     assert (snapshot.fraction, snapshot.rate_per_s, snapshot.eta_s) == (None, None, None)
