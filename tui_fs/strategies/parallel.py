@@ -105,8 +105,8 @@ class Parallel(Strategy):
         "closes them.",
         "getdents64": "It reads each directory to its end: two calls for a small one.",
         "statx": "It compares the identity of each directory that it has opened.",
-        "newfstatat": "It examines a target before it removes it; in gentle mode also each file, to "
-        "free a large one in steps.",
+        "newfstatat": "It examines a target before it removes it; in gentle mode also each file, "
+        "to free a large one in steps.",
         OTHER_CALLS_LABEL: "Threads start, and change into each directory before they remove "
         "names. In a shared directory a helper also closes the files that it has held open.",
     }
