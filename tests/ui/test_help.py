@@ -23,6 +23,7 @@ from tui_fs.job.doctor import Row, Section
 from tui_fs.screens.base import BaseScreen, HelpScreen, Settings, by_task
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.jobs import JobsScreen
+from tui_fs.screens.lab.experiments import LabScreen
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.widgets.bar_table import BarTable
@@ -79,6 +80,16 @@ async def test_a_refused_preview_offers_only_keys_that_act(tmp_path: Path) -> No
         assert not any(text.startswith(("Scroll Left", "Scroll Home")) for text in described)
         assert not any("Copy" in text or "Filter" in text for text in described)
         assert screen.legend() == {}
+
+
+async def test_the_help_of_the_lab_begins_with_what_runs_an_experiment(tmp_path: Path) -> None:
+    app = TuiFsApp(str(tmp_path))
+    async with app.run_test(size=SMALL) as pilot:
+        screen = LabScreen(str(tmp_path), Settings())
+        await app.push_screen(screen)
+        await until(pilot, lambda: isinstance(screen.focused, BarTable))
+        first, *_ = by_task(screen.actions(), screen.OPENS_FOR).values()
+        assert [keys for keys, _ in first] == ["enter", "P", "right, l", "v"]
 
 
 async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path) -> None:

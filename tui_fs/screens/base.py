@@ -67,10 +67,11 @@ _TEXTUAL_ACTIONS = (
     "help_quit",
 )
 HELP_TASKS = {
+    "experiment": ("ask", "result", "runs"),
     "find": (
         "open", "open_here", "up", "search", "ranking", "largest_files", "findings", "filter",
         "remove_filter", "sort", "sort_by", "reverse", "next", "rank_by", "path", "start",
-        "recount", "switch", "result", "map",
+        "recount", "switch", "map",
     ),
     "choose": ("toggle_mark", "unmark_all", "mark_named", "mark_all", "marks", "compare"),
     "delete": ("delete", "delete_here", "recommended", "options", "maintenance"),
@@ -79,7 +80,7 @@ HELP_TASKS = {
     ),
     "move": ("move", "page", "top", "bottom", "scroll", "to_end", "turn", "choose"),
     "leave": ("pop_screen", "leave", "quit", "refuse", "suspend_process"),
-    "more": ("more", "help", "command_palette", "doctor", "lab", "runs", "ask", "export", "copy"),
+    "more": ("more", "help", "command_palette", "doctor", "lab", "export", "copy"),
 }  # fmt: skip
 """What a user wants to do, and the actions that do it, in the order of the help."""
 FIELD_KEYS = (("enter", "accept"), ("tab", "complete"), ("esc", "close the field"))

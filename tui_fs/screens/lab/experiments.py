@@ -169,7 +169,7 @@ class LabScreen(BaseScreen):
     )
 
     OPENS = "Run the experiment small (asks first)"
-    OPENS_FOR = "more"
+    OPENS_FOR = "experiment"
     BINDINGS = [
         COPY_BINDING,
         Binding("P", "ask('published')", tooltip="Run at the published scale (asks first)"),
@@ -349,7 +349,7 @@ class LabRunsScreen(BaseScreen):
     )
 
     OPENS = "Show the result"
-    OPENS_FOR = "more"
+    OPENS_FOR = "experiment"
     BINDINGS = [
         Binding("equals_sign", "compare", tooltip="Compare the two marked runs"),
         Binding("escape,q,left,h,v", "app.pop_screen", tooltip="Go back"),
