@@ -262,6 +262,17 @@ def test_directories_are_ranked_by_what_is_in_them(by: Ranking, names: list[str]
     assert [row.path.rpartition("/")[2] for row in ranked] == names
 
 
+@pytest.mark.parametrize("by", Ranking)
+def test_equal_directories_are_ranked_by_path_whatever_their_order(by: Ranking) -> None:
+    same = {"files": 1, "allocated_bytes": 4096, "oldest_s": 5, "newest_s": 6}
+    collector = collected(
+        root(subdirectories=3, pending=3),
+        *(DirRecord(row, 0, name, **same) for row, name in enumerate((b"b", b"c", b"a"), 1)),
+    )
+    ranked = [row.path for row in collector.table.ranked(by, 9) if row.path != "/t"]
+    assert ranked == ["/t/a", "/t/b", "/t/c"]
+
+
 def test_reads_are_those_of_the_whole_directory_in_any_number_of_records() -> None:
     one = collected(root(files=3, record_bytes=32_768 + 100))
     three = collected(

@@ -234,23 +234,29 @@ class DirectoryTable:
             self.matches.forget_sums()
 
     def ranked(self, by: Ranking, number: int) -> tuple[LargeDirectory, ...]:
-        """Return the first directories of a ranking by their direct entries."""
+        """Return the first directories of a ranking by their direct entries, equal ones by path."""
         rows: Iterable[int] = range(len(self))
         if not self.counts_directories:
             rows = list(filter(self.entries, rows))
+        rank: Callable[[int], int]
         match by:
             case Ranking.ENTRIES:
-                chosen = heapq.nlargest(number, rows, self.entries)
+                rank = self.entries
             case Ranking.INODES:
-                chosen = heapq.nlargest(number, rows, self._inodes_in)
+                rank = self._inodes_in
             case Ranking.ALLOCATED:
-                chosen = heapq.nlargest(number, rows, self._allocated_in)
+                rank = self._allocated_in
             case Ranking.NEWEST:
-                dated = [row for row in rows if self.newest_s[row]]
-                chosen = heapq.nlargest(number, dated, self.newest_s.__getitem__)
+                rank = self.newest_s.__getitem__
             case Ranking.OLDEST:
-                dated = [row for row in rows if self.newest_s[row]]
-                chosen = heapq.nsmallest(number, dated, self.oldest_s.__getitem__)
+                rank = self.oldest_s.__getitem__
+        if by in (Ranking.NEWEST, Ranking.OLDEST):
+            rows = [row for row in rows if self.newest_s[row]]
+        least_first = by is Ranking.OLDEST
+        choose = heapq.nsmallest if least_first else heapq.nlargest
+        # The order of the rows depends on which thread read a directory first.
+        chosen = sorted(choose(number, rows, rank), key=self.path)
+        chosen.sort(key=rank, reverse=not least_first)
         return tuple(map(self.large_directory, chosen))
 
     def large_directory(self, row: int) -> LargeDirectory:
