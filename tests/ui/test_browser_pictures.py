@@ -340,3 +340,17 @@ async def test_the_help_says_what_space_does_in_the_list(
 async def test_a_ranking_states_its_scope_as_fully_as_fits(columns: int, scope: str) -> None:
     shown = await look(ranking(), keys("j"), (columns, 20))
     assert f"bytes first · {scope} · 4 of 4,112" in shown
+
+
+async def test_the_advice_of_a_finding_is_reached_where_there_is_no_room() -> None:
+    shown = await look(findings(), keys("j"), (40, 15))
+    assert "<> scroll" in shown and "tui-fs copes" not in shown
+    assert "tui-fs copes" in await look(findings(), keys("j", *[">"] * 3), (40, 15))
+    shown = await look(findings(), keys("j", *[">"] * 3, *["<"] * 3), (40, 15))
+    assert "one huge directory · warning" in shown
+
+
+async def test_keys_that_do_nothing_for_a_finding_are_not_offered() -> None:
+    shown = await look(findings(), keys("g"))
+    assert "mark group" not in shown and "scroll" not in shown
+    assert "mark group" in await look(findings(), keys("G"))

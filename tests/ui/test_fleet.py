@@ -295,6 +295,40 @@ async def test_a_full_file_system_is_shown_in_full(size: tuple[int, int]) -> Non
         await wait_for(pilot, "100 % !")
 
 
+async def test_a_reason_has_the_cells_that_the_names_of_the_hosts_leave() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=(60, 20)) as pilot:
+        await answered(pilot, client)
+        (line,) = (each for each in screen_text(pilot.app).splitlines() if "db3  " in each)
+        assert line.endswith("Connection refused")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+async def test_hosts_whose_names_have_a_long_beginning_in_common_differ(columns: int) -> None:
+    hosts = ["web-frontend-prod-eu-01", "web-frontend-prod-eu-02"]
+    client = RecordingClient(hosts)
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=(columns, 24)) as pilot:
+        for host in hosts:
+            client.post(survey(host, 12, 0.12))
+        await wait_for(pilot, "2 counted")
+        shown = screen_text(pilot.app)
+        assert all(host in shown for host in hosts)
+
+
+@pytest.mark.parametrize("size", [MEDIUM, (40, 15)])
+async def test_each_refusal_of_a_host_can_be_read(size: tuple[int, int]) -> None:
+    client = RecordingClient()
+    preview = FleetPreviewScreen(client, HOSTS, PATH, Settings())
+    async with Host(preview).run_test(size=size) as pilot:
+        for host in HOSTS:
+            preview.take_answer(estimate(host, 12, f"The rule of {host} protects this directory."))
+        await wait_for(pilot, "rule of db3")
+        while "rule of web3" not in screen_text(pilot.app):
+            assert "<> scroll" in screen_text(pilot.app)
+            await pilot.press(">")
+            await settle(pilot)
+
+
 async def test_order_and_marks() -> None:
     client = RecordingClient()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:

@@ -47,6 +47,12 @@ PAGE_BINDINGS = (
     Binding("pagedown,ctrl+f,space", "scroll(10)", tooltip="Scroll a page down"),
     Binding("pageup,ctrl+b", "scroll(-10)", tooltip="Scroll a page up"),
 )
+TEXT_BINDINGS = (
+    Binding("greater_than_sign", "scroll(3)", tooltip="Scroll the text below the list down"),
+    Binding("less_than_sign", "scroll(-3)", tooltip="Scroll the text below the list up"),
+)
+"""For a text below a list, which has the other keys."""
+TEXT_HINT = ("<>", "scroll")
 
 NARROW_COLUMNS = 60
 """Below this width lines leave out what is said elsewhere, too."""
@@ -87,7 +93,7 @@ FIELD_KEYS = (("enter", "accept"), ("tab", "complete"), ("esc", "close the field
 """The keys while the user types in a field: all others are text."""
 _ROW_KEYS = frozenset(("enter", "space", "A", "d", "=", "u", "y"))
 """What they do concerns the rows of a list."""
-_SCROLL = ("↑↓", "scroll")
+_SCROLL = (("↑↓", "scroll"), TEXT_HINT)
 _ARROWS = " ▲▼"
 """What follows the title of the column by which a table is sorted."""
 
@@ -297,7 +303,7 @@ class BaseScreen(OneShotTimers, Screen[None]):
         """Follow what decides which keys do something."""
         for table in self.query(BarTable):
             self.watch(table, "is_empty", self.show_idle_keys)
-        if _SCROLL in self.KEYS:
+        if any(hint in self.KEYS for hint in _SCROLL):
             self.screen_layout_refresh_signal.subscribe(self, lambda _: self.show_idle_keys())
 
     def show_idle_keys(self) -> None:
@@ -311,8 +317,8 @@ class BaseScreen(OneShotTimers, Screen[None]):
         tables, bodies = self.query(BarTable), self.query(VerticalScroll)
         if tables and all(table.is_empty for table in tables):
             idle |= _ROW_KEYS
-        if _SCROLL in self.KEYS and not any(body.max_scroll_y for body in bodies):
-            idle.add(_SCROLL[0])
+        if not any(body.max_scroll_y for body in bodies):
+            idle |= {key for key, label in _SCROLL if (key, label) in self.KEYS}
         return frozenset(idle)
 
     def on_screen_suspend(self) -> None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.fleet.answers import (
@@ -52,12 +53,20 @@ from tui_fs.model.units import (
     percent_done,
     short_count,
 )
-from tui_fs.screens.base import COPY_BINDING, NARROW_COLUMNS, BaseScreen, Settings, deleting_is_off
+from tui_fs.screens.base import (
+    COPY_BINDING,
+    NARROW_COLUMNS,
+    TEXT_BINDINGS,
+    TEXT_HINT,
+    BaseScreen,
+    Settings,
+    deleting_is_off,
+)
 from tui_fs.screens.browser.details import NEARLY_FULL, within_lines
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.fleet_client import Asked, Fetched, FleetClient, Heard, Progressed
 from tui_fs.screens.run import rows_of_calls
-from tui_fs.widgets.bar_table import BarRow, BarTable, Column, LazyRows
+from tui_fs.widgets.bar_table import HEADER_HEIGHT, BarRow, BarTable, Column, LazyRows
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallTable
 from tui_fs.widgets.cell_drawing import dots, eighth_blocks, fit_cells
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
@@ -75,6 +84,8 @@ _BAR_CELLS = ((150, 14), (110, 6), (0, 0))
 """Columns of the terminal, and the cells of a bar from there on."""
 
 _PERCENT_CELLS = len("100 % !")
+_HOST_CELLS, _ROOMY_COLUMNS = 16, 80
+"""For the names of the hosts, and from which width on also if they are shorter."""
 _MOST_LISTED = 8
 
 
@@ -471,6 +482,7 @@ class FleetScreen(BaseScreen):
             self._sort,
             is_reversed=self._is_reversed,
             is_narrow=self.size.width < NARROW_COLUMNS,
+            host_cells=self._host_cells(),
         )
         table.set_columns(columns)
         chosen = [row for row in self._rows.values() if self._is_shown(row)]
@@ -489,6 +501,11 @@ class FleetScreen(BaseScreen):
             totals.append(f" · jobs run on {counted(busy, 'host', 'hosts')}: w follows them")
         self.set_line("#totals", totals)
         self._draw_about()
+
+    def _host_cells(self) -> int:
+        """Return the cells for the names: all that they need if each state has room beside them."""
+        names = min(max(map(len, self._rows)), max(_HOST_CELLS, self.size.width // 3))
+        return names if self.size.width < _ROOMY_COLUMNS else max(_HOST_CELLS, names)
 
     def _draw_about(self) -> None:
         cursor = self.query_one("#hosts", BarTable).cursor_row
@@ -573,7 +590,12 @@ _OPTIONAL = ("inodes", "allocated")
 
 
 def _columns(
-    bar_cells: int, sort: str = "host", *, is_reversed: bool = False, is_narrow: bool = False
+    bar_cells: int,
+    sort: str = "host",
+    *,
+    is_reversed: bool = False,
+    is_narrow: bool = False,
+    host_cells: int = 0,
 ) -> tuple[Column, ...]:
     cells = bar_cells + bool(bar_cells) + _PERCENT_CELLS
     arrow = " ▲" if is_reversed else " ▼"
@@ -588,7 +610,7 @@ def _columns(
         return Column(title(name), width, right=right, is_optional=is_optional, meaning=meaning)
 
     return (
-        column("host", 16, "its name for ssh"),
+        column("host", max(host_cells, len("host ▼")), "its name for ssh"),
         column("used", cells, "the used part of the bytes, as df counts it"),
         column("inodes", cells + 2, "the used part of the inodes"),
         column("entries", 13, "entries below the directory", right=True),
@@ -707,6 +729,7 @@ class FleetPreviewScreen(BaseScreen):
 
     KEYS: ClassVar = (
         ("enter", "confirm…"),
+        TEXT_HINT,
         ("↑↓", "strategy"),
         ("o", "first host alone"),
         ("esc", "back"),
@@ -724,6 +747,7 @@ class FleetPreviewScreen(BaseScreen):
         COPY_BINDING,
         Binding("o", "options", tooltip="Delete on the first host alone, then ask: on or off"),
         Binding("escape,q", "app.pop_screen", tooltip="Go back"),
+        *TEXT_BINDINGS,
     ]
 
     def __init__(
@@ -747,7 +771,8 @@ class FleetPreviewScreen(BaseScreen):
         yield Static(Text(""), id="about")
         yield BarTable(_PREVIEW_COLUMNS, empty_text="asking the hosts…", id="strategies")
         yield Static(Text(""), id="options")
-        yield Static(Text(""), id="body")
+        with VerticalScroll(id="body", can_focus=False):
+            yield Static(Text(""), id="refusals")
 
     def on_mount(self) -> None:
         """Ask for the estimates."""
@@ -791,6 +816,7 @@ class FleetPreviewScreen(BaseScreen):
         table = self.query_one(BarTable)
         is_first = not table.cursor_row
         table.set_rows(rows)
+        table.styles.max_height = HEADER_HEIGHT + max(2, len(rows))
         if is_first and best is not None:
             table.move_to(best)
         box = "[x]" if self._has_canary else "[ ]"
@@ -803,9 +829,7 @@ class FleetPreviewScreen(BaseScreen):
         self.query_one("#options", Static).update(Text(words))
         missing = {**self._left_out, **self._refused}
         lines = [f"! not on {host}: {harmless(reason)}" for host, reason in missing.items()]
-        body = self.query_one("#body", Static)
-        body.update(Text("\n".join(lines)))
-        body.display = bool(lines)
+        self.query_one("#refusals", Static).update(Text("\n".join(lines)))
 
     def _sums(self, hosts: Iterable[str]) -> list[StrategySum]:
         # The first host is deleted alone: the first in the list, not the quickest to answer.
@@ -909,6 +933,6 @@ def _strategy_row(each: StrategySum, *, is_best: bool) -> BarRow:
             span(each.quickest_seconds_low, each.slowest_seconds_high),
             short_count(sum(each.syscalls.values())),
             short_count(each.processes),
-            "recommended" if is_best else "",
+            "best" if is_best else "",
         ),
     )

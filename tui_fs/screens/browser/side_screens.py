@@ -16,7 +16,15 @@ from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.strategy import Argv
 from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking, Sorting
 from tui_fs.model.units import bytes_iec, count, counted, singular
-from tui_fs.screens.base import BaseScreen, Settings, age, muted, shown_below
+from tui_fs.screens.base import (
+    TEXT_BINDINGS,
+    TEXT_HINT,
+    BaseScreen,
+    Settings,
+    age,
+    muted,
+    shown_below,
+)
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.screens.selection import Size, marks_line
 from tui_fs.survey.findings.base import FindingType
@@ -239,7 +247,8 @@ class FindingsScreen(SideScreen):
 
     KEYS: ClassVar = (
         ("enter", "go there"),
-        ("space", "mark all of a name"),
+        TEXT_HINT,
+        ("space", "mark group"),
         ("d", "delete…"),
         ("esc", "back"),
         ("y", "copy"),
@@ -255,6 +264,7 @@ class FindingsScreen(SideScreen):
     BINDINGS = [
         Binding("tab", "app.pop_screen", tooltip="Go back", show=False),
         Binding("y", "copy", tooltip="Copy the command that the finding advises"),
+        *TEXT_BINDINGS,
     ]
 
     def compose_body(self) -> ComposeResult:
@@ -296,6 +306,19 @@ class FindingsScreen(SideScreen):
         if finding is not None:
             text = finding_in_full(finding, may_mark=not self.marks.refusal)
         self.query_one("#finding-in-full", Static).update(text)
+        self.show_idle_keys()
+
+    def idle_keys(self) -> frozenset[str]:
+        """Return the keys that would do nothing for the highlighted finding."""
+        idle = set(super().idle_keys())
+        finding = self._highlighted()
+        if finding is not None and not (_type(finding).is_group and not self.marks.refusal):
+            idle.add("space")
+        if finding is not None and not finding.command:
+            idle.add("y")
+        if self.marks.refusal:
+            idle.add("d")
+        return frozenset(idle)
 
     def _highlighted(self) -> Finding | None:
         row = self.query_one(BarTable).cursor_row

@@ -26,7 +26,15 @@ from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Argv
 from tui_fs.model.units import counted
-from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, age
+from tui_fs.screens.base import (
+    COPY_BINDING,
+    TEXT_BINDINGS,
+    TEXT_HINT,
+    BaseScreen,
+    Failed,
+    Settings,
+    age,
+)
 from tui_fs.screens.lab.result import LabResultScreen, ending_words, verdict_words
 from tui_fs.screens.lab.run import LabRunScreen
 from tui_fs.screens.selection import toggled_pair
@@ -155,6 +163,7 @@ class LabScreen(BaseScreen):
 
     KEYS: ClassVar = (
         ("enter", "run small"),
+        TEXT_HINT,
         ("P", "run as published"),
         ("→", "result"),
         ("v", "all runs"),
@@ -178,6 +187,7 @@ class LabScreen(BaseScreen):
         Binding("v", "runs", tooltip="List all runs; compare two of them"),
         Binding("escape", "refuse", tooltip="Go back without running"),
         Binding("q,left,h", "app.pop_screen", tooltip="Go back"),
+        *TEXT_BINDINGS,
     ]
 
     def __init__(self, target: str, settings: Settings) -> None:
