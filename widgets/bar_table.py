@@ -26,6 +26,7 @@ from tui_fs.widgets.cell_drawing import (
     eighth_blocks,
     fit_cells,
     fit_end,
+    fit_ends,
     range_bar,
 )
 
@@ -72,6 +73,7 @@ class Column:
             bars.
         keep_end: A long text loses its beginning, as suits a path; only for the column that
             takes the remaining width.
+        keep_ends: A long text loses its middle, as suits a name; only for that column, too.
         text_cells: The flag of a row follows the text, or this many cells if the text is shorter;
             0 puts the flags at the end of the line. Only for the column that takes the remaining
             width.
@@ -85,6 +87,7 @@ class Column:
     bar: bool = False
     has_range: bool = False
     keep_end: bool = False
+    keep_ends: bool = False
     text_cells: int = 0
     is_optional: bool = False
     meaning: str = ""
@@ -636,6 +639,8 @@ def _name_parts(row: BarRow, text: str, width: int, column: Column) -> list[tupl
         room = min(room, max(column.text_cells, cell_len(text)))
     if column.keep_end:
         text = fit_end(text, room)
+    elif column.keep_ends:
+        text = fit_ends(text, room)
     parts = [(name, fit_cells(text, room, right=column.right))]
     return (
         [*parts, (row.flag_tone, fit_cells(" " * GAP + flag_text, width - room))]

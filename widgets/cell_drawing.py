@@ -23,6 +23,7 @@ _CODE_PAGE_437 = str.maketrans(
     "▏▎▍▋▊▉▁▂▃▅▆▇▔▕╭╮╰╯…›–✓✗●◇△□␣",
     "▌▌▌███__▄▄██▀▐┌┐└┘»►─√x•*^■_",
 )
+_KERNEL_FONT = bytes(range(256)).decode("cp437")
 _ASCII = str.maketrans(
     "▏▎▍▌▋▊▉█▐▁▂▃▄▅▆▇▀▔▕░▒▓─│┌┐└┘├┤┬┴┼╭╮╰╯›✓✗●◇△□◆▲■○▼▶→←␣",
     "::::#####__..--#'-|-:=-|+++++++++++++>vxo*^o*^#ov>><_",
@@ -67,12 +68,32 @@ def fit_end(text: str, width: int) -> str:
         return words[0] + path if path else fit_cells(words[0].rstrip(), width).rstrip()
     if width <= 1:
         return ELLIPSIS[:width]
+    return ELLIPSIS + _last_cells(text, width - 1)
+
+
+def fit_ends(text: str, width: int) -> str:
+    """Return `text` in at most `width` cells; a longer one loses what is between its ends.
+
+    Names of many files differ only at the end. A link loses the end of its target.
+    """
+    if cell_len(text) <= width:
+        return text
+    end = _last_cells(text, width // 3)
+    if not end or " → " in text:
+        return fit_cells(text, width)
+    return set_cell_size(text, width - 1 - cell_len(end)).rstrip() + ELLIPSIS + end
+
+
+def _last_cells(text: str, width: int) -> str:
+    """Return the end of a text, without a mark that would combine with what precedes it."""
     kept = ""
     for character in reversed(text):
-        if cell_len(character + kept) > width - 1:
+        if cell_len(character + kept) > width:
             break
         kept = character + kept
-    return ELLIPSIS + kept
+    while kept and not cell_len(kept[0]):
+        kept = kept[1:]
+    return kept
 
 
 def dots() -> str:
@@ -86,6 +107,18 @@ def dots() -> str:
 def has_few_characters() -> bool:
     """Return whether the fonts of the terminal lack most characters for drawing."""
     return os.environ.get("TERM", "") in _FEW_CHARACTERS
+
+
+def has_glyph(character: str) -> bool:
+    """Return whether every font of the terminal has a character of a name.
+
+    The fonts of the console are the kernel's own, with code page 437, and those of the
+    distributions, with Latin-1.
+    """
+    table = _FEW_CHARACTERS.get(os.environ.get("TERM", ""))
+    if table is None or character.isascii():
+        return True
+    return table is _CODE_PAGE_437 and character < "\u0100" and character in _KERNEL_FONT
 
 
 def for_terminal(text: str) -> str:

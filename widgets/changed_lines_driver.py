@@ -75,7 +75,7 @@ class ChangedLines:
         if piece == old:
             return ""
         at, part = _difference(old, piece)
-        return f"\x1b[{line};{column + at}H{_drawn(part)}"
+        return _drawn(part, line, column + at)
 
 
 def _difference(old: _Piece, new: _Piece) -> tuple[int, _Piece]:
@@ -122,14 +122,21 @@ def _width(piece: _Piece) -> int:
     return sum(cell_len(text) for _, text in piece)
 
 
-def _drawn(piece: _Piece) -> str:
-    """Return what draws a piece, each style once while it is in force."""
-    drawn, before = "", ""
+def _drawn(piece: _Piece, line: int, column: int) -> str:
+    """Return what draws a piece at a place, each style once while it is in force.
+
+    Terminals differ in the cells that they give to combining and to wide characters, so after
+    these the cursor is sent to where it must be.
+    """
+    drawn, before = f"\x1b[{line};{column}H", ""
+    is_exact = True
     for style, text in piece:
         if style != before:
             drawn += _switch(before, style)
             before = style
-        drawn += text
+        drawn += text if is_exact else f"\x1b[{line};{column}H{text}"
+        column += cell_len(text)
+        is_exact = _is_plain(((style, text),))
     return drawn + ("\x1b[0m" if before else "")
 
 

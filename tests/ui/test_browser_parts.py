@@ -1,5 +1,6 @@
 """The parts of the browser that need no screen: marks, questions, the order of rows."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -88,7 +89,7 @@ def test_sizes_of_marks_are_shown_as_far_as_they_are_known() -> None:
     marks.add_all([two, three], Size(100, 1 << 20, is_whole=True))
     assert marks.in_words() == "3 marked · 110 entries · 1.0 MiB"
     marks.toggle(three, Size())  # what the rest of a lot holds is not known
-    assert marks.in_words() == "2 marked · at least 11 entries · 4.0 KiB"
+    assert marks.in_words() == "2 marked · at least 11 entries and 4.0 KiB"
 
 
 class _Process:
@@ -246,6 +247,23 @@ def test_what_has_no_room_in_the_totals_is_left_out() -> None:
     assert line(40) == "1,279,040 entries · 5.6 GiB · 12 min ago"
     assert line(78, 3) == "1,279,040 entries · 5.6 GiB · 3 unreadable, not complete !"
     assert line(38, 3) == "1,279,040 entries · 3 unreadable !"
+
+
+def test_each_number_that_still_grows_is_marked() -> None:
+    survey = found_survey(finished=False)
+    line = totals_line(
+        survey,
+        spool_listing(is_complete=False),
+        Order(),
+        is_paused=False,
+        since_finished_s=0,
+        is_imported=False,
+        room=99,
+    ).plain
+    counts, rate = line.rsplit(" · ", 1)
+    assert rate.endswith(" /s")
+    numbers = re.findall(r"(\S?)\b\d[\d,.]*", counts)
+    assert len(numbers) == 3 and set(numbers) == {"~"}
 
 
 def test_a_text_that_needs_more_lines_is_marked_as_cut() -> None:

@@ -411,3 +411,14 @@ async def test_of_two_tables_the_one_with_the_focus_shows_a_cursor() -> None:
                 True,
                 False,
             ]
+
+
+def test_long_names_that_differ_only_at_the_end_look_different() -> None:
+    columns = (Column("entries", 9, right=True), Column("name", 0, keep_ends=True))
+    shown = {
+        "".join(text for _, text in row_parts(BarRow(name, ("1", name), flag="!"), columns, 40))
+        for name in ("dump-" * 20 + "monday", "dump-" * 20 + "sunday", "漢" * 40 + "a", "short")
+    }
+    assert len(shown) == 4
+    assert {cell_len(line) for line in shown} == {40}
+    assert any("…" in line and "-sunday" in line for line in shown)

@@ -109,3 +109,10 @@ def test_what_others_wrote_over_the_screen_is_repaired() -> None:
     now_s += 1
     assert changed.reduced(data) == data
     assert changed.reduced(data) == ""
+
+
+def test_columns_stay_where_they_are_whatever_cells_a_terminal_gives_to_a_character() -> None:
+    changed = ChangedLines()
+    name, beside = "\x1b[1m漢 \x1b[0m", "\x1b[2mbeside\x1b[0m"
+    assert "\x1b[3;5Hbeside" in changed.reduced(f"\x1b[3;2H{name}{beside}")
+    assert "\x1b[4;5Hbeside" not in changed.reduced(f"\x1b[4;2H\x1b[1mabc\x1b[0m{beside}")

@@ -12,12 +12,15 @@ from tests.trees import HOSTILE_NAMES
 from tui_fs.model.paths import (
     PathStr,
     displayable,
+    escape_without_glyph,
     from_base64,
     harmless,
+    is_typable,
     is_utf8,
     is_within,
     shell_quoted,
 )
+from tui_fs.widgets.cell_drawing import has_glyph
 
 UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -82,6 +85,26 @@ def test_writing_systems_with_marks_are_shown_as_they_are(name: str) -> None:
 )
 def test_what_draws_nothing_of_its_own_is_an_escape(name: str) -> None:
     assert displayable(name).isascii()
+
+
+@pytest.mark.parametrize(
+    ("terminal", "names"),
+    [
+        ("linux", {"größe": "größe", "中文": "\\u4e2d\\u6587", "Ł": "\\u0141", "Γ": "\\u0393"}),
+        ("vt100", {"größe": "gr\\u00f6\\u00dfe", "a b": "a b"}),
+        ("xterm-256color", {"größe": "größe", "中文": "中文"}),
+    ],
+)
+def test_what_the_font_of_a_terminal_lacks_is_an_escape(
+    terminal: str, names: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", terminal)
+    monkeypatch.setattr("tui_fs.model.paths._has_glyph", None)
+    escape_without_glyph(has_glyph)
+    assert {name: displayable(name) for name in names} == names
+    for name, shown in names.items():
+        assert is_typable(name) == (name == shown)
+        assert bool(shell_quoted((name,)).startswith("$'")) == (name != shown)
 
 
 @given(NAMES)

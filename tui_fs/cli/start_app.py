@@ -13,7 +13,7 @@ from tui_fs.cli.command_process import Notice, notify_watcher
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import moves_cursor, note
 from tui_fs.model.errors import BadInput, Refused, TuiFsError, did_you_mean
-from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.paths import PathStr, displayable, escape_without_glyph, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
 from tui_fs.survey.process import SurveyProcess, SurveyRequest
 
@@ -111,7 +111,9 @@ def open_app(path: str, **settings: Any) -> int:
         settings: of `TuiFsApp`.
     """
     from tui_fs.app import TuiFsApp  # importing textual is slow, and no other command needs it
+    from tui_fs.widgets.cell_drawing import has_few_characters, has_glyph
 
+    escape_without_glyph(has_glyph if has_few_characters() else None)
     settings.setdefault("theme", theme_of(None))
     app = TuiFsApp(path, **settings)
     notify_watcher(Notice.SCREEN)

@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NewType
 
 PATH_MAX_BYTES = 4_096
@@ -32,6 +32,19 @@ _MOST_MARKS = 6
 """Combining marks allowed on one letter; Burmese needs this many."""
 
 
+_has_glyph: Callable[[str], bool] | None = None
+"""None if the terminal can draw all characters, as far as is known."""
+
+
+def escape_without_glyph(has_glyph: Callable[[str], bool] | None) -> None:
+    """Let `displayable` escape characters for which the terminal has no glyph, from now on.
+
+    Names that differ in such characters would look the same.
+    """
+    global _has_glyph
+    _has_glyph = has_glyph
+
+
 def displayable(path: str | bytes) -> str:
     """Return `path` with every character that could control a terminal escaped.
 
@@ -54,6 +67,7 @@ def shown_characters(text: str) -> Iterator[str]:
         is_mark = unicodedata.category(character) in ("Mn", "Mc", "Me")
         is_lost = is_mark and not _can_carry(letter, character)
         is_unseen = is_lost or (character == " " and at in odd)
+        is_unseen = is_unseen or (_has_glyph is not None and not _has_glyph(character))
         if is_unseen or not (is_composed or unicodedata.is_normalized("NFC", together)):
             piece = _code_of(character)
         yield piece

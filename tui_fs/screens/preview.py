@@ -170,7 +170,7 @@ def about_targets(survey: Survey, prediction: Forecast, filters: Filters) -> Tex
         matched = prefix + counted(survey.matched.non_directories, "file matches", "files match")
         text.append(matched, "bold")
         text.append(f" {in_words_of_filters(filters, time.time())}\n")
-        text.append("frees ")
+        text.append("frees " if survey.finished else "frees so far ")
         text.append(prediction.expected.freed_words, "bold")
         text.append(" · all directories stay\n")
         files = counted(totals.non_directories, "file", "files")
@@ -184,14 +184,15 @@ def about_targets(survey: Survey, prediction: Forecast, filters: Filters) -> Tex
     text.append(" · ")
     text.append(prefix + counted(totals.directories, "directory", "directories"), "bold")
     symlinks = counted(totals.symlinks, "symlink", "symlinks")
-    text.append(f" · {symlinks} · {counted(totals.other, 'other', 'others')}\n")
-    text.append("frees ")
+    others = counted(totals.other, "other", "others")
+    text.append(f" · {prefix}{symlinks} · {prefix}{others}\n")
+    text.append("frees " if survey.finished else "frees so far ")
     text.append(prediction.expected.freed_words, "bold")
     names = counted(prediction.expected.totals.entries, "name", "names")
-    text.append(f" · {names} · apparent {bytes_iec(totals.apparent_bytes)}\n")
+    text.append(f" · {prefix}{names} · apparent {prefix}{bytes_iec(totals.apparent_bytes)}\n")
     text.append(
-        f"deepest level {count(survey.max_depth)} · largest directory "
-        f"{counted(survey.max_entries_in_directory, 'entry', 'entries')}"
+        f"deepest level {prefix}{count(survey.max_depth)} · largest directory "
+        f"{prefix}{counted(survey.max_entries_in_directory, 'entry', 'entries')}"
     )
     return text.append_text(_unreadable(survey))
 
@@ -414,12 +415,13 @@ def _contents(
         matches = counted(totals.non_directories, *nouns)
         contents = Text(f"only {at_least}{matches}:\n", "bold")
         contents.append(in_words_of_filters(filters, time.time()), "bold")
-        contents.append(f"\n{allocated}; all directories stay", "not bold")
+        contents.append(f"\n{at_least}{allocated}; all directories stay", "not bold")
     else:
         files = counted(totals.non_directories, "file", "files")
         emptied = totals.directories - len(paths) * options.keep_root
         directories = counted(emptied, "directory", "directories")
-        contents = Text(f"{at_least}{files}, {directories}, {allocated}")
+        comma = " and" if at_least else ","
+        contents = Text(f"{at_least}{files}, {directories}{comma} {allocated}")
     rate_per_s = options.pace.rate_per_s
     limit = f", at most {counted(rate_per_s, 'entry', 'entries')} per second" if rate_per_s else ""
     duration = duration_span(estimate.seconds_low, estimate.seconds_high)

@@ -143,7 +143,7 @@ class Selection:
             return f"{words} · {contents} · {bytes_iec(allocated_bytes)}"
         if not allocated_bytes:
             return f"{words} · the preview counts them"
-        return f"{words} · at least {contents} · {bytes_iec(allocated_bytes)}"
+        return f"{words} · at least {contents} and {bytes_iec(allocated_bytes)}"
 
 
 def marks_line(

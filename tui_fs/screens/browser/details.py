@@ -75,9 +75,9 @@ def totals_line(
     ]
     if is_sorted and not is_filtered:
         directories = counted(totals.directories, "directory", "directories")
-        parts.append((3, f" in {directories}", ""))
-    is_short = not is_sorted or (survey.finished and survey.unreadable)
-    allocated = f" · {bytes_iec(totals.allocated_bytes)}"
+        parts.append((3, f" in {growing}{directories}", ""))
+    is_short = not is_sorted or growing or (survey.finished and survey.unreadable)
+    allocated = f" · {growing}{bytes_iec(totals.allocated_bytes)}"
     parts.append((1 if is_short else 0, allocated, "bold" if is_sorted else ""))
     if not is_sorted:
         parts.append((0, f" · {_sorted_part(listing, order)} !", "bold"))

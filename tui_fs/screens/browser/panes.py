@@ -54,18 +54,19 @@ def details_lines(
     is_filtered: bool,
 ) -> list[Line]:
     """Return the details of a directory; sections that do not fit are left out, the last first."""
-    sections = [_head(path, totals, width, is_complete=is_complete, is_filtered=is_filtered)]
+    growing = "" if is_complete else "~"
+    sections = [_head(path, totals, width, growing, is_filtered=is_filtered)]
     if details is None:
         sections.append([(("muted", "not counted yet"),)])
     elif details.histograms is None:
         words = "r counts ages and sizes", "of everything"
         sections.append([(("muted", fit_cells(line, width)),) for line in words])
     elif any(each.entries for each in details.histograms.sizes):
-        sections += _histograms(details.histograms, width)
+        sections += _histograms(details.histograms, width, growing)
     sections.append(_findings(findings, path, width))
     largest = _largest(details, path, width) if details is not None else []
     if details is not None and details.histograms is not None:
-        suffixes, owners = _suffixes_and_owners(details.histograms, width)
+        suffixes, owners = _suffixes_and_owners(details.histograms, width, growing)
         sections += [suffixes, largest, owners]
     else:
         sections.append(largest)
@@ -79,10 +80,9 @@ def details_lines(
 
 
 def _head(
-    path: PathStr, totals: Totals, width: int, *, is_complete: bool, is_filtered: bool
+    path: PathStr, totals: Totals, width: int, growing: str, *, is_filtered: bool
 ) -> list[Line]:
     name = displayable(os.path.basename(path) or path)
-    growing = "" if is_complete else "~"
     kinds = [
         (totals.files, "file", "files"),
         (totals.symlinks, "link", "links"),
@@ -110,42 +110,47 @@ def _head(
     return lines
 
 
-def _histograms(histograms: Histograms, width: int) -> list[list[Line]]:
+def _histograms(histograms: Histograms, width: int, growing: str) -> list[list[Line]]:
     sections: list[list[Line]] = []
     if histograms.ages:
         entries, old_bytes = histograms.older_than(OLD_DAYS)
         all_bytes = sum(age.allocated_bytes for age in histograms.ages)
         share = f" ({100 * old_bytes / all_bytes:.0f} %)" if all_bytes else ""
         noun = "file" if entries == 1 else "files"
-        old = f"  {bytes_iec(old_bytes)}{share}, {short_count(entries)} {noun}"
+        old = f"  {growing}{bytes_iec(old_bytes)}{share}, {growing}{short_count(entries)} {noun}"
         sections.append(
             [
-                _titles("last change", width),
+                _titles("last change", width, growing),
                 *_bars(SHORT_AGE_LABELS, histograms.ages, width),
                 (("", f"older than {OLD_DAYS} days:"),),
                 (("strong", old),),
             ]
         )
     sections.append(
-        [_titles("apparent size", width), *_bars(SHORT_SIZE_LABELS, histograms.sizes, width)]
+        [
+            _titles("apparent size", width, growing),
+            *_bars(SHORT_SIZE_LABELS, histograms.sizes, width),
+        ]
     )
     return sections
 
 
-def _suffixes_and_owners(histograms: Histograms, width: int) -> tuple[list[Line], list[Line]]:
+def _suffixes_and_owners(
+    histograms: Histograms, width: int, growing: str
+) -> tuple[list[Line], list[Line]]:
     """Return the suffixes with most bytes, and the owners if there are several."""
     whole = histograms.sizes
     suffixes, owners = histograms.suffixes[:_SUFFIXES], histograms.owners[:_OWNERS]
     labels = [f".{each.suffix}" for each in suffixes]
     names = [fit_end(displayable(each.name), _LABEL) for each in owners]
-    return (
-        [_titles("suffix", width), *_bars(labels, suffixes, width, whole)] if suffixes else [],
-        [_titles("owner", width), *_bars(names, owners, width, whole)] if len(owners) > 1 else [],
-    )
+    by_suffix = [_titles("suffix", width, growing), *_bars(labels, suffixes, width, whole)]
+    by_owner = [_titles("owner", width, growing), *_bars(names, owners, width, whole)]
+    return by_suffix if suffixes else [], by_owner if len(owners) > 1 else []
 
 
-def _titles(title: str, width: int) -> Line:
-    numbers = f" {'allocated':>{_BYTES}} {'files':>{_COUNT + 1}}"
+def _titles(title: str, width: int, growing: str) -> Line:
+    """Return the titles above bars; those of numbers that still grow are marked."""
+    numbers = f" {growing + 'allocated':>{_BYTES}} {growing + 'files':>{_COUNT + 1}}"
     return (("muted", fit_cells(title, width - len(numbers)) + numbers),)
 
 

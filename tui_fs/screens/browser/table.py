@@ -188,6 +188,7 @@ def columns_of(order: Order, *, is_filtered: bool = False) -> tuple[Column, ...]
         Column(
             title(Sorting.NAME),
             0,
+            keep_ends=True,
             meaning="a directory, a file or a symbolic link",
             action=f"sort_by('{Sorting.NAME}')",
         ),
