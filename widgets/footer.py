@@ -90,14 +90,13 @@ class Footer(Widget):
         padding: 0 1;
         link-style: none;
         link-style-hover: underline;
-        link-color: auto;
+        link-color: $foreground;  /* auto takes a light terminal for a dark one */
         link-background: transparent;
         link-background-hover: transparent;
 
-        &:ansi { link-color: $foreground; }  /* auto takes the terminal for a dark one */
-
-        & > .key-line--key { color: $text-accent; text-style: bold; }
-        & > .key-line--label { color: $text-muted; }
+        /* Of the colour of the links: a label without a link looks like the others. */
+        & > .key-line--key { color: $foreground; text-style: bold; }
+        & > .key-line--label { color: $foreground; }
     }
     """
 

@@ -7,7 +7,7 @@ from rich.style import Style
 
 from tests.ui.recorded import Host, screen_text, until, wait_for
 from tests.ui.test_browser_pictures import DESCRIBED, a_quiet_moment, choose, post_update
-from tui_fs.app import FEW_COLOURS_THEME
+from tui_fs.app import FEW_COLOURS_THEME, TRUECOLOR_THEME
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.screens.base import Settings
 from tui_fs.screens.options import Choices, OptionsDialog
@@ -161,3 +161,19 @@ async def test_the_legend_of_the_map_has_the_filling_of_the_map(
             if segment.style is not None and "▒▒▒" in segment.text
         }
         assert True not in dim
+
+
+@pytest.mark.parametrize("theme", [TRUECOLOR_THEME, FEW_COLOURS_THEME])
+async def test_a_range_of_keys_looks_like_each_other_key(theme: str) -> None:
+    app = Host(StartScreen("/", Settings(), lambda: list(DISKS)), theme)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "/srv")
+        app.screen.query_one(Footer).keys = (("1–6", "order"), ("↑↓", "move"), ("e", "page"))
+        await wait_for(pilot, "1–6 order")
+        (line,) = (
+            strip
+            for strip in app.screen._compositor.render_strips()
+            if "order" in "".join(segment.text for segment in strip)
+        )
+        shown = [each for each in line if each.text.strip() and each.style is not None]
+        assert len({each.style.color for each in shown if each.style}) == 1

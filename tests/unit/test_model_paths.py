@@ -81,6 +81,23 @@ def test_writing_systems_with_marks_are_shown_as_they_are(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("r\u0430dio", "r\\u0430dio"),
+        ("\u0421ache", "\\u0421ache"),
+        ("отчёт_v2.pdf", "отчёт_v2.pdf"),
+        ("СССР", "СССР"),
+        ("αβγ-x", "αβγ-x"),
+        ("Δt", "Δt"),
+    ],
+)
+def test_a_letter_that_looks_like_a_latin_one_among_these_is_an_escape(
+    name: str, shown: str
+) -> None:
+    assert displayable(name) == shown
+
+
+@pytest.mark.parametrize(
     "name", ["\u2800", "\u180b", "\U0001d159", "\U00016fe4", "\u0301", "/\u0338"]
 )
 def test_what_draws_nothing_of_its_own_is_an_escape(name: str) -> None:

@@ -28,6 +28,10 @@ _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800\U00016f
 _ODD = re.compile(r"\\|(?:\A|(?<=[/ ])) | (?=/|\Z)")
 """A backslash, or an inconspicuous space: at an end of a name, or after a space."""
 
+_WORD = re.compile(r"[^\W\d_]+")
+_LIKE_LATIN = frozenset("аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅԚԜοανρυιΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")
+"""Letters of other alphabets that look like a Latin one."""
+
 _MOST_MARKS = 6
 """Combining marks allowed on one letter; Burmese needs this many."""
 
@@ -61,12 +65,13 @@ def shown_characters(text: str) -> Iterator[str]:
     """Yield each character of a path as `displayable` shows it."""
     is_composed = unicodedata.is_normalized("NFC", text)
     odd = {match.start() for match in _ODD.finditer(text)}
+    odd |= set(_disguised(text))
     letter = ""  # the base of the next character when it combines or composes; all shown unescaped
     for at, character in enumerate(text):
         piece, together = _escaped(character), letter + character
         is_mark = unicodedata.category(character) in ("Mn", "Mc", "Me")
         is_lost = is_mark and not _can_carry(letter, character)
-        is_unseen = is_lost or (character == " " and at in odd)
+        is_unseen = is_lost or (character != "\\" and at in odd)
         is_unseen = is_unseen or (_has_glyph is not None and not _has_glyph(character))
         if is_unseen or not (is_composed or unicodedata.is_normalized("NFC", together)):
             piece = _code_of(character)
@@ -166,6 +171,14 @@ def _in_dollar_quotes(character: str, piece: str) -> str:
     if character in (piece, " "):
         return character
     return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
+
+
+def _disguised(text: str) -> Iterator[int]:
+    """Yield where a letter of another alphabet looks like one of the Latin letters around it."""
+    for word in _WORD.finditer(text):
+        letters = word.group()
+        if not letters.isascii() and re.search("[A-Za-z]", letters):
+            yield from (word.start() + at for at, c in enumerate(letters) if c in _LIKE_LATIN)
 
 
 def _can_carry(letter: str, mark: str) -> bool:

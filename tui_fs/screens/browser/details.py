@@ -138,9 +138,10 @@ def finding_line(survey: Survey, path: str, highlighted: str | None) -> Text:
     if finding is None:
         finding = _gravest([f for f in findings if f.severity is not Severity.INFO], path)
     if finding is None:
-        words = "no findings here" if findings or survey.finished else "no findings"
+        # A finding about many directories is listed at the first of them only.
+        words = "no findings listed here" if findings or survey.finished else "no findings"
         words += "" if survey.finished else " so far"
-        return muted(words + ("; tab: findings elsewhere" if findings else ""))
+        return muted(words + ("; tab: all findings" if findings else ""))
     place = "here" if finding.path == path else shown_below(finding.path, path)
     text = Text(f"{SEVERITY_SIGNS[finding.severity]} {place}: ", style="bold")
     text.append(finding.meaning, "not bold")
