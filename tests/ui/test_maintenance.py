@@ -65,10 +65,14 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
         await _answer(pilot, yes=True)
         await wait_for(pilot, "To put it back:")
         await wait_for(pilot, "put back")
+        await pilot.press("j", "k")
+        await wait_for(pilot, "enter do it…")
         assert list(spool.iterdir()) == []
         (aside,) = [path for path in spool.parent.iterdir() if "tui-fs-aside" in path.name]
         assert (aside / "letter").exists()
-        await pilot.press("G", "enter")
+        await pilot.press("G")
+        await wait_for(pilot, "show what deleting it would cost")
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, PreviewScreen))
         await wait_for(pilot, "gentle [x]")
         assert aside.name in screen_text(pilot.app)

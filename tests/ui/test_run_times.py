@@ -123,7 +123,7 @@ def test_a_job_that_waits_still_shows_its_target() -> None:
     verb, place, _ = place_of(
         replace(FREE, throttled=Throttled(1.0, "processors", 99.0)), JobState.RUNNING
     )
-    assert verb == "WAITING: others wait for the processors ·"
+    assert verb == "WAITING: processors busy ·"
     assert place == STARTED.targets[0]
 
 

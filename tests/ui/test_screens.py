@@ -569,6 +569,14 @@ async def test_comparison_of_calls(picture: SnapshotAssertion) -> None:
     assert await look(screen, act) == picture
 
 
+@pytest.mark.parametrize("number", [1, 2])
+async def test_a_comparison_is_offered_only_with_two_jobs(number: int) -> None:
+    for at in range(number):
+        record(REPORTS["done"], job_id=f"7f3a0{at}")
+    shown = await look(JobsScreen(Settings()), shows(f"7f3a0{number - 1}"))
+    assert ("= compare two" in shown) is (number == 2)
+
+
 async def test_two_jobs_are_compared_from_the_list() -> None:
     for number in range(3):
         folder = record(REPORTS["done"], job_id=f"7f3a0{number}")

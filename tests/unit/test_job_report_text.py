@@ -141,6 +141,15 @@ def test_expected_space_cannot_be_read_as_less_beside_less_free() -> None:
     assert "3.0 MiB less free · expected 0 B more · " in report_as_text(lost)
 
 
+def test_the_prediction_of_a_job_that_was_stopped_is_of_everything() -> None:
+    for outcome in Outcome:
+        is_early = outcome in (Outcome.CANCELLED, Outcome.DIED)
+        shown = shown_figures(report(outcome))
+        assert shown["time"].endswith(" for all") is is_early
+        assert (" for all · " in shown["space"]) is is_early
+        assert shown["time"].index("predicted") > shown["time"].find(" /s")
+
+
 def test_counts_without_the_last_calls_are_not_called_exact() -> None:
     begun = replace(BEGUN, source_note="the engine's own counters, exact, with times")
     whole = replace(report(begun=begun), syscalls_are_whole=True)

@@ -222,12 +222,18 @@ def _time(report: Report, started: JobStarted) -> str:
         words[0] += f", {duration(report.held_back_s)} of it throttled"
     if report.paused_s:
         words[0] += f", plus {duration(report.paused_s)} paused"
+    if working_s > 0 and deleted:  # after the prediction it would read as the predicted rate
+        words.append(f"{count(round(deleted / working_s))} /s")
     if started.predicted_seconds is not None:
         low_s, _, high_s = started.predicted_seconds
-        words.append(f"predicted {duration_span(low_s, high_s)}")
-    if working_s > 0 and deleted:
-        words.append(f"{count(round(deleted / working_s))} /s")
+        words.append(f"predicted {duration_span(low_s, high_s)}{_for_all(report)}")
     return " · ".join(words)
+
+
+def _for_all(report: Report) -> str:
+    """Return that a prediction is of everything, where only a part was deleted."""
+    is_early = report.outcome in (Outcome.CANCELLED, Outcome.DIED)
+    return " for all" if is_early else ""
 
 
 def _cpu(report: Report) -> str:
@@ -253,7 +259,7 @@ def _space(report: Report, started: JobStarted) -> str:
     more = " more" if report.freed_bytes < 0 else ""
     reserve = f", {bytes_iec(for_root)} more only for root" if for_root >= TOLERANCE_BYTES else ""
     return (
-        f"{gained} free{reserve} · expected {span}{more} · "
+        f"{gained} free{reserve} · expected {span}{more}{_for_all(report)} · "
         f"{bytes_iec(before.free_bytes)} → {bytes_iec(after.free_bytes)}"
     )
 

@@ -118,6 +118,12 @@ class JobsScreen(BaseScreen):
         is_live = any(state.is_live for state in states)
         table.set_columns(_columns(is_live=is_live, has_left=has_left))
         table.set_rows(rows)
+        self.show_idle_keys()
+
+    def idle_keys(self) -> frozenset[str]:
+        """Return the keys that would do nothing now: a single job cannot be compared."""
+        idle = super().idle_keys()
+        return idle if len(self._jobs) > 1 else idle | {"space", "="}
 
     def _toggle_mark(self, row: BarRow) -> None:
         self._marked = toggled_pair(self._marked, row.key)

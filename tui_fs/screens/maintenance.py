@@ -22,15 +22,15 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.figures import Figure
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, count, counted
-from tui_fs.screens.base import BaseScreen, Settings
+from tui_fs.screens.base import TEXT_BINDINGS, TEXT_HINT, BaseScreen, Settings
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
-from tui_fs.widgets.footer import Footer
 
 _COLUMNS = (
     Column("what", 16, meaning="what you can do"),
     Column("what it does", 0, meaning="the effect, or why it is impossible here"),
 )
+_DELETES = "show what deleting it would cost; asks before it deletes"
 _ACTION_WORDS = {Action.ASIDE: "set aside", Action.RECREATE: "recreate"}
 _WITH_TWIN = ("--twin",)
 _RECREATE, _ASIDE, _TWIN, _BACK, _DELETE = "recreate", "aside", "twin", "back:", "delete:"
@@ -57,7 +57,7 @@ class _Action(Struct, frozen=True):
 class MaintenanceScreen(BaseScreen):
     """Maintenance of one directory, and all directories set aside before."""
 
-    KEYS: ClassVar = (("enter", "do it…"), ("↑↓", "choose"), ("esc", "back"))
+    KEYS: ClassVar = (("enter", "do it…"), TEXT_HINT, ("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
         "An emptied directory of an ext4 file system stays as large as it was, and slow; "
         "recreate puts a new one in its place, with the same owner, mode, access list and "
@@ -68,7 +68,10 @@ class MaintenanceScreen(BaseScreen):
 
     OPENS = "Do the highlighted action (asks first)"
     OPENS_FOR = "delete"
-    BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back; nothing changes")]
+    BINDINGS = [
+        Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back; nothing changes"),
+        *TEXT_BINDINGS,
+    ]
 
     def __init__(self, path: str, settings: Settings) -> None:
         super().__init__(settings)
@@ -114,6 +117,7 @@ class MaintenanceScreen(BaseScreen):
             meaning = f"{displayable(record.aside)}, gently"
             rows.append(BarRow(_DELETE + record.id, ("delete", meaning)))
         self.query_one(BarTable).set_rows(rows)
+        self._show_keys()
         if problem:
             self._show_text(Text(problem, style="bold"))
         elif not self.has_acted:
@@ -121,11 +125,18 @@ class MaintenanceScreen(BaseScreen):
 
     def on_bar_table_highlighted(self) -> None:
         """Show in full what the action does, or why it is impossible; the table cuts both."""
+        action = self._highlighted()
+        self._show_text(Text((action.impossible or action.meaning) if action else _DELETES))
+        self._show_keys()
+
+    def _highlighted(self) -> _Action | None:
+        """Return the action under the cursor; None on the row of a deletion."""
         row = self.query_one(BarTable).cursor_row
-        action = None if row is None else self._actions.get(row.key)
-        self._show_text(Text((action.impossible or action.meaning) if action else ""))
-        keys = self.KEYS[1:] if action is not None and action.impossible else self.KEYS
-        self.query_one("#keys", Footer).keys = (*keys, ("?", "help"))
+        return None if row is None else self._actions.get(row.key)
+
+    def _show_keys(self) -> None:
+        action = self._highlighted()
+        self.show_keys(without={"enter"} if action is not None and action.impossible else ())
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Ask for confirmation of the action."""

@@ -56,7 +56,7 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     if snapshot.cancel is not None:
         verb = "cancelling"
     elif snapshot.throttled is not None:
-        verb = f"WAITING: others wait for the {snapshot.throttled.resource} ·"
+        verb = f"WAITING: {snapshot.throttled.resource} busy ·"
     elif state is JobState.PAUSED:
         verb = "PAUSED"
     else:

@@ -244,6 +244,12 @@ class LabScreen(BaseScreen):
         if chosen is not None:
             text = in_full(chosen, self._last.get(chosen.name), self._target)
             self.query_one("#experiment-in-full", Static).update(text)
+        self.show_idle_keys()
+
+    def idle_keys(self) -> frozenset[str]:
+        """Return the keys that would do nothing now: without a run there is no result."""
+        idle, chosen = super().idle_keys(), self._chosen()
+        return idle if chosen is not None and chosen.name in self._last else idle | {"→"}
 
     def _chosen(self) -> Experiment | None:
         row = self.query_one(BarTable).cursor_row
