@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, LearnedFactor
 from tui_fs.estimate.time import (
+    BURST_S,
     COUNTED_PROCESS_S,
     GROWTH_FROM_ENTRIES,
     GROWTH_PER_DOUBLING,
@@ -117,6 +118,21 @@ def test_a_rate_limit_makes_a_deletion_as_long_as_it_demands(
     predicted = predicted_seconds(STRATEGIES[RM], work, ROUND)
     assert predicted.expected == pytest.approx(seconds)
     assert predicted.low < seconds < predicted.high
+
+
+@pytest.mark.parametrize("files", [1000, 1_000_000])
+def test_the_low_end_under_a_rate_limit_is_what_the_limit_allows(files: int) -> None:
+    options = Options(pace=Pace(rate_per_s=500))
+    tree, quick = survey(files, 0), typical("ext4")
+    limit_s = files / 500
+    work = Work(tree, options, "ext4")
+    assert predicted_seconds(STRATEGIES[PARALLEL], work, quick).low == pytest.approx(limit_s)
+    free = predicted_seconds(STRATEGIES[RM], Work(tree, Options(), "ext4"), quick)
+    limited = predicted_seconds(STRATEGIES[RM], work, quick)
+    # Before rm is stopped for the last time, it removes entries faster than the limit
+    ahead = min(1.0, BURST_S / free.low)
+    assert limited.low == pytest.approx(max(free.low, limit_s * (1 - ahead)))
+    assert limited.low <= limit_s
 
 
 def test_blocks_of_directories_are_no_blocks_of_files() -> None:
