@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.unit.lab_results import (
     FLAME_FILE,
@@ -127,6 +128,21 @@ def test_a_step_that_was_not_done_says_why_in_its_row() -> None:
         "not run",
     ]
     assert running.rows[2].note == "not yet run"
+
+
+def test_memory_that_no_sample_has_seen_is_not_measured() -> None:
+    """A tool that ends within milliseconds is gone before it is sampled."""
+    view = TableView("t", ("rm", "later"), (Measure.SECONDS, Measure.PEAK_MEMORY_BYTES))
+    results = results_of([plan("rm"), plan("later")], {"rm": [0.010]})
+    short = replace(results.measured["rm"].runs[0], peak_memory_bytes=0)
+    measured = {**results.measured, "rm": replace(results.measured["rm"], runs=(short,))}
+    (table,) = exhibits_of(showing(view), replace(results, measured=measured), _NO_FOLDER)
+    assert isinstance(table, Table)
+    assert [row.cells for row in table.rows] == [
+        ("rm", "10.0 ms", "not measured"),
+        ("later", "", ""),
+    ]
+    assert "Peak memory is sampled" in table.remark
 
 
 def test_what_was_done_in_part_is_said_to_be_extrapolated() -> None:

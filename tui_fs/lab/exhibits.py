@@ -140,6 +140,7 @@ _LINE_NUMBER = re.compile(r":(\d+)\)$")
 _LOG_FROM_RATIO = 50.0
 _CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "its errors")
 _AT_PUBLISHED_SCALE = "This is a small run; the published figures may come from larger trees."
+_SAMPLED_MEMORY = "Peak memory is sampled: of tools that end within milliseconds it may be too low."
 _COUNTED_BY = {
     TraceSource.PERF: "Counted by perf, which covers only some calls; bpftrace covers all.",
     TraceSource.BPF: "Counted by bpf.",
@@ -229,7 +230,7 @@ class _Run(Struct, frozen=True):
         rows: list[Row] = []
         published: list[Published] = []
         for measured in self.steps(view.keys):
-            cells = [_cell(measure, measured.values(measure)) for measure in view.measures]
+            cells = [_cell(measure, measured) for measure in view.measures]
             note = "" if any(cells) else why_empty(self.results, measured)
             rows.append(Row((measured.plan.title, *cells), note))
             figures = [
@@ -242,6 +243,7 @@ class _Run(Struct, frozen=True):
         remarks = [
             *self._runs_remark(view.keys),
             *self._shares_remark(view.keys),
+            *([_SAMPLED_MEMORY] if Measure.PEAK_MEMORY_BYTES in view.measures else []),
             *self._published_remark(published),
         ]
         columns = ("", *(measure.label for measure in view.measures))
@@ -334,9 +336,10 @@ def _shown(figure: Published) -> str:
     return shown(figure.measure, figure.value)
 
 
-def _cell(measure: Measure, values: tuple[float, ...]) -> str:
+def _cell(measure: Measure, measured: Measured) -> str:
+    values = measured.values(measure)
     if not values:
-        return ""
+        return "not measured" if measure is Measure.PEAK_MEMORY_BYTES and measured.runs else ""
     median = shown(measure, statistics.median(values))
     span = shown_span(measure, min(values), max(values), median)
     return f"{median} ({span})" if span else median
