@@ -12,6 +12,7 @@ from tests.unit.lab_results import (
     showing,
 )
 from tui_fs.cli.lab import exhibits_as_text, run_as_text
+from tui_fs.cli.wrapping import wrapped
 from tui_fs.lab.exhibits import (
     Bar,
     Bars,
@@ -35,14 +36,14 @@ def test_claims_carry_their_verdicts() -> None:
     assert lines_of(exhibits[CLAIMS]) == [
         "Claims   ✓ 1   ✗ 1   – 1",
         "✓ holds here: rm makes one call a file.",
-        "    published: 1,000 unlinkat",
-        "    here:      1,000",
+        "    published:  1,000 unlinkat",
+        "    here:       1,000",
         "✗ does not hold here: rsync is faster than rm.",
-        "    published: a little",
-        "    here:      rm 1.00 s, rsync 1.70 s",
+        "    published:  a little",
+        "    here:       rm 1.00 s, rsync 1.70 s",
         "– cannot be tested here: It was always so.",
-        "    published: supposed",
-        "    why:       toybox rm: toybox is not installed",
+        "    published:  supposed",
+        "    why:        toybox rm: toybox is not installed",
     ]
 
 
@@ -50,7 +51,7 @@ def test_a_whole_run_fits_the_width() -> None:
     experiment, results = full_experiment(), full_results()
     exhibits = exhibits_of(experiment, results, "/nonexistent")
     text = run_as_text(experiment, results, exhibits, "by-hand-1", 80)
-    assert max(map(cell_len, text.split("\n"))) <= 80
+    assert max(map(cell_len, wrapped(text, 80).split("\n"))) <= 80
     assert "- A note." in text
     assert text.endswith("Run by-hand-1: done after 12 s")
 

@@ -19,7 +19,7 @@ from tui_fs.cli.exit_codes import (
     USAGE,
     exit_code_of,
 )
-from tui_fs.cli.output import OutputLost, print_text, use_real_terminal_size
+from tui_fs.cli.output import OutputLost, note, print_text, use_real_terminal_size
 from tui_fs.job.process import SupervisorProcess
 from tui_fs.linux.limits import is_limit, limit_sentence
 from tui_fs.linux.mounts import MOUNTINFO
@@ -151,7 +151,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _failed(reason: object, code: int) -> int:
-    print(f"tui-fs: {reason}", file=sys.stderr)
+    note(f"tui-fs: {reason}")
     return code
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tui_fs.cli import arguments
 from tui_fs.cli.arguments import add_output_options
 from tui_fs.cli.exit_codes import DONE
-from tui_fs.cli.output import print_text
+from tui_fs.cli.output import print_unwrapped
 from tui_fs.cli.parser import COMMAND_HELP, add_command_arguments, app_parser
 from tui_fs.lab.experiments import experiments
 from tui_fs.model.strategy import IoPriority
@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Print the script of one shell."""
-    print_text(completion_script(parsed.shell))
+    print_unwrapped(completion_script(parsed.shell))
     return DONE
 
 

@@ -4,7 +4,6 @@ import argparse
 import os
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -50,7 +49,6 @@ from tui_fs.survey.export_file import new_file, refuse_taken
 from tui_fs.widgets.figure_layout import Line
 
 _WIDTH_WITHOUT_TERMINAL = 100
-_MIN_WIDTH = 40
 _MIN_DONE = 0.02
 """The time left is extrapolated from this part of the work on."""
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "–"}
@@ -340,7 +338,7 @@ def run_as_text(
     run_id: str,
     width: int,
 ) -> str:
-    """Return a run in lines of at most `width` characters, except for long words."""
+    """Return a run, with figures that are at most `width` characters wide."""
     began, ended = results.began, results.ended
     machine = began.machine
     begun = time.strftime("%Y-%m-%d %H:%M", time.localtime(began.started_at))
@@ -349,13 +347,13 @@ def run_as_text(
         f"{counted(machine.processors, 'processor', 'processors')}, "
         f"{bytes_iec(machine.memory_bytes)}"
     )
-    head = [experiment.title, _wrapped(experiment.question, width)]
+    head = [experiment.title, experiment.question]
     if experiment.source:
-        head.append(_wrapped(f"Source: {experiment.source}", width))
-    head.append(_wrapped("; ".join(facts), width))
-    parts = ["\n".join(head), exhibits_as_text(exhibits, width)]
+        head.append(f"Source: {experiment.source}")
+    head.append("; ".join(facts))
+    parts = ["\n".join(map(harmless, head)), exhibits_as_text(exhibits, width)]
     if results.notes:
-        notes = (_wrapped(remark, width, "- ", "  ") for remark in results.notes)
+        notes = (f"- {harmless(remark)}" for remark in results.notes)
         parts.append("\n".join(["Notes", *notes]))
     took = "" if ended is None else f" after {duration(ended.elapsed_s)}"
     ending = "still running, or killed" if ended is None else f"{ended.ending}{took}"
@@ -373,17 +371,17 @@ def exhibits_as_text(exhibits: Iterable[Exhibit], width: int) -> str:
 def _exhibit(exhibit: Exhibit, width: int) -> str:  # noqa: RET503
     match exhibit:
         case Claims():
-            return _claims(exhibit, width)
+            return _claims(exhibit)
         case Table():
             lines = table_lines(exhibit, width)
-            return _titled(exhibit.title, _plain(lines), exhibit.remark, width)
+            return _titled(exhibit.title, _plain(lines), exhibit.remark)
         case Calls():
             pairs = [exhibit.tables[at : at + 2] for at in range(0, len(exhibit.tables), 2)]
             texts = [f"{_plain(pair_lines(pair, width))}\n{pair_remarks(pair)}" for pair in pairs]
-            return _titled(exhibit.title, "\n\n".join(texts), "", width)
+            return _titled(exhibit.title, "\n\n".join(texts))
         case Flames():
             lines = flame_lines(exhibit, width)
-            return _titled(exhibit.title, _plain(lines), exhibit.remark, width)
+            return _titled(exhibit.title, _plain(lines), exhibit.remark)
         case _:
             assert_never(exhibit)
 
@@ -392,40 +390,27 @@ def _plain(lines: Sequence[Line]) -> str:
     return "\n".join(harmless("".join(text for _, text in line)).rstrip() for line in lines)
 
 
-def _titled(title: str, body: str, remark: str, width: int) -> str:
-    parts = [harmless(title), body, _wrapped(remark, width) if remark else ""]
+def _titled(title: str, body: str, remark: str = "") -> str:
+    parts = [harmless(title), body, harmless(remark)]
     return "\n".join(part for part in parts if part)
 
 
-def _claims(claims: Claims, width: int) -> str:
+def _claims(claims: Claims) -> str:
     verdicts = [claim.verdict for claim in claims.claims]
     counts = (f"{sign} {verdicts.count(verdict)}" for verdict, sign in _SIGNS.items())
-    return "\n".join(
-        ["   ".join(["Claims", *counts]), *(_claim(claim, width) for claim in claims.claims)]
-    )
+    return "\n".join(["   ".join(["Claims", *counts]), *map(_claim, claims.claims)])
 
 
-def _claim(claim: Judged, width: int) -> str:
-    lines = [_wrapped(f"{_SIGNS[claim.verdict]} {claim.verdict}: {claim.text}", width, "", "  ")]
+def _claim(claim: Judged) -> str:
+    lines = [f"{_SIGNS[claim.verdict]} {claim.verdict}: {claim.text}"]
     for name, value in (
         ("published", claim.published),
         ("here", claim.here),
         ("why", claim.reason),
     ):
         if value:
-            lines.append(_wrapped(value, width, f"    {name + ':':<11}", " " * 15))
-    return "\n".join(lines)
-
-
-def _wrapped(text: str, width: int, first: str = "", others: str = "") -> str:
-    return textwrap.fill(
-        harmless(text),
-        max(width, _MIN_WIDTH),
-        initial_indent=first,
-        subsequent_indent=others,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+            lines.append(f"    {name + ':':<12}{value}")
+    return "\n".join(map(harmless, lines))
 
 
 def run_as_json(experiment: Experiment, results: Results, run_id: str) -> dict[str, Json]:
@@ -465,4 +450,6 @@ def _step_as_json(measured: Measured) -> dict[str, Json]:
     """Return the plan of a step and its figures as the fields of one object."""
     figures = encode(measured)
     plan, _ = figures.pop("plan"), figures.pop("failed")
+    for run in figures["runs"]:
+        run["peak_memory_bytes"] = run["peak_memory_bytes"] or None  # not sampled
     return {**plan, **figures, "why_not": measured.why_not}

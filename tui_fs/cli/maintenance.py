@@ -7,7 +7,7 @@ import time
 from tui_fs.cli.arguments import add_output_options, pin, require_terminal
 from tui_fs.cli.command_process import Notice, notify_watcher
 from tui_fs.cli.exit_codes import DONE
-from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
+from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_question, print_text
 from tui_fs.job.aside_store import (
     Action,
     AsideRecord,
@@ -267,7 +267,7 @@ def _confirm(parsed: argparse.Namespace, statement: str, question: str) -> None:
         return
     require_terminal()
     note(statement)
-    print(f"{question} Type yes: ", end="", file=sys.stderr, flush=True)
+    print_question(f"{question} Type yes:")
     if sys.stdin.readline().rstrip("\n") != "yes":
         raise Refused("Not confirmed; nothing was changed.", rule="not-confirmed")
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
+from tui_fs.cli.wrapping import wrapped
+
 SCHEMA = 1
 CLEAR_LINE = "\r\x1b[2K"
 
@@ -69,24 +71,42 @@ class DataOutput(io.RawIOBase):
 
 
 def print_text(text: str) -> None:
-    """Print text and a newline at once; raises as ``writing_output``."""
+    """Print text `for_reader`, and a newline, at once; raises as ``writing_output``."""
+    print_unwrapped(for_reader(text, sys.stdout))
+
+
+def print_unwrapped(text: str) -> None:
+    """Print the input of a program and a newline at once; raises as ``writing_output``."""
     with writing_output():
         print(text, flush=True)
 
 
 def print_json(value: Any) -> None:
     """Print one indented JSON value."""
-    print_text(json.dumps(value, indent=2))
+    print_unwrapped(json.dumps(value, indent=2))
 
 
 def print_json_line(value: dict[str, Any]) -> None:
     """Print one JSON object of a stream at once."""
-    print_text(json.dumps({"schema": SCHEMA, **value}, separators=(",", ":")))
+    print_unwrapped(json.dumps({"schema": SCHEMA, **value}, separators=(",", ":")))
 
 
 def note(text: str) -> None:
-    """Print a line to standard error."""
-    print(text, file=sys.stderr)
+    """Print text `for_reader` to standard error."""
+    print(for_reader(text, sys.stderr), file=sys.stderr)
+
+
+def print_question(question: str) -> None:
+    """Print a question to standard error; the cursor waits behind it for the answer."""
+    print(f"{for_reader(question, sys.stderr)} ", end="", file=sys.stderr, flush=True)
+
+
+def for_reader(text: str, stream: TextIO) -> str:
+    """Return text with its lines wrapped at words for a terminal; else unchanged.
+
+    A program that reads the stream finds each sentence in one line.
+    """
+    return wrapped(text, _columns(stream)) if stream.isatty() else text
 
 
 def use_real_terminal_size() -> None:
@@ -109,7 +129,7 @@ def moves_cursor(stream: TextIO) -> bool:
 def print_over_status(text: str) -> None:
     """Print a line to standard error over a status line."""
     start = CLEAR_LINE if moves_cursor(sys.stderr) else ""
-    print(f"{start}{text}", file=sys.stderr, flush=True)
+    print(f"{start}{for_reader(text, sys.stderr)}", file=sys.stderr, flush=True)
 
 
 class StatusLine:
@@ -131,7 +151,7 @@ class StatusLine:
             fraction: the done part, as a bar where there is room; None for no bar.
         """
         if self._is_usable and _is_in_foreground():
-            width = _columns() - 1
+            width = _columns(sys.stderr) - 1
             shown = with_bar(whole_parts(text, width), fraction, width)
             print(f"{CLEAR_LINE}{shown}", end="", file=sys.stderr, flush=True)
             self._is_dirty = True
@@ -160,8 +180,8 @@ def with_bar(text: str, fraction: float | None, width: int) -> str:
     return f"[{'=' * (done - len(head))}{head}{' ' * (cells - done)}]  {text}"
 
 
-def _columns() -> int:
-    return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_COLUMNS
+def _columns(terminal: TextIO) -> int:
+    return os.get_terminal_size(terminal.fileno()).columns or _USUAL_COLUMNS
 
 
 def _is_in_foreground() -> bool:
