@@ -154,6 +154,22 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
             "--threads works only with the strategy parallel, not with rm.",
         ),
         (
+            "delete --strategy rm --batch-size 500 --yes x",
+            "--batch-size works only with the strategy xargs, not with rm.",
+        ),
+        (
+            "delete --strategy find --processes 1 --dry-run x",
+            "--processes works only with the strategy xargs, not with find.",
+        ),
+        (
+            "delete --threads 2 --processes 2 --yes x",
+            "No strategy has all of these options: --processes, --threads.",
+        ),
+        (
+            "delete --strategy rm --confirm x --dry-run x",
+            "--confirm is only allowed with --yes.",
+        ),
+        (
             "jobs --prune --compare a b",
             "--compare and --prune are mutually exclusive. Use one of them.",
         ),

@@ -16,7 +16,7 @@ from tui_fs.model.strategy import Confine, Filters, IoPriority, Options, Pace, S
 from tui_fs.screens.base import continued_lines
 
 NOW_S = 1_700_000_000
-RM = StrategyName("rm")
+RM, XARGS = StrategyName("rm"), StrategyName("xargs")
 HOSTILE = (
     "/srv/a b",
     "/srv/it's",
@@ -59,16 +59,21 @@ def test_the_command_line_reads_the_same_options(
     options: Options, trace: TraceSource | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tui_fs.cli.arguments.time.time", lambda: NOW_S + 0.5)
-    argv = delete_command(("/srv/a", "/srv/-b"), RM, options, trace, NOW_S + 0.5)
+    argv = delete_command(("/srv/a", "/srv/-b"), XARGS, options, trace, NOW_S + 0.5)
     parsed = parse(list(argv[1:]))
     assert (options_of(parsed), trace_of(parsed)) == (options, trace)
-    assert (parsed.paths, parsed.strategy, parsed.yes) == (["/srv/a", "/srv/-b"], RM, False)
+    assert (parsed.paths, parsed.strategy, parsed.yes) == (["/srv/a", "/srv/-b"], XARGS, False)
 
 
-def test_threads_are_given_to_the_strategy_that_has_them() -> None:
-    options = Options(pace=replace(Pace(), threads=4))
-    argv = delete_command(("/srv/a",), StrategyName("parallel"), options, None, NOW_S)
-    assert options_of(parse(list(argv[1:]))) == options
+def test_options_are_given_only_to_the_strategy_that_has_them() -> None:
+    options = Options(batch_size=7, processes=3, pace=replace(Pace(), threads=4))
+    for strategy, left in (
+        (RM, Options()),
+        (XARGS, replace(options, pace=Pace())),
+        (StrategyName("parallel"), Options(pace=options.pace)),
+    ):
+        argv = delete_command(("/srv/a",), strategy, options, None, NOW_S)
+        assert options_of(parse(list(argv[1:]))) == left
 
 
 def test_a_plain_deletion_has_a_short_command() -> None:

@@ -266,7 +266,7 @@ def test_several_directories_are_confirmed_by_the_word_that_a_host_asks_for(
 ) -> None:
     where = ("--ssh", hosts.ssh.program)
     with Terminal(cli, "fleet", "delete", "a,b", "/d", "/e", *where) as terminal:
-        terminal.wait_for(b"the number of hosts and the word delete, as in '2 delete'")
+        terminal.wait_for(b"'2 delete':")
         terminal.answer(b"2 delete\n")
         assert terminal.wait() == 0
     assert "--confirm=delete" in hosts.calls("a")[-1]

@@ -60,8 +60,8 @@ def options_of(parsed: argparse.Namespace) -> Options:
     newer_than_s = getattr(parsed, "newer_than", None)
     return Options(
         keep_root=parsed.keep_root,
-        batch_size=parsed.batch_size,
-        processes=parsed.processes,
+        batch_size=parsed.batch_size or Options().batch_size,
+        processes=parsed.processes or Options().processes,
         pace=Pace(
             gentle=getattr(parsed, "gentle", False),
             rate_per_s=getattr(parsed, "rate", 0),
@@ -230,6 +230,12 @@ def add_confirmation_options(group: Group) -> None:
     )  # fmt: skip
 
 
+def refuse_confirmation_alone(parsed: argparse.Namespace) -> None:
+    """Raise BadInput for an answer on the command line to a question that is still asked."""
+    if parsed.confirm is not None and not parsed.yes:
+        raise BadInput("--confirm is only allowed with --yes.")
+
+
 def add_detach_option(group: Group) -> None:
     """Add the option that starts a job without following it."""
     group.add_argument(
@@ -245,11 +251,11 @@ def add_strategy_options(group: Group) -> None:
         help="empty the directories but do not remove them",
     )
     group.add_argument(
-        "--batch-size", type=positive, default=1000, metavar="N",
+        "--batch-size", type=positive, metavar="N",
         help="xargs: names passed to each rm (default: 1000)",
     )  # fmt: skip
     group.add_argument(
-        "--processes", type=positive, default=1, metavar="N",
+        "--processes", type=positive, metavar="N",
         help="xargs: rm processes at the same time (default: 1)",
     )  # fmt: skip
     group.add_argument(

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from tui_fs.cli.arguments import (
     directory_id,
     job_id,
     options_of,
+    refuse_confirmation_alone,
     require_terminal,
     share,
     strategy,
@@ -28,7 +29,14 @@ from tui_fs.cli.command_process import Notice, notify_watcher
 from tui_fs.cli.counting import count_targets
 from tui_fs.cli.exit_codes import DONE, OUTPUT_LOST
 from tui_fs.cli.interrupts import Interrupts
-from tui_fs.cli.output import SCHEMA, is_reader_gone, note, print_json, print_text
+from tui_fs.cli.output import (
+    SCHEMA,
+    is_reader_gone,
+    note,
+    print_json,
+    print_question,
+    print_text,
+)
 from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.path_safety import keep_open, shown_directories
 from tui_fs.job.permission import (
@@ -60,10 +68,22 @@ from tui_fs.model.strategy import Options, StrategyName, confined_words
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, in_words, is_file, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
+from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.survey.findings.registry import activity_in
 from tui_fs.survey.single_file import remarks_on
 from tui_fs.tracing.select_source import open_source
+
+_OPTIONS_OF_SOME: Mapping[str, Callable[[Strategy], bool]] = {
+    "batch_size": lambda strategy: strategy.has_batches,
+    "processes": lambda strategy: strategy.has_batches,
+    "threads": lambda strategy: strategy.guarantees.speaks,
+    "shard": lambda strategy: strategy.guarantees.takes_shares,
+}
+"""The options that only some strategies have, and which ones."""
+
+_Users = Mapping[str, Sequence[StrategyName]]
+"""The strategies that have an option, by its name."""
 
 _Started = tuple[Plan, JobFolder | None, Interrupts]
 """A plan, its job folder (None if a signal came before the start), and the signal handler."""
@@ -129,14 +149,15 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
         check_new_id(parsed.job_id)
     if asks:
         check_conflicts(targets)  # not only after the answer
+    given = _given_for_some(parsed)
     if parsed.strategy is not None:
-        _check_options(parsed.strategy, options, trace)
+        _check_options(parsed.strategy, given, options, trace)
     has_reader = asks or parsed.dry_run
     survey = count_targets(targets, options.filters, finds_users=has_reader)
     strategy = parsed.strategy
     if strategy is None:
-        strategy = _recommended(targets, survey, options, trace)
-        _check_options(strategy, options, trace)
+        strategy = _recommended(targets, survey, given, options, trace)
+        _check_options(strategy, given, options, trace)
         if not is_file(targets):
             note(f"tui-fs: {strategy} is the recommended strategy here.")
     plan = make_plan(
@@ -149,20 +170,46 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     return _confirm_and_start(plan, parsed, asks=asks, remarks=remarks)
 
 
-def _check_options(strategy: StrategyName, options: Options, trace: TraceSource | None) -> None:
+def _check_options(
+    strategy: StrategyName, given: _Users, options: Options, trace: TraceSource | None
+) -> None:
     """Raise an error before the job starts if the strategy cannot run with these options."""
     check_strategy_here(strategy)
-    guarantees = guarantees_of(strategy)
-    if options.pace.threads and not guarantees.speaks:
-        raise BadInput(f"--threads works only with the strategy parallel, not with {strategy}.")
-    if options.filters.share is not None and not guarantees.takes_shares:
-        raise BadInput(f"--shard works only with the strategy parallel, not with {strategy}.")
+    for option, users in given.items():
+        if strategy not in users:
+            raise BadInput(
+                f"{option} works only with the strategy {' or '.join(users)}, not with {strategy}."
+            )
     refuse_uncounted_rate(strategy, options, trace)
-    open_source(trace, speaks=guarantees.speaks)  # it may not be available
+    open_source(trace, speaks=guarantees_of(strategy).speaks)  # it may not be available
+
+
+def _given_for_some(parsed: argparse.Namespace) -> _Users:
+    """Return the given options that some strategies lack, and which strategies have them.
+
+    Raises:
+        BadInput: no strategy has all of them.
+    """
+    given = {
+        f"--{name.replace('_', '-')}": [key for key, each in STRATEGIES.items() if has(each)]
+        for name, has in _OPTIONS_OF_SOME.items()
+        if getattr(parsed, name)
+    }
+    if not any(_has_all(strategy, given) for strategy in STRATEGIES):
+        raise BadInput(f"No strategy has all of these options: {', '.join(given)}.")
+    return given
+
+
+def _has_all(strategy: StrategyName, given: _Users) -> bool:
+    return all(strategy in users for users in given.values())
 
 
 def _recommended(
-    targets: Sequence[Target], survey: Survey, options: Options, trace: TraceSource | None
+    targets: Sequence[Target],
+    survey: Survey,
+    given: _Users,
+    options: Options,
+    trace: TraceSource | None,
 ) -> StrategyName:
     """Return the recommended strategy among those that a policy allows.
 
@@ -176,9 +223,8 @@ def _recommended(
         with contextlib.suppress(Refused):
             check_strategy_here(name)
             allowed.append(name)
-    if options.pace.threads:
-        allowed = [name for name in allowed if guarantees_of(name).speaks]
     paths, pins = [target.path for target in targets], [target.pin for target in targets]
+    allowed = [name for name in allowed if _has_all(name, given)]
     predicted = forecast(paths, survey, options, trace, pins=pins, strategies=allowed)
     if predicted.recommended is None:
         raise Missing(
@@ -233,6 +279,7 @@ def _remarks(targets: Sequence[Target], survey: Survey) -> Sequence[str]:
 
 def _asks(parsed: argparse.Namespace) -> bool:
     asks = not (parsed.yes or getattr(parsed, "dry_run", False))
+    refuse_confirmation_alone(parsed)
     if asks:
         require_terminal()
     return asks
@@ -386,9 +433,9 @@ def _asked(plan: Plan) -> Plan:
     word = word_to_type(plan.paths)
     label = f"the word {word}" if word == PLAIN_WORD else "its name (without the path)"
     pronoun = "it" if len(plan.targets) == 1 else "them"
-    question = f"Because {reason}, type {label} to delete {pronoun}: "
-    plain = "Delete it? Type yes: " if len(plan.targets) == 1 else "Delete them all? Type yes: "
-    print(question if reason else plain, end="", file=sys.stderr, flush=True)
+    question = f"Because {reason}, type {label} to delete {pronoun}:"
+    plain = "Delete it? Type yes:" if len(plan.targets) == 1 else "Delete them all? Type yes:"
+    print_question(question if reason else plain)
     answer = sys.stdin.readline().rstrip("\n")
     if reason is not None:
         return _typed(plan, answer)

@@ -17,6 +17,7 @@ from tui_fs.cli.arguments import (
     add_pace_options,
     add_strategy_options,
     positive,
+    refuse_confirmation_alone,
     require_terminal,
     strategy,
 )
@@ -30,6 +31,7 @@ from tui_fs.cli.output import (
     print_json,
     print_json_line,
     print_over_status,
+    print_question,
     print_text,
 )
 from tui_fs.cli.start_app import add_screen_options, open_app, require_screen, screen_settings
@@ -557,6 +559,7 @@ def run_delete(parsed: argparse.Namespace) -> int:
     if not parsed.dry_run:
         refuse_read_only()
     asks = not (parsed.yes or parsed.dry_run)
+    refuse_confirmation_alone(parsed)
     _take_hosts(parsed)
     if asks:
         require_terminal()
@@ -652,11 +655,10 @@ def _confirm(plans: Mapping[str, HostPlan], paths: Sequence[str]) -> str:
         note(f"  {displayable(path)}")
     word = word_to_type([os.path.normpath(path) for path in paths])
     meaning = f"the word {PLAIN_WORD}" if word == PLAIN_WORD else "the name"
-    print(
+    print_question(
         f"To delete on {counted(len(plans), 'host', 'hosts')}, type the number of hosts and "
-        f"{meaning}, as in '{len(plans)} {word}': ",
-        end="", file=sys.stderr, flush=True,
-    )  # fmt: skip
+        f"{meaning}, as in '{len(plans)} {word}':"
+    )
     if sys.stdin.readline().rstrip("\n") != f"{len(plans)} {word}":
         raise Refused("Not confirmed; nothing was deleted.", rule="not-confirmed")
     return word
@@ -721,7 +723,7 @@ def _goes_on(
     others = counted(len(deletion.jobs) - 1, "other host", "other hosts")
     if not asks:
         return canary.exit_code == 0
-    print(f"Continue on the {others}? Type yes: ", end="", file=sys.stderr, flush=True)
+    print_question(f"Continue on the {others}? Type yes:")
     while not select.select([sys.stdin], [], [], _POLL_S)[0]:
         if interrupts.received is not None:
             return False

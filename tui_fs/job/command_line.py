@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput
 from tui_fs.model.strategy import Argv, Confine, Filters, IoPriority, Options, StrategyName
+from tui_fs.strategies.registry import STRATEGIES
 
 _MAX_PATH_BYTES = 4_095
 """PATH_MAX without its NUL; a longer path can be named only relative to a current directory."""
@@ -25,17 +26,19 @@ def delete_command(
         BadInput: a path is too long for a command line.
     """
     _check_lengths(paths)
-    pace = options.pace
+    pace, usual = options.pace, Options()
+    used = STRATEGIES[strategy]  # of a filled form, the command line refuses options of others
+    batches = (options.batch_size, options.processes) if used.has_batches else (0, 0)
     given: list[tuple[str, object]] = [
         ("--shard", options.filters.share),
         ("--strategy", strategy),
-        ("--batch-size", options.batch_size if options.batch_size != Options().batch_size else 0),
-        ("--processes", options.processes if options.processes != Options().processes else 0),
+        ("--batch-size", batches[0] if batches[0] != usual.batch_size else 0),
+        ("--processes", batches[1] if batches[1] != usual.processes else 0),
         ("--confine", options.confine if options.confine is not Confine.AUTO else None),
         ("--rate", pace.rate_per_s),
         ("--nice", pace.nice),
         ("--ionice", pace.io_priority if pace.io_priority is not IoPriority.NORMAL else None),
-        ("--threads", pace.threads),
+        ("--threads", pace.threads if used.guarantees.speaks else 0),
         ("--trace", trace),
     ]
     flags = (

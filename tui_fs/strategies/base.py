@@ -107,6 +107,7 @@ class Strategy(ABC):
             two have the same and those that are not race-safe come last.
         cost: the known relation of its unit costs to rm's before they are measured.
         has_threads: it may remove several entries at a time, and so be faster by much.
+        has_batches: it has the options batch_size and processes.
         ends_with_rmdir: its last step is an rmdir of the targets, unless they are kept.
     """
 
@@ -123,6 +124,7 @@ class Strategy(ABC):
     rank: int
     cost: CostRelation
     has_threads: bool = False
+    has_batches: bool = False
     ends_with_rmdir: bool = False
 
     @abstractmethod

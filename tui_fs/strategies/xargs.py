@@ -69,6 +69,7 @@ class Xargs(Strategy):
         "rm": "rm (GNU coreutils) 9.1",
     }
     own_processes = 3
+    has_batches = True
     memory_reason = FTS_MEMORY
     trade_off = (
         "it starts an rm for every batch of names, reads each directory twice, and works by path"
