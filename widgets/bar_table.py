@@ -45,6 +45,8 @@ Component = Literal["", "bar", "mark", "muted", "sorted", "directory", "warning"
 _SORTED = ("▲", "▼")
 """The title of the column by which the rows are sorted ends with one of these."""
 _TEXT_CELLS, _MIN_BAR_BESIDE_TEXT = 6, 5
+_MIN_CUT_FLAG = 4
+"""Fewer cells would say nothing: the first letter of "best"."""
 
 _KEYS = (
     ("up,k", "move(-1)", "up", "Previous row"),
@@ -625,13 +627,16 @@ def _gutter(marked: bool, cursor: bool) -> str:
 def _name_parts(row: BarRow, text: str, width: int, column: Column) -> list[tuple[Component, str]]:
     """Divide the flexible column between the name and the flag.
 
-    Where there is not enough room, the flag keeps its first character at least: its sign.
+    Where there is not enough room, the flag keeps its sign at least; one without a sign goes.
     """
     name: Component = "" if row.tone == "normal" else row.tone
     flag_text = row.flag
     flag_room = width - GAP - min(cell_len(text), MINIMUM_NAME)
     if cell_len(flag_text) > flag_room:
-        flag_text = fit_cells(flag_text, flag_room).rstrip() if flag_room > 2 else flag_text[:1]
+        if flag_room >= _MIN_CUT_FLAG:
+            flag_text = fit_cells(flag_text, flag_room).rstrip()
+        else:
+            flag_text = "" if flag_text[:1].isalnum() else flag_text[:1]
     flag_width = cell_len(flag_text) + GAP if flag_text else 0
     has_flag = 0 < flag_width < width
     room = width - flag_width if has_flag else width

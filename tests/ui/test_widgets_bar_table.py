@@ -422,3 +422,16 @@ def test_long_names_that_differ_only_at_the_end_look_different() -> None:
     assert len(shown) == 4
     assert {cell_len(line) for line in shown} == {40}
     assert any("…" in line and "-sunday" in line for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("flag", "shown"), [("best", "races · m…"), ("! races", "races"), ("", "rac")]
+)
+def test_a_flag_is_not_cut_to_a_letter_that_says_nothing(flag: str, shown: str) -> None:
+    columns = (Column("safe against", 0, text_cells=14),)
+    line = "".join(
+        text for _, text in row_parts(BarRow("k", ("races · mounts",), flag=flag), columns, 12)
+    )
+    assert line.startswith(f"  {shown}")
+    assert line.rstrip().endswith("…") is (not flag.startswith("!"))
+    assert line.rstrip().endswith("!") is flag.startswith("!")

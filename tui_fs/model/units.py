@@ -116,7 +116,7 @@ def duration_span(low_s: float, high_s: float) -> str:
 
 
 def duration_range(low_s: float, high_s: float) -> str:
-    """Return a span of time for columns of 15 cells: ``8 s–12 s``, ``40 min–1.2 h``."""
+    """Return a span of time for columns of 14 cells: ``8 s–12 s``, ``40 min–1.2 h``."""
     low, high = (
         f"{end_s / 3600:.1f} h" if "h" in duration(end_s) else duration(end_s)
         for end_s in (low_s, high_s)

@@ -108,7 +108,7 @@ COLUMNS = (
     Column("strategy", 8, meaning="the way to delete"),
     Column(
         "time",
-        15,
+        14,
         right=True,
         meaning="the predicted time; the line below the table names its source",
     ),
