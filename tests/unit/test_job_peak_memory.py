@@ -28,12 +28,15 @@ def process(
     parent: int = 1,
     executed: bool = True,
     children: str = "",
+    ran_us: int | None = None,
 ) -> None:
     """Write the /proc files of a process."""
     (proc / f"{pid}/task/{pid}").mkdir(parents=True, exist_ok=True)
     (proc / f"{pid}/stat").write_text(f"{pid} (x) S {parent} 1 1 0 -1 {0 if executed else 64} 0")
     (proc / f"{pid}/status").write_text(f"Name:\tx\nPPid:\t{parent}\nVmHWM:\t{peak_kib} kB\n")
     (proc / f"{pid}/task/{pid}/children").write_text(children)
+    if ran_us is not None:
+        (proc / f"{pid}/schedstat").write_text(f"{ran_us * 1000} 0 1\n")
 
 
 @pytest.fixture
@@ -66,6 +69,19 @@ def test_a_tool_is_counted_from_its_second_sample_on(
     process(tmp_path, 7, 3_000)
     sample_next(peak, clock)
     peak.ended(7, FORKED + FORKED_EXTRA_BYTES)
+    assert peak.bytes == 3_000 * 1024
+
+
+def test_a_tool_that_waits_for_a_processor_is_not_counted(
+    tmp_path: Path, clock: Clock, peak: PeakMemory
+) -> None:
+    peak.released()
+    for ran_us in (5_000, 5_000, 5_000, 5_900):  # the first is that of the interpreter before it
+        process(tmp_path, 7, 4, ran_us=ran_us)
+        sample_next(peak, clock)
+    assert peak.bytes == 0
+    process(tmp_path, 7, 3_000, ran_us=6_000)
+    sample_next(peak, clock)
     assert peak.bytes == 3_000 * 1024
 
 

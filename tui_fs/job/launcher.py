@@ -27,7 +27,13 @@ from typing import Any, NoReturn
 from msgspec import Struct, convert, to_builtins
 
 from tui_fs.linux.limits import cause_of, descriptor_limits
-from tui_fs.linux.memory import children_of, faults_of, has_executed, peak_bytes_of
+from tui_fs.linux.memory import (
+    children_of,
+    faults_of,
+    has_executed,
+    peak_bytes_of,
+    processor_s_of,
+)
 from tui_fs.linux.permissions import Capability
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.linux.processes import set_child_subreaper, set_pdeathsig
@@ -694,8 +700,11 @@ def _wait(launcher: Launcher, pipes: dict[int, bytearray], goes_on: Callable[[],
 
 FIRST_LOOK_S = 0.001
 LAST_LOOK_S = 0.05
-"""A tool is sampled after 1 ms, and then at intervals that double up to `LAST_LOOK_S`. The first
-sample is not counted: the tool may still be loading its libraries."""
+"""A tool is sampled after 1 ms, and then at intervals that double up to `LAST_LOOK_S`."""
+
+LOADING_S = 0.001
+"""A tool that has run for less, on a processor, may still be loading its libraries: its memory is
+not counted. On a busy machine it may have only a page of its stack then (4 KiB)."""
 
 FORKED_EXTRA_BYTES = 1 << 20
 """Memory that a forked interpreter may touch before it executes its tool."""
@@ -722,7 +731,7 @@ class PeakMemory:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
-        self._pids = dict.fromkeys(pids, False)
+        self._pids: dict[int, float | None] = dict.fromkeys(pids)
         self._inherited_bytes = forked_bytes + FORKED_EXTRA_BYTES
         self._proc = proc
         self._pause_s = FIRST_LOOK_S
@@ -745,9 +754,13 @@ class PeakMemory:
         now = self._clock()
         if self._next_look is None or now < self._next_look:
             return
-        for pid, was_seen in self._pids.items():
-            if not was_seen:
-                self._pids[pid] = has_executed(pid, self._proc)
+        for pid, ran_before_s in self._pids.items():
+            ran_s = processor_s_of(pid, self._proc)
+            if ran_before_s is None:
+                if has_executed(pid, self._proc):
+                    self._pids[pid] = ran_s or 0.0
+                continue
+            if ran_s is not None and ran_s - ran_before_s < LOADING_S:
                 continue
             seen = [peak_bytes_of(pid, self._proc)]
             seen += [

@@ -72,6 +72,12 @@ def has_executed(pid: int, proc: str = "/proc") -> bool:
     return not int(fields[_FLAGS_FIELD]) & _FORKED_ONLY
 
 
+def processor_s_of(pid: int, proc: str = "/proc") -> float | None:
+    """Return how long the main thread of a process has run; None without schedstat."""
+    fields = content_of(f"{proc}/{pid}/schedstat").split()
+    return int(fields[0]) / 1e9 if fields and fields[0].isdigit() else None
+
+
 def peak_bytes_of(pid: int, proc: str = "/proc", parent: int | None = None) -> int:
     """Return the peak resident memory (VmHWM) of a running process in bytes; 0 if it has ended.
 
