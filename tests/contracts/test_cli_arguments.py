@@ -115,7 +115,7 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
         ),
         (
             "lab run rsnc-vs-rm",
-            "There is no experiment rsnc-vs-rm. Did you mean rsync-vs-rm?",
+            "There is no experiment 'rsnc-vs-rm'. Did you mean rsync-vs-rm?",
         ),
         (
             "delete --strategy rm --confine alwys --yes x",
@@ -166,6 +166,14 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
             "No strategy has all of these options: --processes, --threads.",
         ),
         (
+            "delete --strategy find --older-than 2w --newer-than 1d --yes x",
+            "These limits exclude each other: no file can match.",
+        ),
+        (
+            "estimate --min-size 5 --size-below 5 x",
+            "These limits exclude each other: no file can match.",
+        ),
+        (
             "delete --strategy rm --confirm x --dry-run x",
             "--confirm is only allowed with --yes.",
         ),
@@ -183,6 +191,8 @@ def test_bad_arguments_are_exit_2(cli: Cli, tmpfs: Path, arguments: tuple[str, .
             "x is a directory, not a file in ncdu's format. To count it: tui-fs survey x",
         ),
         ("estimate", "PATH is missing. See tui-fs estimate --help."),
+        ("estimate --strategy rm x", "There is no option --strategy. See tui-fs estimate --help."),
+        ("delete --tread 2 x", "There is no option --tread. Did you mean --threads?"),
         ("attach 123abc", "There is no job '123abc'. tui-fs jobs lists all jobs."),
         ("jobs extra", "Unexpected argument 'extra'. See tui-fs jobs --help."),
         (

@@ -192,7 +192,8 @@ def test_output_that_takes_nothing_is_reported_with_what_becomes_of_the_job(
 
 @BUFFERING
 @pytest.mark.parametrize(
-    "arguments", [("survey", "--json"), ("survey", "--export", "-", "--format", "ncdu")]
+    "arguments",
+    [("survey", "--json"), ("survey", "--export", "-", "--format", "ncdu"), ("survey", "--help")],
 )
 def test_other_output_that_takes_nothing_is_reported(
     cli: Cli, target: Path, arguments: tuple[str, ...], buffering: dict[str, str]

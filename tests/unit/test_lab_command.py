@@ -114,7 +114,7 @@ def _failed() -> RunEnded:
 def test_an_unknown_experiment_is_a_wrong_word(capsys: pytest.CaptureFixture[str]) -> None:
     code = cli.main(["lab", "run", "nonsense"])
     assert code == 2
-    assert "no experiment nonsense" in capsys.readouterr().err
+    assert "no experiment 'nonsense'" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("made_up")

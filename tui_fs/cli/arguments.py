@@ -10,7 +10,7 @@ from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_THREADS
 from tui_fs.model.errors import BadInput, nearest_word
-from tui_fs.model.filter_text import check_glob
+from tui_fs.model.filter_text import check_glob, check_limits
 from tui_fs.model.paths import PathStr, displayable, is_encodable
 from tui_fs.model.strategy import Confine, Filters, IoPriority, Options, Pace, Share, StrategyName
 from tui_fs.model.target import Pin
@@ -55,9 +55,22 @@ def add_filter_options(group: argparse._ArgumentGroup) -> None:
 
 
 def options_of(parsed: argparse.Namespace) -> Options:
-    """Return the strategy's options."""
+    """Return the strategy's options; raise BadInput for filters that nothing can match."""
+    now_s = int(time.time())
     older_than_s = getattr(parsed, "older_than", None)
     newer_than_s = getattr(parsed, "newer_than", None)
+    filters = Filters(
+        name_glob=getattr(parsed, "name", None),
+        min_size_bytes=getattr(parsed, "min_size", None),
+        size_below_bytes=getattr(parsed, "size_below", None),
+        modified_before_s=None if older_than_s is None else now_s - older_than_s,
+        modified_after_s=None if newer_than_s is None else now_s - newer_than_s,
+        share=getattr(parsed, "shard", None),
+    )
+    try:
+        check_limits(filters)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
     return Options(
         keep_root=parsed.keep_root,
         batch_size=parsed.batch_size or Options().batch_size,
@@ -71,14 +84,7 @@ def options_of(parsed: argparse.Namespace) -> Options:
         ),
         accept_races=parsed.accept_races,
         confine=Confine(parsed.confine),
-        filters=Filters(
-            name_glob=getattr(parsed, "name", None),
-            min_size_bytes=getattr(parsed, "min_size", None),
-            size_below_bytes=getattr(parsed, "size_below", None),
-            modified_before_s=None if older_than_s is None else int(time.time()) - older_than_s,
-            modified_after_s=None if newer_than_s is None else int(time.time()) - newer_than_s,
-            share=getattr(parsed, "shard", None),
-        ),
+        filters=filters,
     )
 
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
+from tui_fs.cli.output import print_unwrapped
 from tui_fs.model.command import COMMANDS
 from tui_fs.model.errors import BadInput, did_you_mean, nearest_word
 from tui_fs.model.paths import displayable, harmless
@@ -119,6 +120,11 @@ class _Parser(argparse.ArgumentParser):
         end = "" if shown.endswith("?") else "."
         raise BadInput(f"{shown[:1].upper()}{shown[1:]}{end}", hint)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print a help text; argparse ignores that it cannot be written."""
+        del file
+        print_unwrapped(message.rstrip("\n"))
+
     @property
     def _help_hint(self) -> str:
         return f"See {self.prog} --help."
@@ -130,7 +136,9 @@ class _Parser(argparse.ArgumentParser):
             is_option = name.startswith("-") and len(name) > 1 and " " not in argument
             if not is_option or name in options or _NEGATIVE_NUMBER.fullmatch(argument):
                 continue
-            hint = did_you_mean(name, options, self._help_hint)
+            words = {option.lstrip("-"): option for option in options}  # all begin alike
+            nearest = words.get(nearest_word(name.lstrip("-"), words))
+            hint = f"Did you mean {nearest}?" if nearest else self._help_hint
             raise BadInput(f"There is no option {harmless(name)}.", hint)
 
 

@@ -164,7 +164,7 @@ def find(record_id: str) -> tuple[str, AsideRecord]:
         if os.path.basename(file) == f"{record_id}.json":
             return file, _read(file)
     raise BadInput(
-        f"There is no record {displayable(record_id)}.", "tui-fs aside --list lists all records."
+        f"There is no record '{displayable(record_id)}'.", "tui-fs aside --list lists all records."
     )
 
 

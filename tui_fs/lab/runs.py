@@ -127,10 +127,10 @@ def find_run(run_id: str) -> str:
         alike = [run_id]
     if len(alike) == 1:
         return os.path.join(place, alike[0])
-    shown = displayable(run_id)
+    shown = f"'{displayable(run_id)}'"
     if alike:
         raise BadInput(
-            f"{len(alike)} runs begin with {shown}.", ("'tui-fs lab runs' lists all runs.")
+            f"{len(alike)} runs begin with {shown}.", "'tui-fs lab runs' lists all runs."
         )
     raise BadInput(f"There is no run {shown}.", "'tui-fs lab runs' lists all runs.")
 

@@ -47,11 +47,15 @@ class JobFailed(TuiFsError):
     """The supervisor of a job could not be started or has exited."""
 
 
+_ALIKE = 0.7
+"""From 0 to 1: "rate" resembles "strategy" by 0.67, "strace" resembles "ptrace" by 0.83."""
+
+
 def nearest_word(word: str, known: Iterable[str]) -> str:
     """Return the known word that resembles a misspelled one most; empty if none does."""
     import difflib  # takes as long as the command line's parser, and is rarely needed
 
-    return next(iter(difflib.get_close_matches(word, known, n=1)), "")
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=_ALIKE)), "")
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:

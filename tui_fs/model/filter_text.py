@@ -43,12 +43,17 @@ def parse_filters(text: str, now_s: float) -> Filters:
             raise ValueError(f"'{displayable(word)}' is a second {repeated}; only one is possible.")
         chosen[name] = value
     filters = Filters(**chosen)  # type: ignore[arg-type]
+    check_limits(filters)
+    return filters
+
+
+def check_limits(filters: Filters) -> None:
+    """Raise ValueError, with a sentence, if no size or no age is within the limits."""
     least, limit = filters.min_size_bytes or 0, filters.size_below_bytes
     before, after = filters.modified_before_s, filters.modified_after_s
     is_empty = limit is not None and least >= limit
     if is_empty or (before is not None and after is not None and before <= after):
         raise ValueError("These limits exclude each other: no file can match.")
-    return filters
 
 
 def check_glob(text: str) -> None:

@@ -33,7 +33,7 @@ def experiment(name: str) -> Experiment:
     by_name = {experiment.name: experiment for experiment in experiments()}
     if name not in by_name:
         raise BadInput(
-            f"There is no experiment {displayable(name)}.",
+            f"There is no experiment '{displayable(name)}'.",
             did_you_mean(name, by_name, f"The experiments are: {', '.join(by_name)}."),
         )
     return by_name[name]
