@@ -91,7 +91,7 @@ def test_symbolic_link_goes_alone_and_is_described(cli: Cli, place: Path) -> Non
     (target / "inside").touch()
     (place / "link").symlink_to(target)
     dry = cli.run("delete", "--dry-run", place / "link").expect(0)
-    assert f"A symbolic link to {target}. Only the link is deleted." in dry.stdout.decode()
+    assert f"Only the link is deleted, not what it leads to: {target}" in dry.stdout.decode()
     cli.run("delete", "--yes", place / "link").expect(0)
     assert not os.path.lexists(place / "link")
     assert (target / "inside").exists()

@@ -329,6 +329,13 @@ async def test_each_refusal_of_a_host_can_be_read(size: tuple[int, int]) -> None
             await settle(pilot)
 
 
+async def test_totals_of_hosts_lose_whole_figures() -> None:
+    client = RecordingClient()
+    async with Host(FleetScreen(client, PATH, Settings())).run_test(size=(40, 15)) as pilot:
+        await answered(pilot, client)
+        await wait_for(pilot, "3 counted · 1,244,337 entries\n")
+
+
 async def test_order_and_marks() -> None:
     client = RecordingClient()
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=LARGE) as pilot:

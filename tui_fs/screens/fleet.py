@@ -59,8 +59,10 @@ from tui_fs.screens.base import (
     TEXT_BINDINGS,
     TEXT_HINT,
     BaseScreen,
+    LinePart,
     Settings,
     deleting_is_off,
+    fitted_line,
 )
 from tui_fs.screens.browser.details import NEARLY_FULL, within_lines
 from tui_fs.screens.browser.screen import BrowserScreen
@@ -238,7 +240,7 @@ class FleetScreen(BaseScreen):
         if self._field.has_focus:
             keys = (("enter", "accept"), ("esc", "show all hosts"))
         elif self._is_deleting:  # no other deletion begins until its end
-            keys = (("c", "cancel…"), *(key for key in keys if key[0] != "d"))
+            keys = (("c", "cancel…"), *(key for key in keys if key[0] not in ("d", "space", "r")))
         self.query_one("#keys", Footer).keys = keys
 
     @property
@@ -496,10 +498,12 @@ class FleetScreen(BaseScreen):
         table.set_rows(LazyRows([row.host for row in rows], row_at))
         totals = _totals(self._rows.values(), self._marked)
         if brought := len(self._client.brought_to):
-            totals.append(f" · tui-fs is in memory of {counted(brought, 'host', 'hosts')}")
+            words = f" · tui-fs is in memory of {counted(brought, 'host', 'hosts')}"
+            totals.append((3, words, ""))
         if not self._is_deleting and (busy := sum(bool(row.live) for row in self._rows.values())):
-            totals.append(f" · jobs run on {counted(busy, 'host', 'hosts')}: w follows them")
-        self.set_line("#totals", totals)
+            words = f" · jobs run on {counted(busy, 'host', 'hosts')}: w follows them"
+            totals.append((1, words, ""))
+        self.set_line("#totals", fitted_line(totals, self.size.width - 2))
         self._draw_about()
 
     def _host_cells(self) -> int:
@@ -697,15 +701,17 @@ def _about(row: HostRow) -> str:
     return f"{row.host}: {state}{meaning}".rstrip(": ")
 
 
-def _totals(rows: Iterable[HostRow], marked: set[str]) -> Text:
+def _totals(rows: Iterable[HostRow], marked: set[str]) -> list[LinePart]:
     """Return the sums of all hosts, or of the marked ones."""
     known = [row for row in rows if row.survey is not None]
     chosen = [row for row in known if row.host in marked] if marked else known
     surveys = [row.survey for row in chosen if row.survey is not None]
-    text = Text(f"{count(len(marked))} marked" if marked else f"{count(len(known))} counted")
-    text.append(f" · {count(sum(survey.entries for survey in surveys))} entries")
-    text.append(f" · {bytes_iec(sum(survey.allocated_bytes for survey in surveys))}")
-    return text
+    entries = sum(survey.entries for survey in surveys)
+    return [
+        (0, f"{count(len(marked))} marked" if marked else f"{count(len(known))} counted", ""),
+        (1, f" · {counted(entries, 'entry', 'entries')}", ""),
+        (2, f" · {bytes_iec(sum(survey.allocated_bytes for survey in surveys))}", ""),
+    ]
 
 
 _PREVIEW_COLUMNS = (

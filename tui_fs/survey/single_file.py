@@ -77,7 +77,7 @@ def remarks_on(survey: Survey) -> tuple[str, ...]:
     if not survey.link_target:
         return remarks
     shown = displayable(survey.link_target)
-    return (f"A symbolic link to {shown}. Only the link is deleted.", *remarks)
+    return (f"Only the link is deleted, not what it leads to: {shown}", *remarks)
 
 
 def _shared_bytes(directory: int, name: str, status: os.stat_result) -> int:
