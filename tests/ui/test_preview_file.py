@@ -62,7 +62,7 @@ async def test_symbolic_link_shows_where_it_points(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("data")
     preview = PreviewScreen((str(tmp_path / "link"),), Settings(), allows_file=True)
     async with Host(preview).run_test(size=SMALL) as pilot:
-        await wait_for(pilot, "! A symbolic link to data.")
+        await wait_for(pilot, "! Only the link is deleted, not what it leads to: data")
 
 
 async def test_file_is_refused_where_a_directory_was_chosen(tmp_path: Path) -> None:
