@@ -13,7 +13,7 @@ _MIN_WRAPPED = 20
 _GAP = re.compile(r"(?<=\S)  +(?=\S)")
 """Between the cells of a table."""
 
-_LABEL = re.compile(r"- |[^:]{1,30}: ")
+_LABEL = re.compile(r"- |[^:.]{1,30}: ")
 """How an item begins."""
 
 _UNBROKEN = re.compile(
