@@ -73,6 +73,14 @@ def test_a_command_and_a_path_stay_in_one_line(kept: str, before: int) -> None:
     assert kept in wrapped(f"{text}. Then look again.", WIDTH)
 
 
+def test_wide_letters_take_two_cells() -> None:
+    path = "/srv/" + "日本" * 10
+    assert wrapped(f"tui-fs: {path} cannot be examined.", WIDTH).split("\n") == [
+        f"tui-fs: {path} cannot",  # 60 cells
+        "  be examined.",
+    ]
+
+
 def test_a_figure_stays_beside_its_name() -> None:
     line = "cpu  kernel 0.0 s · user 0.0 s · waited 0.0 s · peak memory 2.1 MiB"
     assert wrapped(line, WIDTH).split("\n") == [

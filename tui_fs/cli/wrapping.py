@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import textwrap
+from unicodedata import east_asian_width
 
 from tui_fs.model.paths import displayable
 
@@ -30,6 +31,9 @@ _IS_COPIED = re.compile(r"['/]|tui-fs ")
 _SPACE_INSIDE = "\0"
 """Stands for a space that is no place for a break: `displayable` never yields it."""
 
+_SECOND_CELL = "\1"
+"""Stands for the second cell of a wide letter."""
+
 
 def wrapped(text: str, width: int) -> str:
     """Return text with longer lines wrapped at spaces that are not inside a path or a command.
@@ -37,7 +41,18 @@ def wrapped(text: str, width: int) -> str:
     The lines after the first are indented under the last cell of a table's row, further than an
     item begins, else as far as the first.
     """
-    return "\n".join(_wrapped_line(line, max(width, _MIN_WRAPPED)) for line in text.split("\n"))
+    width = max(width, _MIN_WRAPPED)
+    lines = [_wrapped_line(line, width) for line in _by_cells(text).split("\n")]
+    return "\n".join(lines).replace(_SPACE_INSIDE, " ").replace(_SECOND_CELL, "")
+
+
+def _by_cells(text: str) -> str:
+    """Return a text with a character for each cell of a terminal, as far as letters are wide."""
+    if text.isascii():
+        return text
+    return "".join(
+        f"{letter}{_SECOND_CELL}" if east_asian_width(letter) in "FW" else letter for letter in text
+    )
 
 
 def _wrapped_line(line: str, width: int) -> str:
@@ -66,10 +81,10 @@ def _wrapped_line(line: str, width: int) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return "\n".join(lines).replace(_SPACE_INSIDE, " ")
+    return "\n".join(lines)
 
 
 def _paths_with_spaces() -> set[str]:
     """Return the arguments and the working directory, as far as they have a space."""
     given = (*sys.argv[1:], os.environ.get("PWD", ""))
-    return {displayable(path) for path in given if " " in path}
+    return {_by_cells(displayable(path)) for path in given if " " in path}
