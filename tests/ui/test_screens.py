@@ -209,6 +209,14 @@ async def test_preview(state: str, picture: SnapshotAssertion) -> None:
     assert await look_at_all_sizes(preview(), PREVIEWS[state]) == picture
 
 
+async def test_the_key_that_scrolls_the_text_of_a_preview_is_offered() -> None:
+    ready = counted(maildrop_survey())
+    assert "<> scroll" in await look(preview(), ready, (40, 15))
+    scrolled = then(ready, keys(*["greater_than_sign"] * 12))
+    assert "most entries in one directory" in await look(preview(), scrolled, (40, 15))
+    assert "<> scroll" not in await look(preview(), ready, (200, 50))
+
+
 @pytest.mark.parametrize("asks", [False, True], ids=["figures", "confirmation"])
 @pytest.mark.slow
 async def test_preview_with_a_filter(asks: bool, picture: SnapshotAssertion) -> None:

@@ -81,6 +81,8 @@ from tui_fs.screens.base import (
     COPY_BINDING,
     LOW_LINES,
     SCROLL_BINDINGS,
+    TEXT_BINDINGS,
+    TEXT_HINT,
     BaseScreen,
     Failed,
     Settings,
@@ -507,6 +509,7 @@ class PreviewScreen(BaseScreen):
 
     KEYS: ClassVar = (
         ("enter", "confirm…"),
+        TEXT_HINT,
         ("↑↓", "strategy"),
         ("o", "options"),
         ("f", "filter"),
@@ -535,6 +538,7 @@ class PreviewScreen(BaseScreen):
         Binding("f", "filter", tooltip="Filter by name, size or age, and count again"),
         Binding("m", "more", tooltip="Predicted system calls in detail"),
         *SCROLL_BINDINGS,  # for a refusal, which has no table
+        *TEXT_BINDINGS,
         # Before the table, which is too short for pages
         Binding("pagedown,ctrl+f", "scroll(5)", priority=True, tooltip="Scroll the text down"),
         Binding("pageup,ctrl+b", "scroll(-5)", priority=True, tooltip="Scroll the text up"),
