@@ -265,6 +265,8 @@ MATCHES = (
 )
 SEARCHES = {
     "*.log": SearchUpdate(MATCHES, 3, 1_279_040, 0, True),
+    "[red": SearchUpdate((), 0, 1_279_040, 0, True),
+    "red": SearchUpdate((), 0, 1_279_040, 0, True),
     "*.old": SearchUpdate(MATCHES, 123_456, 1_000_000, 2, False),
 }
 
@@ -309,6 +311,12 @@ async def test_side_screen(state: str, picture: SnapshotAssertion) -> None:
 @pytest.mark.parametrize("key", ["tab", "b", "B"])
 async def test_a_list_says_that_the_survey_has_not_answered_yet(key: str) -> None:
     assert "The directory has not answered yet." in await look(choose(), keys(key))
+
+
+async def test_a_pattern_without_a_match_is_explained() -> None:
+    assert "no whole name matches the pattern" in await look(search("[red"), shows("0 matches"))
+    shown = await look(search("red"), shows("0 matches"))
+    assert "no name matches" in shown and "pattern" not in shown
 
 
 async def test_ranking_that_is_not_known_yet() -> None:

@@ -213,7 +213,13 @@ class SearchScreen(SideScreen):
             about.append(" · without the filter", "dim")
         self.set_line("#totals", about)
         rows = self.query_one(BarTable)
-        rows.empty_text = "no name matches" if self._update.is_finished else "searching…"
+        nothing = "no name matches"
+        if is_pattern(self._text):
+            nothing = (
+                "no whole name matches the pattern; * stands for any text, and \\ before *, ? or [ "
+                "takes it literally"
+            )
+        rows.empty_text = nothing if self._update.is_finished else "searching…"
         rows.set_rows(
             match_rows(dict(self._matches), self._root, tuple(self.marks), time.time()),
             keep_cursor=rows.is_cursor_placed,
