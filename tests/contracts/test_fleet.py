@@ -44,6 +44,19 @@ def ends(finished: Finished) -> dict[str, Json]:
     return {host["host"]: host for host in last["hosts"]}
 
 
+def wait_for_jobs(viewer: "subprocess.Popen[bytes]", number: int) -> dict[str, str]:
+    """Read a stream until that many hosts have said which job they do; return the jobs by host."""
+    assert viewer.stdout is not None
+    ids: dict[str, str] = {}
+    while len(ids) < number:
+        line = viewer.stdout.readline()
+        assert line, viewer.communicate()[1]
+        event = json.loads(line)
+        if event["type"] == "JobStarted":
+            ids[event["host"]] = event["job_id"]
+    return ids
+
+
 def test_a_survey_has_one_line_for_each_host(cli: Cli, hosts: Servers) -> None:
     hosts.plant(*REACHED)
     names = ",".join(role for role in ROLES if role not in ("silent", "lossy"))
@@ -127,29 +140,19 @@ def test_lost_connections_and_viewers_change_nothing_on_the_hosts(cli: Cli, host
         listed = by_host(fleet(cli, hosts, "jobs", names, "--json").expect(0))
         return [str(job["state"]) for host in listed.values() for job in host["jobs"][:1]]
 
-    running = ["running", "running"]
-    wait_until(lambda: states() == running, "jobs that run", poll_s=0.2)
+    wait_for_jobs(viewer, len(roles))
     # The connections break: the jobs are found again by the same viewer
     hosts.kill_connections()
     assert viewer.poll() is None
     os.killpg(viewer.pid, signal.SIGKILL)
     viewer.communicate()
     hosts.kill_connections()
-    assert states() == running
+    assert states() == ["running", "running"]
     fleet(cli, hosts, "pause", names, hosts.target).expect(0)
     assert states() == ["paused", "paused"]
     fleet(cli, hosts, "resume", names, hosts.target).expect(0)
     with cli.start("fleet", "attach", names, "--json", *where) as attached:
-        assert attached.stdout is not None
-        ids: dict[str, str] = {}
-        lines = []
-        while len(ids) < len(roles):
-            line = attached.stdout.readline()
-            assert line, attached.communicate()[1]
-            lines.append(json.loads(line))
-            if lines[-1]["type"] == "JobStarted":
-                ids[lines[-1]["host"]] = lines[-1]["job_id"]
-        for role, job in ids.items():
+        for role, job in wait_for_jobs(attached, len(roles)).items():
             hosts.tui_fs(role, "rate", job, "off")
         output, _ = attached.communicate(timeout=DEADLINE_S)
     assert attached.returncode == 0
@@ -260,12 +263,7 @@ def test_a_host_that_dies_is_one_line_and_the_others_go_on(cli: Cli) -> None:
         patient = f"{hosts.ssh} -oServerAliveInterval=1"
         where = ("--ssh", patient, "--connect-timeout", "4")
         with cli.start("fleet", "delete", "gate,plain", str(hosts.target), *slow, *where) as viewer:
-            assert viewer.stdout is not None
-            ids: dict[str, str] = {}
-            while len(ids) < 2:
-                event = json.loads(viewer.stdout.readline())
-                if event["type"] == "JobStarted":
-                    ids[event["host"]] = event["job_id"]
+            ids = wait_for_jobs(viewer, 2)
             hosts.die("plain")
             hosts.tui_fs("gate", "rate", ids["gate"], "off")
             output, errors = viewer.communicate(timeout=DEADLINE_S)
