@@ -51,7 +51,7 @@ def _uncounted_inodes(cli: Cli, place: Path, strategy: str, keep_root: bool) -> 
         (place / name).mkdir()
     hostile_names(target)
     sentinel.plant(target)
-    many_directories(target / "many", 20, 200)
+    many_directories(target / "many", 20, 20)
     target.chmod(MODE)
     os.chown(target, OWNER, -1)
     counted = census(target)
