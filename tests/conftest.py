@@ -93,10 +93,11 @@ IN_PROCESS = ("unit", "ui")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what a developer runs after each change: ``pytest -m fast``."""
     for item in items:
-        directory = item.path.relative_to(Path(__file__).parent).parts[0]
-        is_slow = any(item.get_closest_marker(name) for name in ("slow", "root"))
-        if directory in IN_PROCESS and not is_slow:
-            item.add_marker(pytest.mark.fast)
+        directory = item.nodeid.removeprefix("tests/").partition("/")[0]
+        if directory in IN_PROCESS:
+            is_slow = any(item.get_closest_marker(name) for name in ("slow", "root"))
+            if not is_slow:
+                item.add_marker(pytest.mark.fast)
 
 
 def pytest_collection_finish() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -133,13 +134,14 @@ def _without(tool: str, cli: Cli) -> Cli:
 
 def _versions(tools: Iterable[str]) -> list[str]:
     """Return the version of each tool, as the tool prints it."""
-    versions: dict[str, None] = {}
-    for tool in tools:
-        path = _path_of(tool)
-        command = [path, "--version"]
-        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        versions[" ".join(output.splitlines()[0].split())] = None
-    return list(versions)
+    return list(dict.fromkeys(map(_version, tools)))
+
+
+@cache
+def _version(tool: str) -> str:
+    command = [_path_of(tool), "--version"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return " ".join(output.splitlines()[0].split())
 
 
 def _path_of(tool: str) -> str:
