@@ -270,3 +270,17 @@ def test_the_prediction_stands_beside_the_start_alone() -> None:
         history.add(snapshot, event)
     lines = aside_lines(FREE, history.trends(), 50, 80)
     assert not any("predicted" in text for line in lines for _, text in line)
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        (194.0, "slower than the limit of 300 /s"),
+        (290.0, "the limit of 300 /s sets the pace"),
+        (0.0, "the limit of 300 /s sets the pace"),
+        (None, "the limit of 300 /s sets the pace"),
+    ],
+)
+def test_a_limit_that_is_not_reached_does_not_set_the_pace(rate: float | None, words: str) -> None:
+    limited = replace(FREE, pace=replace(FREE.pace, rate_per_s=300), rate_per_s=rate)
+    assert time_meaning(limited).endswith(words)

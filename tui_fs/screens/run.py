@@ -348,10 +348,13 @@ def time_meaning(snapshot: Snapshot) -> str:
 
 
 def _limit_words(snapshot: Snapshot) -> str:
-    """Return that the times are those of a limited rate; empty if the limit is not reached."""
-    limit = snapshot.pace.rate_per_s
-    is_reached = limit and predicted_rate(snapshot) in (0, limit)
-    return f"the limit of {count(limit)} /s sets the pace" if is_reached else ""
+    """Return that the times are those of a limited rate; empty if it was never to be reached."""
+    limit, rate = snapshot.pace.rate_per_s, snapshot.rate_per_s
+    if not limit or predicted_rate(snapshot) not in (0, limit):
+        return ""
+    if rate and rate < _NEARLY * limit:
+        return f"slower than the limit of {count(limit)} /s"
+    return f"the limit of {count(limit)} /s sets the pace"
 
 
 def usage_line(snapshot: Snapshot, width: int) -> Text:
@@ -401,6 +404,8 @@ _RANKS = {
 
 _MIN_MEANINGFUL_S, _MANY, _MOST = 2.0, 0.25, 0.5
 """From which time on, and from which shares of it, times say something about a strategy."""
+_NEARLY = 0.8
+"""The part of a limit from which on it is the limit that keeps the rate down."""
 _MIN_PER_ENTRY_US = 0.05
 """Less is shown as 0.0."""
 
