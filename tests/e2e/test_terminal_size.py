@@ -58,3 +58,13 @@ def test_nothing_of_another_size_is_left(open_on: Open, tmp_path: Path) -> None:
         terminal.wait_until(lambda text: "? help" in text.splitlines()[-1], "the new height")
     terminal.resize(120, 40)
     terminal.wait_until(lambda text: table_and_details(text) == before, "the first screen")
+
+
+def test_names_that_the_font_of_the_console_lacks_differ(
+    cli: Cli, open_command: Open, tmp_path: Path
+) -> None:
+    for name in ("中", "文"):
+        (tmp_path / "place" / name).mkdir(parents=True)
+    terminal = open_command("env", "TERM=linux", cli.program, str(tmp_path / "place"))
+    terminal.wait_for("\\u4e2d/")
+    terminal.wait_for("\\u6587/")
