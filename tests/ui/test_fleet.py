@@ -360,10 +360,16 @@ async def test_filter() -> None:
     async with Host(FleetScreen(client, PATH, Settings())).run_test(size=MEDIUM) as pilot:
         await answered(pilot, client)
         # By the state or the name; letters are text while the field is open
-        await pilot.press("f", *"huge", "enter")
+        await pilot.press("f")
+        await settle(pilot)
+        shown = screen_text(pilot.app)
+        assert "enter accept  esc show all hosts" in shown and "d delete" not in shown
+        assert "a part of a host's name or state" in shown
+        await pilot.press(*"huge", "enter")
         await settle(pilot)
         shown = screen_text(pilot.app)
         assert "web1" in shown and "web2" not in shown and "db3" not in shown
+        assert "d delete" in shown and "enter accept" not in shown
         await pilot.press("d")
         await wait_for(pilot, "0 of 1 host answered")
         assert client.asked[-1][0] == ("web1",)

@@ -74,7 +74,9 @@ async def test_a_refused_preview_offers_only_keys_that_act(tmp_path: Path) -> No
         tasks = by_task(screen.actions(), screen.OPENS_FOR)
         assert "delete" not in tasks
         assert [text for _, text in tasks["move"]] == [
-            "Scroll down", "Scroll up", "Scroll the text down", "Scroll the text up",
+            "Scroll down", "Scroll up",
+            "Scroll the text below the list down", "Scroll the text below the list up",
+            "Scroll the text down", "Scroll the text up",
         ]  # fmt: skip
         described = {action.text for action in screen.actions()}
         assert not any(text.startswith(("Scroll Left", "Scroll Home")) for text in described)

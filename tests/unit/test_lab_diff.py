@@ -32,7 +32,7 @@ def test_two_runs_are_side_by_side_with_what_is_more_than_noise() -> None:
     assert isinstance(seconds, Table) and isinstance(calls, Table)
     assert seconds.columns == ("step", "first", "second", "second/first", "ranges")
     assert seconds.rows[0].cells == ("rm", "1.10 s", "2.20 s", "2.00", "apart")
-    assert seconds.rows[2].note == "not in both runs"
+    assert seconds.rows[2].note == "not measured in both runs"
     assert [row.cells for row in calls.rows] == [("rm: brk", "0", "3"), ("rm: mmap", "8", "9")]
 
 

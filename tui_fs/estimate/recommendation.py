@@ -157,8 +157,7 @@ def _why(
         )
     return (
         f"Removing the names is nearly all of the work and the same for every strategy; {best} "
-        "adds the "
-        f"least{', and no other user can redirect it outside the tree' if is_safe else ''}."
+        f"adds little{', and no other user can redirect it outside the tree' if is_safe else ''}."
     )
 
 

@@ -88,7 +88,7 @@ def comparison_exhibits(
 def _row(step: StepPair, measure: Measure) -> Row:
     pair = step.medians.get(measure)
     if pair is None:
-        return Row((step.title, "", "", "", ""), "not in both runs")
+        return Row((step.title, "", "", "", ""), "not measured in both runs")
     return Row(
         (
             step.title,

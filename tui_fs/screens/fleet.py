@@ -181,7 +181,7 @@ class FleetScreen(BaseScreen):
         yield Static(Text(""), id="about-host")
         yield ProgressLine(id="progress")
         yield CallTable(_WIDTHS, id="calls")
-        field = OrderedInput(id="host-filter")
+        field = OrderedInput(placeholder="a part of a host's name or state", id="host-filter")
         field.border_title = "filter"
         field.display = False
         yield field
@@ -213,7 +213,7 @@ class FleetScreen(BaseScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:  # noqa: ARG002
         """Let the field have the letters while it is open."""
-        return not (action == "filter" and self._field.has_focus)
+        return not (action == "filter" and self._is_typing)
 
     def on_input_changed(self) -> None:
         """Show the hosts that match so far."""
@@ -237,11 +237,16 @@ class FleetScreen(BaseScreen):
 
     def _show_keys(self) -> None:
         keys: tuple[tuple[str, str], ...] = (*self.KEYS, ("?", "help"))
-        if self._field.has_focus:
+        if self._is_typing:
             keys = (("enter", "accept"), ("esc", "show all hosts"))
         elif self._is_deleting:  # no other deletion begins until its end
             keys = (("c", "cancel…"), *(key for key in keys if key[0] not in ("d", "space", "r")))
         self.query_one("#keys", Footer).keys = keys
+
+    @property
+    def _is_typing(self) -> bool:
+        # The field's own has_focus is still the old one while the focus changes.
+        return self.focused is self._field
 
     @property
     def _field(self) -> OrderedInput:
