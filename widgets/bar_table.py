@@ -243,15 +243,15 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         columns: Sequence[Column] = (Column("name", 0),),
         *,
         empty_text: str = "",
-        toggle_mark: Callable[[BarRow], None] | None = None,
+        toggle_mark: Callable[[BarRow], bool] | None = None,
         id: str | None = None,
     ) -> None:
         """Create a list without rows.
 
         Args:
             toggle_mark: Called when the user marks a row or removes its mark, before any further
-                key acts: what the next key does may depend on the mark. It replaces the rows.
-                None if rows cannot be marked.
+                key acts: what the next key does may depend on the mark. It replaces the rows, and
+                returns whether the mark of the row changed. None if rows cannot be marked.
         """
         super().__init__(id=id)
         self.set_reactive(BarTable.empty_text, empty_text)
@@ -382,10 +382,14 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Opened(self, row))
 
     def action_toggle_mark(self) -> None:
-        """Mark the row under the cursor or remove its mark, and move down."""
+        """Mark the row under the cursor or remove its mark, and move down.
+
+        The cursor stays on a row whose mark was refused: the next key acts on that row.
+        """
         if (row := self.cursor_row) is not None and self._toggle_mark is not None:
-            self.action_move(1)
-            self._toggle_mark(row)
+            self._is_cursor_placed = True
+            if self._toggle_mark(row):
+                self.action_move(1)
 
     def check_action(
         self,

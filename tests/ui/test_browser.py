@@ -252,6 +252,20 @@ async def test_highlighted_file_is_previewed(previewed: list[tuple[str, ...]]) -
         assert kind == "file"
 
 
+async def test_a_file_that_cannot_be_marked_stays_the_one_that_d_previews(
+    previewed: list[tuple[str, ...]],
+) -> None:
+    async with browsing() as browser:
+        await browser.press("S", "g")
+        rows = browser.screen.query_one(BarTable)
+        file = rows.cursor_row
+        assert file is not None
+        assert "d deletes a single file" in await browser.press("space")
+        assert rows.cursor_row == file
+        await browser.press("d")
+        assert [(os.path.basename(path), kind) for path, kind in previewed] == [(file.key, "file")]
+
+
 async def test_largest_files_are_listed_and_previewed(previewed: list[tuple[str, ...]]) -> None:
     async with browsing() as browser:
         shown = await browser.press("B")

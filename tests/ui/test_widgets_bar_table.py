@@ -45,6 +45,7 @@ class ListApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.messages: list[tuple[str, str]] = []
+        self.refused = ""
 
     def compose(self) -> ComposeResult:
         yield BarTable(COLUMNS, toggle_mark=self._toggle_mark)
@@ -64,8 +65,9 @@ class ListApp(App[None]):
     def on_bar_table_opened(self, event: BarTable.Opened) -> None:
         self.messages.append(("opened", event.row.key))
 
-    def _toggle_mark(self, row: BarRow) -> None:
+    def _toggle_mark(self, row: BarRow) -> bool:
         self.messages.append(("marked", row.key))
+        return row.key != self.refused
 
 
 @asynccontextmanager
@@ -225,6 +227,14 @@ async def test_keys_move_open_and_mark() -> None:
             ("opened", "b"),
             ("opened", "b"),
         ]
+
+
+async def test_the_cursor_stays_on_a_row_whose_mark_is_refused() -> None:
+    async with listing(rows("abcd")) as (app, pilot):
+        app.refused = "b"
+        await pilot.press("space", "space", "space", "enter")
+        await pilot.pause()
+        assert app.messages[-1] == ("opened", "b")
 
 
 async def test_left_is_left_to_the_screen() -> None:

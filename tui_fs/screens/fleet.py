@@ -383,9 +383,10 @@ class FleetScreen(BaseScreen):
 
         self.app.push_screen(dialog, answered)
 
-    def _toggle_mark(self, row: BarRow) -> None:
+    def _toggle_mark(self, row: BarRow) -> bool:
         self._marked ^= {row.key}
         self._draw()
+        return True
 
     def action_mark_all(self) -> None:
         """Mark all hosts that have answered."""

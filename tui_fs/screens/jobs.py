@@ -125,9 +125,10 @@ class JobsScreen(BaseScreen):
         idle = super().idle_keys()
         return idle if len(self._jobs) > 1 else idle | {"space", "="}
 
-    def _toggle_mark(self, row: BarRow) -> None:
+    def _toggle_mark(self, row: BarRow) -> bool:
         self._marked = toggled_pair(self._marked, row.key)
         self._show_rows()
+        return True
 
     def command_to_copy(self) -> Argv:
         """Return the command that follows the highlighted job, or prints its report."""

@@ -809,16 +809,21 @@ class BrowserScreen(BaseScreen):
 
     # Marking
 
-    def _toggle_mark(self, row: BarRow) -> None:
+    def _toggle_mark(self, row: BarRow) -> bool:
         """Mark a directory or remove its mark, or explain why an entry cannot be marked."""
         child = self._table.child(row.key)
-        if child is not None and child.kind is EntryKind.DIRECTORY:
-            explanation = self.marks.toggle(self._path_of(child), size_of(child))
-            if explanation:
-                self.notify(explanation, markup=False)
-            self.refresh_rows()
-        elif child is not None:
+        if child is None:
+            return False
+        if child.kind is not EntryKind.DIRECTORY:
             self.notify("Only directories can be marked. d deletes a single file.", markup=False)
+            return False
+        path = self._path_of(child)
+        was_marked = path in self.marks
+        explanation = self.marks.toggle(path, size_of(child))
+        if explanation:
+            self.notify(explanation, markup=False)
+        self.refresh_rows()
+        return (path in self.marks) != was_marked
 
     def action_unmark_all(self) -> None:
         """Remove all marks."""

@@ -225,13 +225,13 @@ class SearchScreen(SideScreen):
             keep_cursor=rows.is_cursor_placed,
         )
 
-    def _toggle_mark(self, row: BarRow) -> None:
+    def _toggle_mark(self, row: BarRow) -> bool:
         """Toggle the mark of a directory."""
         match = self._matches[PathStr(row.key)]
         if match.kind is EntryKind.DIRECTORY:
-            self.toggle_mark(match.path, Size())
-        else:
-            self.notify(cannot_mark_files(1), markup=False)
+            return self.toggle_mark(match.path, Size())
+        self.notify(cannot_mark_files(1), markup=False)
+        return False
 
     def action_mark_all(self) -> None:
         """Mark all listed directories, and report how many that are."""

@@ -95,12 +95,18 @@ class SideScreen(BaseScreen):
         """Return the path that a row is about."""
         return PathStr(row.key)
 
-    def toggle_mark(self, path: PathStr, size: Size) -> None:
-        """Mark a directory or remove its mark, or explain why it cannot be marked."""
+    def toggle_mark(self, path: PathStr, size: Size) -> bool:
+        """Mark a directory or remove its mark, or explain why it cannot be marked.
+
+        Returns:
+            Whether the mark changed.
+        """
+        was_marked = path in self.marks
         explanation = self.marks.toggle(path, size)
         if explanation:
             self.notify(explanation, markup=False)
         self.show_update()
+        return (path in self.marks) != was_marked
 
     def target(self) -> PathStr | None:
         """Return the directory under the cursor; explain why it has none that can be deleted."""
@@ -350,11 +356,11 @@ class FindingsScreen(SideScreen):
             return None
         return self.check_target(finding.path)
 
-    def _toggle_mark(self, row: BarRow) -> None:
-        """Mark the directories of a group."""
+    def _toggle_mark(self, row: BarRow) -> bool:
+        """Mark the directories of a group; the cursor stays on it, as the row has no mark."""
         finding = self._finding(row.key)
         if finding is None:
-            return
+            return False
         name = group_name(finding, self.shown.survey.groups)
         if name is None:
             self.notify(
@@ -366,6 +372,7 @@ class FindingsScreen(SideScreen):
             self.notify(self.marks.refusal, markup=False)
         else:
             self.client.find_named(name)
+        return False
 
 
 _RANKING_TITLES = {
@@ -580,14 +587,15 @@ class RankingScreen(SideScreen):
         self.client.ask(Query(ranking=self._by))
         self.show_update()
 
-    def _toggle_mark(self, row: BarRow) -> None:
+    def _toggle_mark(self, row: BarRow) -> bool:
         """Toggle a mark; the known size is a lower bound, as it excludes the subdirectories."""
         shown = self.shown.ranking
         directory = next((large for large in shown if large.path == row.key), None)
-        if directory is not None:
-            own = int(not self.client.is_filtered)  # the directory itself
-            size = Size(directory.entries + own, directory.allocated_bytes)
-            self.toggle_mark(directory.path, size)
+        if directory is None:
+            return False
+        own = int(not self.client.is_filtered)  # the directory itself
+        size = Size(directory.entries + own, directory.allocated_bytes)
+        return self.toggle_mark(directory.path, size)
 
 
 FILE_COLUMNS = (
@@ -750,10 +758,10 @@ class MarksScreen(SideScreen):
         ]
         self.query_one(BarTable).set_rows(rows)
 
-    def _toggle_mark(self, row: BarRow) -> None:
+    def _toggle_mark(self, row: BarRow) -> bool:
         """Remove the mark, or set it again."""
         path = PathStr(row.key)
-        self.toggle_mark(path, self._sizes[path])
+        return self.toggle_mark(path, self._sizes[path])
 
     def target(self) -> PathStr | None:
         """Return nothing: without a mark, nothing is deleted from this list."""

@@ -284,7 +284,7 @@ class EntryTable(BarTable):
     The cursor is on the first row until the user moves it; then it stays on its entry.
     """
 
-    def __init__(self, toggle_mark: Callable[[BarRow], None]) -> None:
+    def __init__(self, toggle_mark: Callable[[BarRow], bool]) -> None:
         super().__init__(
             columns_of(Order()), empty_text=READING, toggle_mark=toggle_mark, id="entries"
         )

@@ -409,9 +409,10 @@ class LabRunsScreen(BaseScreen):
         screen = LabResultScreen(self._experiment, message.row.key, self.settings)
         self.app.push_screen(screen)
 
-    def _toggle_mark(self, row: BarRow) -> None:
+    def _toggle_mark(self, row: BarRow) -> bool:
         self._marked = toggled_pair(self._marked, row.key)
         self._show()
+        return True
 
     def action_compare(self) -> None:
         """Compare the marked runs, the older one first."""
