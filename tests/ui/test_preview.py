@@ -253,6 +253,15 @@ async def test_the_prediction_for_other_options_is_not_waited_for(
         silence.released.set()
 
 
+async def test_enter_is_offered_when_there_is_something_to_confirm() -> None:
+    screen = preview()
+    async with Host(screen).run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        assert "enter confirm" not in screen_text(pilot.app)
+        await counted(maildrop_survey())(pilot)
+        await wait_for(pilot, "enter confirm")
+
+
 async def test_a_new_recommendation_is_said_and_does_not_move_the_cursor() -> None:
     screen = preview()
     async with Host(screen).run_test(size=SMALL) as pilot:

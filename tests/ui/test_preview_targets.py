@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.ui.recorded import Host, settle
 from tests.ui.test_screens import SMALL
@@ -63,6 +64,24 @@ def test_a_quick_estimate_does_not_promise_them_either() -> None:
     estimate = QuickEstimate(sure, sure, size, 1.0, True, 2, "A sample.", SURVEY)
     shown = about_estimate(SURVEY, estimate).plain
     assert "frees 0 B to 4.0 MiB (files in a lower layer free no space)" in shown
+
+
+def test_an_estimate_that_is_exact_has_no_range() -> None:
+    size = Interval(2 * MIB, 3 * MIB, 4 * MIB)
+    own = replace(SURVEY, is_on_overlay=False)
+
+    def lines(entries: Interval, directories: Interval) -> list[str]:
+        estimate = QuickEstimate(entries, directories, size, 1.0, True, 2, "A sample.", own)
+        return about_estimate(own, estimate).plain.split("\n")
+
+    assert lines(Interval(10_484, 10_484, 10_484), Interval(84, 84, 84))[:2] == [
+        "10,484 entries · all names read, sizes estimated",
+        "in 84 directories · frees about 3.0 MiB · 2.0 MiB to 4.0 MiB",
+    ]
+    assert lines(Interval(9_000, 10_484, 12_000), Interval(80, 84, 90))[:2] == [
+        "about 10,500 entries · estimate, 90 % range 9,000 to 12,000",
+        "in about 84 directories · frees about 3.0 MiB · 2.0 MiB to 4.0 MiB",
+    ]
 
 
 def test_the_confirmation_tears_no_name_of_a_path() -> None:

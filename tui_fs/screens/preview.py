@@ -149,16 +149,23 @@ def about_estimate(survey: Survey, estimate: QuickEstimate) -> Text:
     entries, directories = estimate.entries, estimate.directories
     allocated = estimate.allocated_bytes
     text = Text()
-    text.append(f"about {counted(rounded(entries.expected), 'entry', 'entries')}", "bold")
-    text.append(f" · estimate, 90 % range {entries.in_words(count)}\n")
-    number = counted(rounded(directories.expected), "directory", "directories")
-    text.append(f"in about {number} · frees ")
+    if entries.is_exact:
+        text.append(counted(entries.low, "entry", "entries"), "bold")
+        text.append(" · all names read, sizes estimated\n")
+    else:
+        text.append(f"about {counted(rounded(entries.expected), 'entry', 'entries')}", "bold")
+        text.append(f" · estimate, 90 % range {entries.in_words(count)}\n")
+    if directories.is_exact:
+        number = counted(directories.low, "directory", "directories")
+    else:
+        number = f"about {counted(rounded(directories.expected), 'directory', 'directories')}"
+    text.append(f"in {number} · frees ")
     if survey.is_on_overlay:
         text.append(f"0 B to {bytes_iec(rounded(allocated.high))}", "bold")
         text.append(f" ({LOWER_LAYER_WORDS})\n")
     else:
         text.append(f"about {bytes_iec(rounded(allocated.expected))}", "bold")
-        text.append(f" · {allocated.in_words(bytes_iec)}\n")
+        text.append("\n" if allocated.is_exact else f" · {allocated.in_words(bytes_iec)}\n")
     text.append(f"counted so far: {counted(survey.totals.entries, 'entry', 'entries')}")
     return text
 
@@ -618,7 +625,7 @@ class PreviewScreen(BaseScreen):
 
     def _show_keys(self) -> None:
         """Show the keys that do something here; a single file has one strategy and no options."""
-        left_out = {"enter"} if self._is_read_only else set()
+        left_out = {"enter"} if self._is_read_only or self._forecast is None else set()
         if self._targets and is_file(self._targets):
             left_out |= {"↑↓", "o", "f"}
         keys = (hint for hint in self.KEYS if hint[0] not in left_out)
@@ -823,6 +830,7 @@ class PreviewScreen(BaseScreen):
         self._show_about(about)
         rows = self.query_one(BarTable)
         self._show_rows(prediction)
+        self._show_keys()
         if self._recommended is None and prediction.recommended is not None:
             self._recommended = prediction.recommended
             rows.move_to(self._died.strategy if self._died is not None else self._recommended)
@@ -1061,6 +1069,7 @@ class PreviewScreen(BaseScreen):
         is_same_count = choices.options.filters == self._filters
         self._choices = replace(choices)
         self._forecast = None  # the old prediction belongs to other options
+        self._show_keys()
         if not is_same_count:
             self._count_again()
         elif self._survey is not None:
