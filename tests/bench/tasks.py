@@ -30,7 +30,7 @@ TOOLS = ("tui-fs", "dua", "gdu", "ncdu")
 FILES = 200_000
 READY = {
     "tui-fs": "complete",
-    "dua": "203k total",
+    "dua": "4 visible, 203",
     "gdu": "Sorting by",
     "ncdu": "Apparent",
 }

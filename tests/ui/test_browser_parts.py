@@ -21,7 +21,12 @@ from tui_fs.model.paths import PathStr, is_within
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Child, EntryKind, Listing, Order, Ranking, Sorting, Totals
 from tui_fs.screens.base import BaseScreen, Settings, age, broken_at_dots
-from tui_fs.screens.browser.details import place_note, totals_line, within_lines
+from tui_fs.screens.browser.details import (
+    finding_line,
+    place_note,
+    totals_line,
+    within_lines,
+)
 from tui_fs.screens.browser.job_strip import strip_of
 from tui_fs.screens.browser.search import about_search, cannot_mark_files
 from tui_fs.screens.browser.side_screens import (
@@ -264,6 +269,23 @@ def test_each_number_that_still_grows_is_marked() -> None:
     assert rate.endswith(" /s")
     numbers = re.findall(r"(\S?)\b\d[\d,.]*", counts)
     assert len(numbers) == 3 and set(numbers) == {"~"}
+
+
+def test_no_line_says_that_a_directory_with_findings_has_none() -> None:
+    def line(highlighted: str | None) -> str:
+        survey = replace(found_survey(), findings=(finding,))
+        return finding_line(survey, "/srv/spool", highlighted).plain
+
+    finding = Finding(
+        FindingKind("same-names"), Severity.INFO, PathStr("/srv/spool"), {}, "Two of a name.", ""
+    )
+    assert line("/srv/spool/a") == "no finding for this entry; tab: all findings"
+    assert line(None) == "no finding for this entry; tab: all findings"
+    finding = replace(finding, path=PathStr("/srv/spool/a"))
+    assert line("/srv/spool/a") == "i a: Two of a name."
+    assert line("/srv/spool/b") == "no finding for this entry; tab: all findings"
+    finding = replace(finding, path=PathStr("/srv/other"))
+    assert line("/srv/spool/a") == "no findings listed here; tab: all findings"
 
 
 def test_a_text_that_needs_more_lines_is_marked_as_cut() -> None:

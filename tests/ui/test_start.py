@@ -1,6 +1,7 @@
 """The first screen: what is full, and where; enter counts what is in it."""
 
 import os
+import time
 from pathlib import Path
 from threading import Event
 
@@ -21,12 +22,14 @@ from tests.ui.recorded import (
     wait_for,
 )
 from tests.ui.recorded_tree import SilentSurvey
+from tests.ui.test_browser_parts import JOB
 from tui_fs.app import TuiFsApp
 from tui_fs.cli.start_app import note_running_jobs
 from tui_fs.linux.filesystem import FileSystem
+from tui_fs.model.paths import PathStr
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
-from tui_fs.screens.start import StartScreen
+from tui_fs.screens.start import StartScreen, _recent_rows
 from tui_fs.widgets.bar_table import BarRow, BarTable
 from tui_fs.widgets.path_input import PathInput
 
@@ -257,3 +260,9 @@ def test_quitting_says_how_to_follow_a_running_job(
     folder = record([STARTED])
     note_running_jobs()
     assert (f"tui-fs attach {folder.job_id}" in capsys.readouterr().err) == is_running
+
+
+def test_a_directory_of_earlier_jobs_says_when_the_last_one_was(tmp_path: Path) -> None:
+    job = replace(JOB, targets=(PathStr(f"{tmp_path}/gone"),), created_at=time.time() - 600)
+    (row,) = _recent_rows([job], "/here")
+    assert (row.key, row.flag) == (str(tmp_path), "last job 10 min ago")

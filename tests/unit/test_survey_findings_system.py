@@ -78,6 +78,14 @@ def test_few_inodes_names_the_directories_that_hold_most(room: dict[str, FileSys
     assert finding.numbers == {"free_inodes": 1, "total_inodes": 1000}
 
 
+def test_few_inodes_names_no_directory_that_holds_none(room: dict[str, FileSystem]) -> None:
+    room[""] = replace(ROOMY, free_inodes=1)
+    records = (DirRecord(1, 0, b"a", files=10), DirRecord(2, 0, b"b"))
+    (finding,) = around(collected(root(files=5, subdirectories=2, pending=2), *records))
+    assert "(0)" not in finding.meaning
+    assert "/t/a (10)" in finding.meaning
+
+
 @pytest.mark.parametrize(
     ("available", "severity"),
     [(50, []), (49, ["warning"]), (10, ["warning"]), (9, ["critical"]), (None, [])],

@@ -392,7 +392,7 @@ def _protected(environment: Environment) -> Iterator[tuple[str, str, str, bool]]
     """Yield each protected place, a description, advice, and whether its content is protected."""
     standing_in = environment.standing_in
     if standing_in:
-        advice = "Run cd / first, and start tui-fs again."
+        advice = "Choose directories inside it, or run cd / and start tui-fs again."
         yield os.path.realpath(standing_in), "the current directory", advice, False
     state = os.path.realpath(environment.state)
     jobs = os.path.realpath(os.path.join(environment.state, "jobs"))

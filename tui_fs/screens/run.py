@@ -638,10 +638,11 @@ class RunScreen(BaseScreen):
             self.notify("The job is being cancelled already.", markup=False)
             return
         is_paused = self._snapshot.paused_at_s is not None
+        meanwhile = "" if is_paused else "The job keeps deleting while this question is open. "
         instead = "" if is_paused else " To pause it instead, go back and press p."
         dialog = ConfirmDialog(
             "Cancel this job?",
-            ["Entries already deleted stay deleted; the others remain."],
+            [f"{meanwhile}Entries already deleted stay deleted; the others remain."],
             f"The job cannot be resumed afterwards.{instead}",
             None,
             yes_label="Cancel the job",

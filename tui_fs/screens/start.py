@@ -311,7 +311,7 @@ def _recent_rows(jobs: Sequence[JobSummary], here: str) -> list[BarRow]:
             path = os.path.dirname(path)
         if path in (here, "/") or path in rows:
             continue
-        flag = f"{job.strategy} {age(int(job.created_at), time.time())} ago"
+        flag = f"last job {age(int(job.created_at), time.time())} ago"
         rows[path] = BarRow(path, (displayable(path),), flag=flag, tone="directory")
         if len(rows) == _MOST_DIRECTORIES:
             break

@@ -138,6 +138,8 @@ def finding_line(survey: Survey, path: str, highlighted: str | None) -> Text:
     if finding is None:
         finding = _gravest([f for f in findings if f.severity is not Severity.INFO], path)
     if finding is None:
+        if _gravest(findings, path) is not None:  # other rows, or the list of findings, show it
+            return muted("no finding for this entry; tab: all findings")
         # A finding about many directories is listed at the first of them only.
         words = "no findings listed here" if findings or survey.finished else "no findings"
         words += "" if survey.finished else " so far"

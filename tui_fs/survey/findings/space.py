@@ -45,7 +45,9 @@ def _detect_inodes_low(evidence: Evidence) -> list[Finding]:
     if not total or free is None or free * 100 >= total * _INODES_WARNING_PERCENT:
         return []
     largest = evidence.counted.table.ranked(Ranking.INODES, 3)
-    where = ", ".join(f"{displayable(group.path)} ({count(group.inodes)})" for group in largest)
+    where = ", ".join(
+        f"{displayable(group.path)} ({count(group.inodes)})" for group in largest if group.inodes
+    )
     left = f"Only {count(free)}" if free else "None"
     return [
         Finding(
