@@ -159,7 +159,7 @@ async def test_a_typed_directory_that_does_not_answer_is_named(
     async with app.run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "/var/spool")
         await pilot.press("colon", *"dead", "enter")
-        await wait_for(pilot, "answer yet.")
+        await wait_for(pilot, "yet.")
         await pilot.press("escape")
         await wait_for(pilot, ": path")
         answers.set()

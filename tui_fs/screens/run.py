@@ -638,12 +638,15 @@ class RunScreen(BaseScreen):
             self.notify("The job is being cancelled already.", markup=False)
             return
         is_paused = self._snapshot.paused_at_s is not None
-        meanwhile = "" if is_paused else "The job keeps deleting while this question is open. "
-        instead = "" if is_paused else " To pause it instead, go back and press p."
+        text = "Entries already deleted stay deleted; the others remain."
+        consequence = "The job cannot be resumed afterwards."
+        if not is_paused:  # so short that both answers are whole in 40 columns and 15 lines
+            text = "Deletion continues meanwhile. Entries already deleted stay deleted."
+            consequence = "It cannot be resumed. To pause it, go back and press p."
         dialog = ConfirmDialog(
             "Cancel this job?",
-            [f"{meanwhile}Entries already deleted stay deleted; the others remain."],
-            f"The job cannot be resumed afterwards.{instead}",
+            [text],
+            consequence,
             None,
             yes_label="Cancel the job",
             no_label="No, keep it paused" if is_paused else "No, keep it running",
