@@ -769,6 +769,7 @@ async def test_others_wait_for_the_answer_after_the_first_host(goes_on: bool) ->
         client.post(Progressed(deletion))
         client.post(Progressed(deletion))  # asked once only
         await wait_for(pilot, "Continue on the 2 other hosts?")
+        assert "on web[2-3]" in screen_text(pilot.app)
         fraction = screen.query_one(ProgressLine).fraction  # of all hosts, also those that wait
         assert fraction is not None
         assert 0.9 < fraction < 1

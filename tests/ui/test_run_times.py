@@ -170,7 +170,7 @@ def test_a_large_terminal_shows_the_times_as_bars_and_what_happened() -> None:
     ]
     assert happened == [
         "started; predicted 5.8 s to 36 s",
-        "the first entry failed",
+        "the first failure",
         "paused",
         "resumed",
         "pace: gentle",

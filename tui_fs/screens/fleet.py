@@ -356,18 +356,19 @@ class FleetScreen(BaseScreen):
         self._show_deletion()
         if (canary := deletion.canary) is not None and not self._asks_canary:
             self._asks_canary = True
-            self._ask_canary(canary, len(deletion.jobs) - 1)
+            others = [job.host for job in deletion.jobs.values() if job is not canary]
+            self._ask_canary(canary, list(dict.fromkeys(others)))
         if deletion.is_over:
             self._asks_canary = False
             self._marked.clear()
             self._count()
 
-    def _ask_canary(self, canary: HostJob, others: int) -> None:
+    def _ask_canary(self, canary: HostJob, others: Sequence[str]) -> None:
         outcome = _failure(canary) if canary.has_failed else "done, without a failure"
         dialog = ConfirmDialog(
-            f"Continue on the {counted(others, 'other host', 'other hosts')}?",
-            (f"{canary.host}: {outcome}",),
-            "The directory will be deleted on them, too.",
+            f"Continue on the {counted(len(others), 'other host', 'other hosts')}?",
+            (f"{canary.host}: {outcome}", displayable(self._path), f"on {folded(others)}"),
+            "The directory will be deleted there, too.",
             None,
             yes_label="Continue",
             no_label="No, stop here",

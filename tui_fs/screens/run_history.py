@@ -26,7 +26,7 @@ _CALL_BUCKETS = 80
 _MARKS = {Paused: "P", Throttled: "T", EntryFailed: "!", FailuresCounted: "!"}
 MARK_WORDS = {"P": "paused", "T": "throttled", "!": "failed"}
 _INCIDENTS_KEPT = 40
-_FAILURE = "the first entry failed"
+_FAILURE = "the first failure"
 STARTED = "started"
 """The incident that the prediction stands beside."""
 
