@@ -127,6 +127,23 @@ def test_a_job_that_waits_still_shows_its_target() -> None:
     assert place == STARTED.targets[0]
 
 
+@pytest.mark.parametrize(
+    "stopped",
+    [
+        {"pace": Pace(rate_per_s=100)},
+        {"held_s": 1.0},
+        {"throttled": Throttled(1.0, "processors", 99.0)},
+        {"paused_s": 1.0},
+        {"paused_at_s": 1.0},
+    ],
+)
+def test_shares_of_the_time_name_what_they_leave_out(stopped: dict[str, Any]) -> None:
+    trends = RunHistory(0.25).trends()
+    assert aside_lines(FREE, trends, 50, 40)[0] == (("strong", "where the time goes"),)
+    title = aside_lines(replace(FREE, **stopped), trends, 50, 40)[0]
+    assert title == (("strong", "where the time goes, without stops"),)
+
+
 def test_nothing_is_concluded_from_a_moment() -> None:
     assert (
         time_meaning(with_usage(cpu_s=1.0, system_s=0.9, processor_wait_s=0.1, alive_s=1.1)) == ""

@@ -363,7 +363,7 @@ class FleetScreen(BaseScreen):
             self._marked.clear()
             self._count()
 
-    def _ask_canary(self, canary: HostJob, others: Sequence[str]) -> None:
+    def _ask_canary(self, canary: HostJob, others: list[str]) -> None:
         outcome = _failure(canary) if canary.has_failed else "done, without a failure"
         dialog = ConfirmDialog(
             f"Continue on the {counted(len(others), 'other host', 'other hosts')}?",

@@ -221,10 +221,7 @@ def time_shares(snapshot: Snapshot) -> TimeShares | None:
     if usage is None or not usage.cpu_s:
         return None
     other_s = None
-    is_free = not (
-        snapshot.pace.rate_per_s or snapshot.held_s or snapshot.throttled or snapshot.paused_s
-    )
-    if usage.alive_s is not None and is_free and snapshot.paused_at_s is None:
+    if usage.alive_s is not None and not _has_stops(snapshot):
         waits = usage.processor_wait_s, usage.disk_wait_s, usage.lock_wait_s
         waits_s = sum(wait_s or 0.0 for wait_s in waits)
         other_s = max(0.0, usage.alive_s - usage.cpu_s - waits_s)
@@ -236,6 +233,16 @@ def time_shares(snapshot: Snapshot) -> TimeShares | None:
         usage.lock_wait_s,
         other_s,
     )
+
+
+def _has_stops(snapshot: Snapshot) -> bool:
+    """Return whether the tools were stopped, by a user, a limit or gentle mode.
+
+    No part of `TimeShares` includes that time.
+    """
+    is_paused = snapshot.paused_at_s is not None or snapshot.paused_s > 0
+    is_throttled = snapshot.throttled is not None or snapshot.held_s > 0
+    return is_paused or is_throttled or snapshot.pace.rate_per_s > 0
 
 
 def time_parts(snapshot: Snapshot) -> list[tuple[str, float]]:
@@ -263,8 +270,9 @@ def call_footer(snapshot: Snapshot) -> str:
 
 def aside_lines(snapshot: Snapshot, trends: Trends, width: int, height: int) -> list[Line]:
     """Return where the time went as bars, and what has happened; the newest fit into the height."""
-    lines: list[Line] = [(("strong", "where the time goes"),)]
     parts = time_parts(snapshot)
+    without = ", without stops" if parts and _has_stops(snapshot) else ""
+    lines: list[Line] = [(("strong", f"where the time goes{without}"),)]
     total_s = sum(seconds for _, seconds in parts) or 1.0
     names = max((len(name) for name, _ in parts), default=0)
     digits = 1 if total_s >= _MIN_MEANINGFUL_S else 2
