@@ -11,6 +11,7 @@ from tui_fs.model.calls import (
     CallGroup,
     CallLine,
     Failures,
+    about_text,
     call_lines,
     failed_by_operation,
     removal_times,
@@ -84,7 +85,9 @@ def pairs(report: Report) -> list[Pair]:
     least = _SMALLEST_SHARE * sum(calls for calls, _ in groups.values())
     is_partial = started.predicted_other_calls is None  # of removals only, as with filters
     compared += [
-        Pair(f"calls: {group}", expected, expected, count(expected), calls, count(calls))
+        Pair(
+            f"calls: {group}", expected, expected, _predicted(group, expected), calls, count(calls)
+        )
         for group, (calls, expected) in groups.items()
         if max(calls, expected) >= least and started.predicted_calls and report.syscalls
         if expected or not is_partial
@@ -95,6 +98,11 @@ def pairs(report: Report) -> list[Pair]:
         shown = bytes_iec(freed) if freed >= 0 else f"{bytes_iec(-freed)} less free"
         compared.append(Pair("freed", low, high, _bytes_span(low, high), freed, shown))
     return compared
+
+
+def _predicted(group: CallGroup, calls: int) -> str:
+    """Return the text of a predicted number of calls, as in the table of calls."""
+    return about_text(calls) if group is CallGroup.START else count(calls)
 
 
 def figures(report: Report, started: JobStarted) -> list[tuple[str, str]]:
