@@ -118,7 +118,7 @@ def has_glyph(character: str) -> bool:
     table = _FEW_CHARACTERS.get(os.environ.get("TERM", ""))
     if table is None or character.isascii():
         return True
-    return table is _CODE_PAGE_437 and character < "\u0100" and character in _KERNEL_FONT
+    return table is _CODE_PAGE_437 and ord(character) < 0x100 and character in _KERNEL_FONT
 
 
 def for_terminal(text: str) -> str:

@@ -193,7 +193,7 @@ async def test_directories_of_earlier_jobs_are_listed_where_they_exist(tmp_path:
     async with app.run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "this directory")
         nearest = next(path for path in ("/srv/spool", "/srv") if os.path.isdir(path))
-        await wait_for(pilot, "rm ")
+        await wait_for(pilot, "last job ")
         await pilot.press("tab", "j")
         await pilot.press("enter")
         assert await opened(pilot) == nearest
@@ -247,7 +247,7 @@ async def test_running_jobs_are_counted(
     record([STARTED])
     app = Host(start(str(tmp_path)))
     async with app.run_test(size=(80, 24)) as pilot:
-        await wait_for(pilot, "rm ")
+        await wait_for(pilot, "last job ")
         await settle(pilot)
         assert ("1 job is running: J" in screen_text(app)) == is_running
 
