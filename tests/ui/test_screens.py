@@ -212,6 +212,8 @@ async def test_preview(state: str, picture: SnapshotAssertion) -> None:
 async def test_the_key_that_scrolls_the_text_of_a_preview_is_offered() -> None:
     ready = counted(maildrop_survey())
     assert "<> scroll" in await look(preview(), ready, (40, 15))
+    for size in ((60, 20), SMALL):
+        assert "<> scroll  esc back" in await look(preview(), ready, size)
     scrolled = then(ready, keys(*["greater_than_sign"] * 12))
     assert "most entries in one directory" in await look(preview(), scrolled, (40, 15))
     assert "<> scroll" not in await look(preview(), ready, (200, 50))

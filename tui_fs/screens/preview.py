@@ -517,11 +517,11 @@ class PreviewScreen(BaseScreen):
     KEYS: ClassVar = (
         ("enter", "confirm…"),
         TEXT_HINT,
+        ("esc", "back"),
         ("↑↓", "strategy"),
         ("o", "options"),
         ("f", "filter"),
         ("m", "calls"),
-        ("esc", "back"),
         ("y", "copy"),
     )
     EXPLANATION = (

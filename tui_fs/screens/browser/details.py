@@ -141,7 +141,7 @@ def finding_line(survey: Survey, path: str, highlighted: str | None) -> Text:
         if _gravest(findings, path) is not None:  # other rows, or the list of findings, show it
             return muted("no finding for this entry; tab: all findings")
         # A finding about many directories is listed at the first of them only.
-        words = "no findings listed here" if findings or survey.finished else "no findings"
+        words = "no findings listed here" if findings else "no findings"
         words += "" if survey.finished else " so far"
         return muted(words + ("; tab: all findings" if findings else ""))
     place = "here" if finding.path == path else shown_below(finding.path, path)

@@ -164,10 +164,10 @@ class LabScreen(BaseScreen):
     KEYS: ClassVar = (
         ("enter", "run small"),
         TEXT_HINT,
+        ("esc", "back"),
         ("P", "run as published"),
         ("→", "result"),
         ("v", "all runs"),
-        ("esc", "back"),
         ("y", "copy"),
     )
     EXPLANATION = (
