@@ -292,7 +292,7 @@ def _unexplained(account: _Account, kind: str, scan: OpenFileScan) -> list[Discr
         number = counted(scan.unseen_processes, "process", "processes")
         unseen = (
             f" {number} could not be inspected and may hold deleted files open; check with "
-            "'lsof +L1' as root."
+            "'lsof +L1' as root on the host."
             if scan.unseen_processes
             else " Not all processes could be inspected in time; 'lsof +L1' lists deleted files "
             "that are open."
