@@ -220,6 +220,20 @@ def test_stopping_leaves_no_process_and_no_error() -> None:
 
 
 @pytest.mark.slow
+def test_a_survey_that_ends_while_it_is_signalled_is_no_error(
+    begin: Callable[..., SurveyProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = begin(tmp_path)
+    until(process.updates(), is_finished)
+
+    def gone(*_: int) -> None:
+        raise ProcessLookupError  # another thread has just waited for the process
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "killpg", gone)
+        process.pause()
+
+
 def test_a_paused_survey_stops_all_its_processes(
     begin: Callable[..., SurveyProcess],
 ) -> None:

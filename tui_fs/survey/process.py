@@ -192,7 +192,8 @@ class WorkerProcess:
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process.poll() is None:  # after that, another process may have its pid
-            os.killpg(self._process.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # another thread just waited for it
+                os.killpg(self._process.pid, number)
 
     def _send(self, request: Struct) -> None:
         assert self._process.stdin is not None
