@@ -170,7 +170,7 @@ RUNNING: tuple[LabEvent, ...] = (
     *COUNTED,
     *FIRST_ROUND[:5],
     StepFailed("find-100", "find ended with status 1: [red]no[/red]"),
-    Progressed("running rsync, 1,000 files", 0.62),
+    Progressed("running rsync, 1,000 files", 0.62, "rsync-1000"),
 )
 DONE: tuple[LabEvent, ...] = (
     BEGAN,

@@ -140,6 +140,8 @@ _LINE_NUMBER = re.compile(r":(\d+)\)$")
 _LOG_FROM_RATIO = 50.0
 _CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "its errors")
 _AT_PUBLISHED_SCALE = "This is a small run; the published figures may come from larger trees."
+_PROCESSOR_MEASURES = frozenset({Measure.USER_S, Measure.SYSTEM_S, Measure.CPU_PERCENT})
+_PREPARATION = "Processor time includes preparing each process, a few milliseconds; time does not."
 _SAMPLED_MEMORY = "Peak memory is sampled: of tools that end within milliseconds it may be too low."
 _COUNTED_BY = {
     TraceSource.PERF: "Counted by perf, which covers only some calls; bpftrace covers all.",
@@ -243,6 +245,7 @@ class _Run(Struct, frozen=True):
         remarks = [
             *self._runs_remark(view.keys),
             *self._shares_remark(view.keys),
+            *([_PREPARATION] if _PROCESSOR_MEASURES.intersection(view.measures) else []),
             *([_SAMPLED_MEMORY] if Measure.PEAK_MEMORY_BYTES in view.measures else []),
             *self._published_remark(published),
         ]

@@ -132,10 +132,16 @@ class RunBegan(_Event, frozen=True):
 
 
 class Progressed(_Event, frozen=True):
-    """The current activity; `done` is between 0 and 1."""
+    """The current activity.
+
+    Attributes:
+        done: between 0 and 1.
+        key: of the step that runs; empty if none does.
+    """
 
     words: str
     done: float
+    key: str = ""
 
 
 class StepRan(_Event, frozen=True):

@@ -219,7 +219,7 @@ class ExperimentRunner:
     def _run_step(self, step: Step, directory: int, source: CallSource) -> StepsEnd:
         is_off = source.kind is TraceSource.OFF
         activity = "running" if is_off else "counting the calls of"
-        self._report_progress(f"{activity} {step.title}", is_new=True)
+        self._report_progress(f"{activity} {step.title}", step.key, is_new=True)
         if step.is_cold:
             drop_caches(directory)
         tree = os.open(TREE, _OPEN, dir_fd=directory) if step.is_in_tree else -1
@@ -238,12 +238,13 @@ class ExperimentRunner:
             if tree >= 0:
                 os.close(tree)
 
-    def _report_progress(self, activity: str, *, is_new: bool = False) -> None:
+    def _report_progress(self, activity: str, key: str = "", *, is_new: bool = False) -> None:
         self._activity = activity
         now = time.monotonic()
         if is_new or now >= self._progress_at_s + _PROGRESS_INTERVAL_S:
             self._progress_at_s = now
-            self._emit(Progressed(activity, min(1.0, self._work_done / max(1.0, self._work))))
+            done = min(1.0, self._work_done / max(1.0, self._work))
+            self._emit(Progressed(activity, done, key))
 
 
 @contextlib.contextmanager

@@ -18,10 +18,8 @@ from tui_fs.lab.results import (
     Ending,
     Measure,
     Measured,
+    Progressed,
     Results,
-    StepCounted,
-    StepFailed,
-    StepRan,
     fold_one,
 )
 from tui_fs.model.errors import TuiFsError
@@ -168,7 +166,7 @@ class LabRunScreen(BaseScreen):
                 if self._is_cancelled:
                     run.cancel()
                 for event in run.events():
-                    if isinstance(event, StepRan | StepCounted | StepFailed):
+                    if isinstance(event, Progressed) and event.key:
                         self._latest_step = event.key
                     self._latest = fold_one(self._latest, event)
         except TuiFsError as error:
