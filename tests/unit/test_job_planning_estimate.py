@@ -10,6 +10,7 @@ from tests.unit.survey_trees import surveyed
 from tui_fs.job.planning import expected_of, forecast, forecast_by_estimate
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import Filters, Options
+from tui_fs.model.survey import Totals
 
 
 def test_the_range_of_the_entries_widens_that_of_the_time(
@@ -29,9 +30,12 @@ def test_the_range_of_the_entries_widens_that_of_the_time(
 
 
 def test_what_is_counted_meanwhile_is_the_least() -> None:
-    narrowed = MAIL_ESTIMATE.with_counted(1_210_000).entries
+    counted = Totals(1_200_000, 10_000, allocated_bytes=MAIL_ESTIMATE.allocated_bytes.low + 4_096)
+    estimate = MAIL_ESTIMATE.with_counted(counted)
+    assert estimate.allocated_bytes.low == counted.allocated_bytes
+    narrowed = estimate.entries
     assert (narrowed.low, narrowed.expected, narrowed.high) == (1_210_000, 1_210_000, 1_230_000)
-    beyond = MAIL_ESTIMATE.with_counted(2_000_000).entries
+    beyond = MAIL_ESTIMATE.with_counted(Totals(2_000_000)).entries
     assert (beyond.low, beyond.expected, beyond.high) == (2_000_000,) * 3
 
 

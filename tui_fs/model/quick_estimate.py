@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tui_fs.model.survey import Survey
+from tui_fs.model.survey import Survey, Totals
 
 
 def rounded(number: int, digits: int = 3) -> int:
@@ -28,6 +28,10 @@ class Interval(Struct, frozen=True):
     def in_words(self, text_of: Callable[[int], str]) -> str:
         """Return the range, rounded: ``1,180,000 to 1,230,000``."""
         return f"{text_of(rounded(self.low))} to {text_of(rounded(self.high))}"
+
+    def at_least(self, number: int) -> "Interval":
+        """Return the interval with a number that has been counted as its lower bound."""
+        return Interval(*(max(end, number) for end in (self.low, self.expected, self.high)))
 
     def is_within(self, share: float) -> bool:
         """Return whether both ends differ from the expected value by at most this share."""
@@ -60,10 +64,10 @@ class QuickEstimate(Struct, frozen=True):
     basis: str
     survey: Survey
 
-    def with_counted(self, entries: int) -> "QuickEstimate":
-        """Return the estimate with the entries counted by a survey so far as a lower bound."""
-        low, expected, high = (
-            max(end, entries)
-            for end in (self.entries.low, self.entries.expected, self.entries.high)
+    def with_counted(self, totals: Totals) -> "QuickEstimate":
+        """Return the estimate with what a survey has counted so far as a lower bound."""
+        return replace(
+            self,
+            entries=self.entries.at_least(totals.entries),
+            allocated_bytes=self.allocated_bytes.at_least(totals.allocated_bytes),
         )
-        return replace(self, entries=Interval(low, expected, high))

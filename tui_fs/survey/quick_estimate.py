@@ -41,6 +41,7 @@ from tui_fs.linux.mounts import MOUNTINFO, mount_of, mounts_below, read_mounts
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import common_directory
+from tui_fs.model.units import counted
 from tui_fs.survey.directory_sample import DirectorySample, DirectorySampler, Family
 
 MAX_OPEN_DIRECTORIES = 32
@@ -621,11 +622,11 @@ class Sampler:
         high = max(high, allocated.expected + unseen * _UNSEEN_FILE_BYTES)
         allocated = Interval(allocated.low, allocated.expected, math.ceil(high))
         allocated = _at_most(allocated, met[Figure.ALLOCATED], used_bytes)
-        read = f"{self._directories_read:,}"
-        about = f"about {directories.expected:,} directories"
-        basis = f"Estimated from a sample: {read} directory reads in {about}."
+        read = counted(self._directories_read, "directory", "directories")
+        about = f"about {directories.expected:,}"
+        basis = f"Estimated from a sample: {read} of {about}."
         if is_complete:
-            basis = f"Every directory was read ({read})."
+            basis = f"Every directory was read ({self._directories_read:,})."
         elif directories.expected <= 1:
             basis = "Extrapolated from a part of the directory."
         return QuickEstimate(
