@@ -1,5 +1,6 @@
 """Format numbers for people, and parse the sizes and ages that they type."""
 
+import math
 import re
 from collections.abc import Callable
 
@@ -73,6 +74,11 @@ def shown_ratio(ratio: float) -> str:
 def percent_done(fraction: float) -> str:
     """Return the done share of something that still runs: rounded down, and at most 99 %."""
     return f"{min(99, int(100 * fraction))} %"
+
+
+def percent_used(share: float) -> str:
+    """Return a used share as a percentage, rounded up as df does, so that 100 % is not hidden."""
+    return f"{math.ceil(100 * share - 1e-9)} %"
 
 
 def clock(seconds: float) -> str:

@@ -51,6 +51,7 @@ from tui_fs.model.units import (
     duration_range,
     duration_span,
     percent_done,
+    percent_used,
     short_count,
 )
 from tui_fs.screens.base import (
@@ -365,9 +366,15 @@ class FleetScreen(BaseScreen):
 
     def _ask_canary(self, canary: HostJob, others: list[str]) -> None:
         outcome = _failure(canary) if canary.has_failed else "done, without a failure"
+        jobs = self._deletion.jobs.values() if self._deletion is not None else ()
+        entries = sum(self._expected_entries(job) for job in jobs if job.host in others)
         dialog = ConfirmDialog(
             f"Continue on the {counted(len(others), 'other host', 'other hosts')}?",
-            (f"{canary.host}: {outcome}", displayable(self._path), f"on {folded(others)}"),
+            (
+                f"{canary.host}: {outcome}",
+                displayable(self._path),
+                f"on {folded(others)}: {counted(entries, 'entry', 'entries')}",
+            ),
             "The directory will be deleted there, too.",
             None,
             yes_label="Continue",
@@ -624,7 +631,7 @@ def _columns(
         column("host", max(host_cells, len("host ▼")), "its name for ssh"),
         column("used", cells, "the used part of the bytes, as df counts it"),
         column("inodes", cells + 2, "the used part of the inodes"),
-        column("entries", 13, "entries below the directory", right=True),
+        column("entries", 11, "entries below the directory", right=True),
         column("allocated", 11, "bytes below the directory", right=True),
         column("state", 0, "why a host does not answer, its job, or the worst finding"),
     )
@@ -634,7 +641,7 @@ def _share(share: float | None, cells: int) -> str:
     if share is None:
         return f"{'–':>{cells + bool(cells) + 3}}"
     bar = fit_cells(eighth_blocks(share, cells), cells) + " " * bool(cells)
-    return f"{bar}{100 * share:3.0f} %{' !' if share >= NEARLY_FULL else ''}"
+    return f"{bar}{percent_used(share):>5}{' !' if share >= NEARLY_FULL else ''}"
 
 
 def _row(row: HostRow, bar_cells: int, *, is_marked: bool) -> BarRow:

@@ -1,6 +1,5 @@
 """The first screen: what is full, and where; directories of earlier jobs; running jobs."""
 
-import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from tui_fs.linux.filesystem import FileSystem, mounted_file_systems
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import common_directory
-from tui_fs.model.units import bytes_iec, counted, short_count
+from tui_fs.model.units import bytes_iec, counted, percent_used, short_count
 from tui_fs.screens.base import (
     FIELD_KEYS,
     LOW_LINES,
@@ -286,12 +285,11 @@ def _row(filesystem: FileSystem, bar_cells: int) -> BarRow:
 
 
 def _share_cell(share: float | None, bar_cells: int) -> str:
-    """Return a bar and a percentage, rounded up as df does, so that 100 % is not hidden."""
+    """Return a bar and a percentage."""
     if share is None:
         return fit_cells("", bar_cells) + fit_cells("–", _PERCENT_CELLS - 1, right=True)
-    percent = f"{math.ceil(100 * share - 1e-9)} %"
     return fit_cells(eighth_blocks(share, bar_cells), bar_cells) + fit_cells(
-        percent, _PERCENT_CELLS, right=True
+        percent_used(share), _PERCENT_CELLS, right=True
     )
 
 
