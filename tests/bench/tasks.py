@@ -229,7 +229,7 @@ TASKS = (
     Task(
         "cancel a running deletion",
         {
-            "tui-fs": Way(("c", "@Cancel this job", "l", "Enter"), "", RUNNING["tui-fs"]),
+            "tui-fs": Way(("c", "@Cancel job", "l", "Enter"), "", RUNNING["tui-fs"]),
             "dua": Way(("C-c",), "ends dua", RUNNING["dua"]),
             "gdu": Way(("C-c",), "ends gdu", RUNNING["gdu"]),
             "ncdu": Way(("q",), "", RUNNING["ncdu"]),

@@ -229,10 +229,10 @@ def test_ranks_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: 
     terminal.press("Enter")
     terminal.wait_for("PAUSED")
     terminal.press("c")
-    terminal.wait_for("Cancel this job?")
+    terminal.wait_for("Cancel job ")
     assert "No, keep it paused" in terminal.text()
     terminal.press("Tab")
-    terminal.answer("Cancel this job?", "Enter")
+    terminal.answer("Cancel job ", "Enter")
 
     terminal.wait_for("CANCELLED")
 

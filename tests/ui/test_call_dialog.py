@@ -47,7 +47,7 @@ def test_costs_and_errors_are_those_of_the_job() -> None:
     lines = call_lines(counted, {}, None, Failures())
     rm = StrategyName("rm")
     text = " ".join(explanation(lines[0], lines, rm, Snapshot()))
-    assert "It is 30 of 40 calls here and 75 % of their time, 10,000.0 µs each." in text
+    assert "It makes up 30 of 40 calls here and 75 % of their time, 10,000.0 µs each." in text
     timed = replace(lines[0], counted=CallCount(30, 2, 0.3, (8.191e-6, 0.065535)))
     text = " ".join(explanation(timed, lines, rm, Snapshot()))
     assert "each. Half of them took at most 8.2 µs (p50), and 99 of 100 at most 66 ms" in text

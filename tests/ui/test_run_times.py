@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.ui.recorded import FAILING, RUNNING, STARTED, Host, record, sampled, wait_for
 from tests.ui.test_screens import RUNS, a_quiet_machine, alive
-from tui_fs.model.calls import CALL_GUIDES, CallCount, Removed
+from tui_fs.model.calls import CALL_GUIDES, OTHER_CALLS_LABEL, CallCount, Removed
 from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
@@ -28,6 +28,7 @@ from tui_fs.screens.run import (
     RunScreen,
     aside_lines,
     call_footer,
+    call_rows,
     figures_of,
     more_figures_of,
     paragraphs,
@@ -37,7 +38,7 @@ from tui_fs.screens.run import (
     time_meaning,
     usage_line,
 )
-from tui_fs.screens.run_history import RunHistory
+from tui_fs.screens.run_history import RunHistory, Trends
 from tui_fs.widgets.stats_line import line_parts
 
 __all__ = ["a_quiet_machine", "alive"]
@@ -48,6 +49,20 @@ FREE = Snapshot(started=STARTED, usage=USAGE, usage_entries=1_000_000)
 
 def with_usage(**changes: Any) -> Snapshot:
     return replace(FREE, usage=replace(USAGE, **changes))
+
+
+def test_the_rate_of_all_other_calls_is_the_sum_of_theirs() -> None:
+    names = ("unlinkat", "fstat", "mmap")
+    snapshot = Snapshot(
+        started=STARTED,
+        calls={name: CallCount(100) for name in names},
+        call_rates=dict(zip(names, (20.0, 5.0, 7.0), strict=True)),
+    )
+    earlier = Trends(calls={OTHER_CALLS_LABEL: (90.0,)})
+    rates = {row.name: row.rate for row in call_rows(snapshot, earlier)}
+    assert (rates["unlinkat"], rates[OTHER_CALLS_LABEL]) == ("20", "12")
+    paused = call_rows(replace(snapshot, paused_at_s=1.0), earlier)
+    assert {row.rate for row in paused} == {""}
 
 
 def test_times_are_those_that_are_measured() -> None:
@@ -92,7 +107,7 @@ def test_the_rest_of_a_tree_that_is_not_counted_to_the_end_is_approximate() -> N
         (replace(FREE, threads=4), "kernel work: no tool would be much faster"),
         (with_usage(processor_wait_s=6.0), "CPUs are busy: every strategy is slower now"),
         (with_usage(lock_wait_s=6.0), "it waits for locks: more threads would not help"),
-        (with_usage(alive_s=60.0), "it waits: threads help unless the journal is slow"),
+        (with_usage(alive_s=60.0), "it mostly waits: several threads may help"),
         (replace(with_usage(disk_wait_s=30.0), threads=2), "it mostly waits for the disk"),
         (with_usage(system_s=3.0), "the tool is slow: try another strategy"),
     ],
@@ -191,7 +206,7 @@ def test_a_large_terminal_shows_the_times_as_bars_and_what_happened() -> None:
         "paused",
         "resumed",
         "pace: gentle",
-        "stopped: others wait for the disk",
+        "held back: others wait for the disk",
         "continued",
         "cancelled",
     ]
@@ -229,7 +244,7 @@ async def test_a_huge_terminal_explains_the_call_under_the_cursor() -> None:
 
 def test_preview_and_run_screen_have_the_same_words_for_the_pace() -> None:
     pace = Pace(True, 500, 19, IoPriority.IDLE, 4)
-    limits = "at most 500 /s · nice 19 · ionice idle"
+    limits = "limit 500 /s · nice 19 · ionice idle"
     assert pace.in_words() == f"gentle · {limits} · up to 4 threads"
     shown = about_options(Choices(Options(pace=pace)), StrategyName("rm")).plain
     assert shown.endswith(f"gentle [x] · {limits}")
@@ -240,7 +255,7 @@ def test_a_narrow_line_shows_as_much_of_the_pace_as_fits() -> None:
     pace = Pace(rate_per_s=15, nice=10, io_priority=IoPriority.LOW, threads=1)
     figures = more_figures_of(replace(FREE, pace=pace))
     line = "".join(text for _, text in line_parts(figures, 57))
-    assert line == "failed 0 · pace at most 15 /s · nice 10 · ionice low · …"
+    assert line == "failed 0 · pace limit 15 /s · nice 10 · ionice low · …"
 
 
 def test_the_rate_of_a_call_that_begins_late_is_drawn_late() -> None:
@@ -301,3 +316,12 @@ def test_the_prediction_stands_beside_the_start_alone() -> None:
 def test_a_limit_that_is_not_reached_does_not_set_the_pace(rate: float | None, words: str) -> None:
     limited = replace(FREE, pace=replace(FREE.pace, rate_per_s=300), rate_per_s=rate)
     assert time_meaning(limited).endswith(words)
+
+
+@pytest.mark.parametrize(
+    "stopped", [{"paused_at_s": 8.0}, {"throttled": Throttled(8.0, "processors", 40.0)}]
+)
+def test_a_limit_does_not_set_the_pace_of_stopped_tools(stopped: dict[str, Any]) -> None:
+    limited = replace(FREE, pace=replace(FREE.pace, rate_per_s=300), rate_per_s=290.0)
+    assert "limit" in time_meaning(limited)
+    assert "limit" not in time_meaning(replace(limited, **stopped))

@@ -148,7 +148,7 @@ def test_threads_are_not_recommended_on_a_guess(
 @pytest.mark.parametrize(
     ("seconds", "rate_per_s", "says"),
     [
-        (10.0, 900, "Not faster than rm: both delete at most 900 entries per second."),
+        (10.0, 900, "Not faster than rm: both are limited to 900 entries per second."),
         (20.0, 900, "About 2.0 times the time of rm: the gain of several threads depends"),
         (10.0, 90_000, "Not faster than rm: the gain of several threads depends"),
     ],

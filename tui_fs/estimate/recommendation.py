@@ -120,7 +120,7 @@ def _why(
     totals, largest = survey.totals, survey.max_entries_in_directory
     best = estimate.strategy
     if survey.matched is not None:
-        return f"With a filter {best} reads every directory, and removes only what matches."
+        return f"With a filter, {best} reads every directory, and removes only what matches."
     guarantees = STRATEGIES[best].guarantees
     is_by_descriptor = guarantees.any_depth and guarantees.max_levels is None
     is_safe = estimate.race_safe
@@ -184,5 +184,5 @@ def _why_not(
     if ratio >= _MUCH_SLOWER:
         return f"About {ratio:.1f} times the time of {best.strategy}: {words}."
     if STRATEGIES[name].has_threads and _limit_s(survey, rate_per_s) * _MUCH_SLOWER >= best.seconds:
-        words = f"both delete at most {_limit_in_words(rate_per_s)}"
+        words = f"both are limited to {_limit_in_words(rate_per_s)}"
     return f"Not faster than {best.strategy}: {words}."

@@ -88,7 +88,7 @@ class Pace(Struct, frozen=True):
     @property
     def limits(self) -> list[str]:
         """All but `gentle` and `threads` in words, as far as they differ from the normal pace."""
-        words = [f"at most {count(self.rate_per_s)} /s"] if self.rate_per_s else []
+        words = [f"limit {count(self.rate_per_s)} /s"] if self.rate_per_s else []
         words += [f"nice {self.nice}"] if self.nice else []
         is_normal = self.io_priority is IoPriority.NORMAL
         return words if is_normal else [*words, f"ionice {self.io_priority}"]

@@ -48,7 +48,7 @@ def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
         if snapshot.started is None:
             return f"It is predicted {times}."
         return f"It was predicted {times} and has not been made so far."
-    words = f"It is {count(counted.calls)} of {count(total)} calls here"
+    words = f"It makes up {count(counted.calls)} of {count(total)} calls here"
     total_s = sum(other.counted.seconds or 0.0 for other in lines)
     if counted.seconds is not None and total_s > 0:
         each_us = 1e6 * counted.seconds / counted.calls
@@ -63,7 +63,7 @@ def _cost(line: CallLine, lines: Sequence[CallLine], snapshot: Snapshot) -> str:
         each_us = 1e6 * usage.system_s / snapshot.usage_entries
         return (
             f"{words}. This counter measures no times; all calls together take {each_us:.1f} µs of "
-            "the kernel for each entry."
+            "kernel time for each entry."
         )
     return f"{words}. This counter measures no times."
 

@@ -20,6 +20,8 @@ from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.linux.logind import ends_at_logout
 from tui_fs.model.calls import (
+    EXPLAINED_CALLS,
+    OTHER_CALLS_LABEL,
     CallLine,
     Failures,
     call_lines,
@@ -120,7 +122,7 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
     freed = _freed(snapshot)
     if freed is not None:
         # Other processes write at the same time.
-        gain = f"+{bytes_iec(freed)}" if freed > 0 else "no gain yet" if freed else "0 B"
+        gain = f"+{bytes_iec(freed)}" if freed > 0 else "no gain yet"
         figures.append(Figure("free space", gain, label_first=True))
     return tuple(figures)
 
@@ -170,8 +172,7 @@ def call_rows(snapshot: Snapshot, trends: Trends) -> tuple[CallRow, ...]:
     """Return the rows of the table of calls."""
     lines = call_lines_of(snapshot)
     is_paused = snapshot.paused_at_s is not None
-    rates = dict.fromkeys((line.name for line in lines), 0.0) if is_paused else snapshot.call_rates
-    return rows_of_calls(lines, rates, trends.calls)
+    return rows_of_calls(lines, {} if is_paused else snapshot.call_rates, trends.calls)
 
 
 def rows_of_calls(
@@ -184,7 +185,9 @@ def rows_of_calls(
     rows = []
     for line in lines:
         trend = trends.get(line.name, ())
-        rate = rates.get(line.name, trend[-1] if trend else 0.0)
+        rate = rates.get(line.name, 0.0)
+        if line.name == OTHER_CALLS_LABEL:
+            rate = sum(of_call for name, of_call in rates.items() if name not in EXPLAINED_CALLS)
         done = ""
         if line.predicted:
             percent = 100 * line.counted.calls // line.predicted
@@ -342,7 +345,7 @@ def time_meaning(snapshot: Snapshot) -> str:
         words.append(
             "it mostly waits for the disk"
             if snapshot.threads > 1
-            else "it waits: threads help unless the journal is slow"
+            else "it mostly waits: several threads may help"
         )
     elif shares.user_s > _MANY * shares.total_s:
         words.append("the tool is slow: try another strategy")
@@ -356,9 +359,10 @@ def time_meaning(snapshot: Snapshot) -> str:
 
 
 def _limit_words(snapshot: Snapshot) -> str:
-    """Return that the times are those of a limited rate; empty if it was never to be reached."""
+    """Return that the times are those of a limited rate; empty if something else sets the pace."""
     limit, rate = snapshot.pace.rate_per_s, snapshot.rate_per_s
-    if not limit or predicted_rate(snapshot) not in (0, limit):
+    is_stopped = snapshot.paused_at_s is not None or snapshot.throttled is not None
+    if not limit or is_stopped or predicted_rate(snapshot) not in (0, limit):
         return ""
     if rate and rate < _NEARLY * limit:
         return f"slower than the limit of {count(limit)} /s"
@@ -462,7 +466,7 @@ class RunScreen(BaseScreen):
         Binding(
             "n", "nicer", tooltip="Lower the priority of the tools: low, idle, then normal again"
         ),
-        Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4 …, then automatic"),
+        Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4, 8, then automatic"),
         Binding("c", "cancel", tooltip="Cancel the job; it cannot be resumed (asks first)"),
         Binding("x", "errors", tooltip="Show what could not be deleted"),
         Binding("q,escape", "leave", tooltip="Leave; the job continues or stays paused"),
@@ -652,7 +656,7 @@ class RunScreen(BaseScreen):
             text = "Deletion continues meanwhile. Entries already deleted stay deleted."
             consequence = "It cannot be resumed. To pause it, go back and press p."
         dialog = ConfirmDialog(
-            "Cancel this job?",
+            f"Cancel job {self._folder.job_id}?",
             [text],
             consequence,
             None,

@@ -133,7 +133,7 @@ def _incident(event: Event | None) -> str:
         case Resumed():
             return "resumed"
         case Throttled(resource=resource):
-            return f"stopped: others wait for the {resource}"
+            return f"held back: others wait for the {resource}"
         case Unthrottled():
             return "continued"
         case PaceChanged(pace=pace):
