@@ -96,12 +96,13 @@ def _question(
     *paths: str,
     lines_for_paths: int = 5,
     options: Options = Options(),  # noqa: B008
+    survey: Survey = SURVEY,
 ) -> list[str]:
     rm = StrategyName("rm")
     predicted = Estimate(
         rm, 1, 2, 3, {}, None, 1, 1 << 20, True, True, True, (), (), "guesses", "guesses", "take it"
     )
-    lines = confirmation(paths, SURVEY, predicted, options, "a reason", lines_for_paths)
+    lines = confirmation(paths, survey, predicted, options, "a reason", lines_for_paths)
     return [str(line) for line in lines]
 
 
@@ -142,4 +143,10 @@ def test_long_names_of_targets_leave_room_for_fewer() -> None:
 def test_the_confirmation_names_the_limit_of_the_rate() -> None:
     assert "with rm in 1.0 s to 3.0 s" in _question("/srv/a")
     limited = _question("/srv/a", options=Options(pace=Pace(rate_per_s=1)))
-    assert "with rm in 1.0 s to 3.0 s, at most 1 entry per second" in limited
+    assert "with rm in 1.0 s to 3.0 s, limit 1 entry per second" in limited
+
+
+def test_the_confirmation_names_no_time_before_everything_is_counted() -> None:
+    lines = _question("/srv/a", survey=Survey(PathStr("/srv/a"), Totals(219, 1)))
+    assert "at least 219 files, 1 directory and 0 B" in lines
+    assert "with rm" in lines

@@ -432,9 +432,11 @@ def _contents(
         comma = " and" if at_least else ","
         contents = Text(f"{at_least}{files}, {directories}{comma} {allocated}")
     rate_per_s = options.pace.rate_per_s
-    limit = f", at most {counted(rate_per_s, 'entry', 'entries')} per second" if rate_per_s else ""
-    duration = duration_span(estimate.seconds_low, estimate.seconds_high)
-    lines = [contents, Text(f"with {estimate.strategy} in {duration}{limit}")]
+    limit = f", limit {counted(rate_per_s, 'entry', 'entries')} per second" if rate_per_s else ""
+    how = f"with {estimate.strategy}"
+    if survey.finished:  # what is not yet counted also takes time
+        how += f" in {duration_span(estimate.seconds_low, estimate.seconds_high)}"
+    lines = [contents, Text(how + limit)]
     lines += activity_lines(survey)
     if options.keep_root and not filters.active:
         kept = "the directory itself is" if len(paths) == 1 else "the directories themselves are"
@@ -578,7 +580,8 @@ class PreviewScreen(BaseScreen):
         self._allows_file = allows_file
         self._gone = self._note = ""
         self._about = Text("")
-        self._is_refused = self._is_read_only = False
+        self._is_refused = False
+        self._read_only: str | None = None  # the reason
         self._targets: tuple[Target, ...] = ()
         self._client = SurveyClient(self, settings.interval_s, self._make_forecast)
         self._survey: Survey | None = None
@@ -611,7 +614,7 @@ class PreviewScreen(BaseScreen):
         """Check the safety rules first; refused targets are not counted."""
         self._show_targets(f"checking{dots()}")
         self.query_one(BarTable).focus()
-        self._is_read_only = read_only_reason(by_option=self.settings.read_only) is not None
+        self._read_only = read_only_reason(by_option=self.settings.read_only)
         self._show_keys()
         self.set_timer(_PATIENCE_S, self._show_no_answer)
         if self._died is not None and self._died.options.filters.share is not None:
@@ -625,7 +628,7 @@ class PreviewScreen(BaseScreen):
 
     def _show_keys(self) -> None:
         """Show the keys that do something here; a single file has one strategy and no options."""
-        left_out = {"enter"} if self._is_read_only or self._forecast is None else set()
+        left_out = {"enter"} if self._read_only is not None or self._forecast is None else set()
         if self._targets and is_file(self._targets):
             left_out |= {"↑↓", "o", "f"}
         keys = (hint for hint in self.KEYS if hint[0] not in left_out)
@@ -769,7 +772,7 @@ class PreviewScreen(BaseScreen):
         """Return the quick estimate while it exceeds the counts."""
         if survey.finished or self._quick_estimate is None or self._filters.active:
             return None
-        estimate = self._quick_estimate.with_counted(survey.totals.entries)
+        estimate = self._quick_estimate.with_counted(survey.totals)
         return estimate if estimate.entries.expected > survey.totals.entries else None
 
     def _forecast_of(self, survey: Survey) -> Forecast:
@@ -815,7 +818,7 @@ class PreviewScreen(BaseScreen):
         counted = Text("counted" if survey.complete else "not complete !")
         if not survey.finished:
             counted = Text("counting ~", style="bold")
-        if self._is_read_only:
+        if self._read_only is not None:
             counted.append(" · read-only", "bold")
         self._show_targets(counted)
         about = about_targets(survey, prediction, self._filters)
@@ -878,6 +881,8 @@ class PreviewScreen(BaseScreen):
             survey.max_depth,
             lines_shown,
         )
+        if self._read_only is not None:
+            about = Text.assemble((f"{deleting_is_off(self._read_only)}\n", "bold"), about)
         self.query_one("#command", Static).update(about)
         table = self.query_one(CallTable)
         table.title = f"system calls of {strategy} · predicted"
