@@ -39,7 +39,7 @@ GROUP = Finding(
     Severity.INFO,
     PathStr("/srv/spool/sessions/one/cache"),
     {"directories": 2, "entries": 420, "allocated_bytes": 860_160},
-    "2 directories named cache: 420 entries, 840.0 KiB in total. This is the largest.",
+    "2 directories named cache: 420 entries, 840.0 KiB in total. None has more entries than this.",
     "To delete them in one job, mark all of them with N in the browser.",
 )
 CACHES = (

@@ -48,8 +48,8 @@ def test_a_line_is_read_as_filters(text: str, filters: Filters) -> None:
     [
         (">30", "'>30' needs a unit, for example >30M or >30d."),
         (">15m", "'>15m' can mean minutes or MiB; write >15min or >15M."),
-        (">", "'>' is no limit; write a number and a unit, as in >100M or >30d."),
-        (">=5M", "'>=5M' is no limit; write a number and a unit, as in >100M or >30d."),
+        (">", "'>' is not a size or an age; write a number and a unit, as in >100M or >30d."),
+        (">=5M", "'>=5M' is not a size or an age; write a number and a unit, as in >100M or >30d."),
         (">5x", "'5x' is not a size; write for example 512, 10k, 1M or 2GiB."),
         (">99999999P", "'99999999P' is larger than any file can be."),
         (">99999d", "'>99999d' is older than any file can be."),

@@ -302,7 +302,7 @@ def _unexplained(account: _Account, kind: str, scan: OpenFileScan) -> list[Discr
     wrote = f"{start} much to this file system while the job ran."
     perhaps_wrote = "Or other processes wrote about as much to this file system while the job ran."
     look_for_writers = (
-        "Check whether the free space keeps falling. Deleted files that the kernel uses, as "
+        "Check whether the free space keeps falling. Deleted files that the kernel uses, such as "
         f"loop devices ('losetup -l') or swap ('swapon --show'), also occupy space.{unseen}"
     )
     if kind in _SHARING:

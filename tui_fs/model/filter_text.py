@@ -113,7 +113,8 @@ def _condition(word: str, now_s: float) -> tuple[str, int | str]:
     match = _LIMIT.fullmatch(word)
     if match is None:
         raise ValueError(
-            f"'{displayable(word)}' is no limit; write a number and a unit, as in >100M or >30d."
+            f"'{displayable(word)}' is not a size or an age; write a number and a unit, as in "
+            ">100M or >30d."
         )
     sign, digits, unit = match.groups()
     if not unit:

@@ -154,13 +154,13 @@ class MaintenanceScreen(BaseScreen):
         elif action.impossible:
             self.notify(action.impossible, title=f"{action.title} is not possible", markup=False)
         else:
-            title = f"{action.title.capitalize()}?"
+            title = action.title.capitalize()
             dialog = ConfirmDialog(
-                title,
+                f"{title}?",
                 action.question,
                 action.consequence,
                 None,
-                yes_label="Do it",
+                yes_label=title,
                 is_danger=False,
             )
 

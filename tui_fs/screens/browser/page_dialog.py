@@ -59,7 +59,7 @@ class PageDialog(ModalScreen[PageFile | None]):
                 ("tab", "complete", "focused.complete"),
                 ("esc", "back", "focused.cancel"),
             )
-            text = f"A web page (HTML) of {displayable(self._root)}. It opens without a network."
+            text = f"A web page (HTML) of {displayable(self._root)}. It needs no network."
             if not self._is_whole:
                 text += (
                     "\nCounting has not finished: the page will have only the counts until "
@@ -67,7 +67,8 @@ class PageDialog(ModalScreen[PageFile | None]):
                 )
             yield Static(Text(text))
             yield PathInput(id="page-path")
-            yield Static(Text(f"Names without a path are in {displayable(_here())}", "dim"))
+            here = displayable(_here())
+            yield Static(Text(f"A name without a directory is saved in {here}", "dim"))
             yield Static(Text(""), id="problem")
 
     def on_mount(self) -> None:

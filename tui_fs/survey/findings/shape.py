@@ -304,7 +304,7 @@ def _group_findings(groups: Sequence[NamedGroup]) -> list[Finding]:
             },
             f"{counted(group.directories, 'directory', 'directories')} named "
             f"{displayable(group.name)}: {counted(group.totals.entries, 'entry', 'entries')}, "
-            f"{bytes_iec(group.totals.allocated_bytes)} in total. This is the largest.",
+            f"{bytes_iec(group.totals.allocated_bytes)} in total. None has more entries than this.",
             "To delete them in one job, mark all of them with N in the browser.",
         )
         for group in groups
