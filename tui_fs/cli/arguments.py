@@ -301,7 +301,7 @@ def add_rate_option(group: Group) -> None:
     """Add the option that limits the rate of the removals."""
     group.add_argument(
         "--rate", type=positive, default=0, metavar="N",
-        help="limit the removals to N entries per second (default: no limit)",
+        help="limit to N entries per second (default: no limit)",
     )  # fmt: skip
 
 
