@@ -3,9 +3,11 @@
 import time
 from typing import ClassVar
 
+from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from tui_fs.job.command_line import attach_command
@@ -16,12 +18,13 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Argv
 from tui_fs.model.units import count, duration_range, percent_done
-from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings, age
+from tui_fs.screens.base import COPY_BINDING, BaseScreen, Settings, age, muted
 from tui_fs.screens.comparison import ComparisonScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
 from tui_fs.screens.selection import toggled_pair
 from tui_fs.widgets.bar_table import BarRow, BarTable, Column
+from tui_fs.widgets.cell_drawing import fit_end
 
 _POLL_INTERVAL_S = 1.0
 _BAD = (JobState.DIED, JobState.PARTIAL)
@@ -58,8 +61,9 @@ class JobsScreen(BaseScreen):
         self._marked: list[str] = []
 
     def compose_body(self) -> ComposeResult:
-        """Lay out the list."""
+        """Lay out the list above the whole path of the highlighted job."""
         yield BarTable(_columns(), empty_text="reading…", toggle_mark=self._toggle_mark, id="jobs")
+        yield Static(Text(""), id="job-place")
 
     def on_mount(self) -> None:
         """Start polling the jobs."""
@@ -118,7 +122,18 @@ class JobsScreen(BaseScreen):
         is_live = any(state.is_live for state in states)
         table.set_columns(_columns(is_live=is_live, has_left=has_left))
         table.set_rows(rows)
+        self._show_place_of_job()
         self.show_idle_keys()
+
+    def on_bar_table_highlighted(self) -> None:
+        """Show the targets of the job."""
+        self._show_place_of_job()
+
+    def _show_place_of_job(self) -> None:
+        row = self.query_one(BarTable).cursor_row
+        job = None if row is None else self._jobs.get(row.key)
+        text = "" if job is None else fit_end(job.place, max(1, self.size.width - 2))
+        self.set_line("#job-place", muted(text))
 
     def idle_keys(self) -> frozenset[str]:
         """Return the keys that would do nothing now: a single job cannot be compared."""
