@@ -110,7 +110,7 @@ COLUMNS = (
     Column("strategy", 8, meaning="the way to delete"),
     Column(
         "time",
-        14,
+        15,
         right=True,
         meaning="the predicted time; the line below the table names its source",
     ),
@@ -248,15 +248,22 @@ def columns_for(width: int, axis: TimeAxis) -> tuple[Column, ...]:
     return (*COLUMNS[:2], bars, *COLUMNS[2:])
 
 
-def rows_of(prediction: Forecast, width: int) -> list[BarRow]:
-    """Return one row for each strategy, for `columns_for` the width of the terminal."""
+def rows_of(prediction: Forecast, width: int, *, is_growing: bool = False) -> list[BarRow]:
+    """Return one row for each strategy, for `columns_for` the width of the terminal.
+
+    Args:
+        is_growing: what is predicted is that of the entries counted so far.
+    """
     axis = TimeAxis.of(prediction.estimates)
     room = column_widths(columns_for(width, axis), width)[-1]
     bars = axis if width >= _RANGE_FROM_COLUMNS else None
-    return [_row(estimate, prediction, bars, room) for estimate in prediction.estimates]
+    sign = "~" if is_growing else ""
+    return [_row(estimate, prediction, bars, room, sign) for estimate in prediction.estimates]
 
 
-def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None, room: int) -> BarRow:
+def _row(
+    estimate: Estimate, prediction: Forecast, axis: TimeAxis | None, room: int, sign: str
+) -> BarRow:
     bars = () if axis is None else ("",)
     if not estimate.feasible:
         reason = estimate.reasons[0]
@@ -278,9 +285,10 @@ def _row(estimate: Estimate, prediction: Forecast, axis: TimeAxis | None, room: 
         key=estimate.strategy,
         cells=(
             str(estimate.strategy),
-            duration_range(estimate.seconds_low, estimate.seconds_high).replace(" ", "\u00a0"),
+            sign
+            + duration_range(estimate.seconds_low, estimate.seconds_high).replace(" ", "\u00a0"),
             *bars,
-            estimate.at_least + short_count(estimate.total_calls),
+            (sign or estimate.at_least) + short_count(estimate.total_calls),
             estimate.memory_words,
             short_count(estimate.processes),
             safe,
@@ -832,7 +840,7 @@ class PreviewScreen(BaseScreen):
             about.append("\n").append(activity)
         self._show_about(about)
         rows = self.query_one(BarTable)
-        self._show_rows(prediction)
+        self._show_rows(survey, prediction)
         self._show_keys()
         if self._recommended is None and prediction.recommended is not None:
             self._recommended = prediction.recommended
@@ -854,11 +862,12 @@ class PreviewScreen(BaseScreen):
         rest.update(Text("\n").join(lines[above:]))
         rest.display = above < len(lines)
 
-    def _show_rows(self, prediction: Forecast) -> None:
+    def _show_rows(self, survey: Survey, prediction: Forecast) -> None:
         rows, width = self.query_one(BarTable), self.app.size.width
         axis = TimeAxis.of(prediction.estimates)
         rows.set_columns(columns_for(width, axis))
-        rows.set_rows(rows_of(prediction, width))
+        is_growing = not survey.finished and self._current_estimate(survey) is None
+        rows.set_rows(rows_of(prediction, width, is_growing=is_growing))
         rows.styles.max_height = HEADER_HEIGHT + len(prediction.estimates)
 
     def _show_strategy(self) -> None:
@@ -969,9 +978,9 @@ class PreviewScreen(BaseScreen):
 
     def on_resize(self) -> None:
         """Use the room for bars, and for the names of an open confirmation."""
-        if self._forecast is not None and self._targets:
+        if self._survey is not None and self._forecast is not None and self._targets:
             self._show_about(self._about)
-            self._show_rows(self._forecast)
+            self._show_rows(self._survey, self._forecast)
             self._show_strategy()
         self._update_question()
 
