@@ -505,9 +505,8 @@ def key_actions(bindings: Iterable[ActiveBinding], opens: str, marks: str = "") 
         is_textual = binding.action in _TEXTUAL_ACTIONS
         if not text or is_textual or binding.action.startswith("app.focus"):
             continue
-        action = actions.setdefault(
-            binding.action, KeyAction([], text, binding.action, active.node)
-        )
+        # By the text: q and ctrl+q quit by two actions.
+        action = actions.setdefault(text, KeyAction([], text, binding.action, active.node))
         key = _SHOWN_KEYS.get(binding.key, binding.key)
         if key not in action.keys:
             action.keys.append(key)

@@ -761,7 +761,7 @@ class FleetPreviewScreen(BaseScreen):
         "here. The first host is deleted alone, and you are asked before the others follow; o "
         "switches that off."
     )
-    OPENS = "Ask for the confirmation"
+    OPENS = "Ask for confirmation"
     OPENS_FOR = "delete"
     BINDINGS = [
         COPY_BINDING,

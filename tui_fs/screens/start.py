@@ -73,7 +73,7 @@ class StartScreen(BaseScreen):
     OPENS = "Open it, and count what is in it"
     BINDINGS = [
         Binding("tab,shift+tab", "switch", tooltip="Go to the other list"),
-        Binding("full_stop", "open_here", tooltip="Open the present directory"),
+        Binding("full_stop", "open_here", tooltip="Open the current directory"),
         Binding("colon", "path", tooltip="Type a path (tab completes)", priority=True),
         Binding("escape", "leave", tooltip="Return to the directory from which you came"),
         Binding("q", "app.quit", tooltip="Quit; running jobs continue"),
@@ -260,7 +260,7 @@ def _columns(bar_cells: int = 0, names: int = 0) -> tuple[Column, ...]:
 def _directory_columns(rows: Sequence[BarRow]) -> tuple[Column, ...]:
     """Return the column for the directories of these rows, and why they are listed."""
     cells = max((cell_len(row.cells[0]) for row in rows), default=0)
-    meaning = "a directory to open: the present one, and those in which jobs worked"
+    meaning = "a directory to open: the current one, and those in which jobs worked"
     return (Column("directory", 0, keep_end=True, text_cells=cells, meaning=meaning),)
 
 

@@ -140,7 +140,8 @@ def _pieces_of_head(results: Results) -> Judgement:
     piece_bytes = results.left("head-synced").apparent_bytes / writes
     # A few calls more, for a message, do not change the size of a piece.
     holds = any(abs(piece_bytes / known - 1) < 0.01 for known in _HEAD_PIECES_BYTES)
-    return judged(holds, f"{count(writes)} write calls, {count(round(piece_bytes))} bytes each")
+    mean = f"{count(round(piece_bytes))} bytes on average"
+    return judged(holds, f"{count(writes)} write calls of {mean}")
 
 
 def _is_allocated(results: Results) -> Judgement:

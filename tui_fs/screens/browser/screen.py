@@ -159,7 +159,7 @@ class BrowserScreen(BaseScreen):
         Binding("a", "maintenance", tooltip="Set a directory aside, or recreate an emptied one"),
         Binding("s", "sort", tooltip="Sort by the next criterion"),
         Binding(
-            "S", "reverse", tooltip="Reverse the order; so does the number of the present order"
+            "S", "reverse", tooltip="Reverse the order; so does the number of the current order"
         ),
         *(
             Binding(

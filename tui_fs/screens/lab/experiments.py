@@ -177,7 +177,7 @@ class LabScreen(BaseScreen):
         "what it made."
     )
 
-    OPENS = "Run the experiment small (asks first)"
+    OPENS = "Run the experiment at small scale (asks first)"
     OPENS_FOR = "experiment"
     BINDINGS = [
         COPY_BINDING,
