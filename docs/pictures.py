@@ -434,7 +434,7 @@ def preview(session: Session, name: str, rate: int) -> None:
     session.type(str(rate))
     session.draw("options")
     session.press("Enter")
-    session.wait_for("at most")
+    session.wait_for(f"limit {rate:,} /s")
     session.draw("preview-throttled")
 
 
@@ -491,7 +491,7 @@ def engine(session: Session) -> None:
     session.press("o", *["Tab"] * 5)
     session.type("15")
     session.press("Enter")
-    session.wait_for("at most")
+    session.wait_for("limit 15 /s")
     confirm(session, "intranet")
     session.wait_for("elapsed")
     session.draw("run-engine")
