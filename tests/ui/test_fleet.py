@@ -132,7 +132,8 @@ def estimate(host: str, entries: int, refused: str | None = None) -> Heard:
     strategies = [
         {
             "strategy": name, "seconds_low": low, "seconds_high": 2 * low, "feasible": True,
-            "syscalls": {"unlinkat": entries}, "processes": 2,
+            "syscalls": {"unlinkat": entries}, "other_calls": 1_000, "uncounted_calls": 100,
+            "processes": 2,
         }
         for name, low in (("rm", 4.0), ("parallel", 3.0))
     ]  # fmt: skip

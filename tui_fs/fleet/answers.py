@@ -1,6 +1,5 @@
 """What hosts answer: the fields of tui-fs's JSON that the fleet needs, and sums of them."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -93,10 +92,21 @@ class HostSurvey(Struct, frozen=True):
 
 
 class StrategyEstimate(Predicted, frozen=True):
-    """The estimate of one strategy, which may not be possible there."""
+    """The estimate of one strategy, which may not be possible there.
+
+    Attributes:
+        other_calls, uncounted_calls: see `Estimate`.
+    """
 
     strategy: str
     feasible: bool
+    other_calls: int | None = None
+    uncounted_calls: int = 0
+
+    @property
+    def total_calls(self) -> int:
+        """All calls, as far as they are predicted."""
+        return sum(self.syscalls.values()) + (self.other_calls or 0) + self.uncounted_calls
 
 
 class HostEstimate(Struct, frozen=True):
@@ -165,7 +175,7 @@ class StrategySum(Struct, frozen=True):
     seconds_high: float
     quickest_seconds_low: float
     slowest_seconds_high: float
-    syscalls: dict[str, int]
+    calls: int
     processes: int
 
 
@@ -193,9 +203,6 @@ def strategy_sums(
                 chosen[each.strategy].append(each)
     sums = []
     for name, several in chosen.items():
-        calls: Counter[str] = Counter()
-        for each in several:
-            calls.update(each.syscalls)
         lows = [each.seconds_low for each in several]
         highs = [each.seconds_high for each in several]
         sums.append(
@@ -206,7 +213,7 @@ def strategy_sums(
                 total_seconds(highs, at_once, canary=canary),
                 min(lows, default=0.0),
                 max(highs, default=0.0),
-                dict(sorted(calls.items())),
+                sum(each.total_calls for each in several),
                 sum(each.processes for each in several),
             )
         )

@@ -372,8 +372,8 @@ class FleetScreen(BaseScreen):
             f"Continue on the {counted(len(others), 'other host', 'other hosts')}?",
             (
                 f"{canary.host}: {outcome}",
+                f"next on {folded(others)}: {counted(entries, 'entry', 'entries')} in",
                 displayable(self._path),
-                f"on {folded(others)}: {counted(entries, 'entry', 'entries')}",
             ),
             "The directory will be deleted there, too.",
             None,
@@ -916,7 +916,7 @@ class FleetPreviewScreen(BaseScreen):
         dialog = ConfirmDialog(
             f"Delete on {counted(len(plans), 'host', 'hosts')}?",
             lines,
-            "Deleted files cannot be restored.",
+            "A deletion cannot be undone.",
             f"{len(plans)} {self._word}",
         )
 
@@ -951,7 +951,7 @@ def _strategy_row(each: StrategySum, *, is_best: bool) -> BarRow:
             count(each.hosts),
             span(each.seconds_low, each.seconds_high),
             span(each.quickest_seconds_low, each.slowest_seconds_high),
-            short_count(sum(each.syscalls.values())),
+            short_count(each.calls),
             short_count(each.processes),
             "best" if is_best else "",
         ),
