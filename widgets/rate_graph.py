@@ -225,7 +225,8 @@ class RateGraph(Widget):
         graph = draw_graph(self.values, graph_width, height - len(below), reference)
         labels = [""] * (len(graph) - 1) + [self.label, *[""] * len(below)]
         lines = [*graph, *below]
-        captions = [*[""] * height, *self.caption.split("\n"), *[""] * len(below)][-height:]
+        caption = self.caption if reference else self.caption.replace(f"{_REFERENCE} ", "")
+        captions = [*[""] * height, *caption.split("\n"), *[""] * len(below)][-height:]
         styles = [
             self.get_component_rich_style(f"rate-graph--{part}")
             for part in ("label", "graph", "caption")

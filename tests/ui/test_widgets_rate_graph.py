@@ -102,7 +102,14 @@ async def test_the_widget_draws_label_graph_and_caption() -> None:
         assert lower.startswith("rate ▄██ ")
         assert lower.endswith("  peak [red]4 /s")
         assert cell_len(lower) == 80
-        graph.caption = "short"
+        graph.reference, graph.caption = 4.0, "─ predicted 4 /s"
+        await pilot.pause()
+        assert "─" not in graph.render().plain  # two lines have no room for the line
+        graph.styles.height = 6
+        await pilot.pause()
+        assert "───" in graph.render().plain and "─ predicted 4 /s" in graph.render().plain
+        graph.styles.height = 2
+        graph.reference, graph.caption = 0.0, "short"
         await pilot.pause()
         assert graph.render().plain.endswith(" short")
 

@@ -320,6 +320,15 @@ def test_the_rate_under_a_limit_is_a_mean_over_bursts_and_waits() -> None:
     assert folded(slow, RUNNING[1], *bursts(50, 1)).rate_per_s == pytest.approx(250 / 0.75)
 
 
+def test_the_rate_of_tools_that_gentle_mode_has_stopped_is_none() -> None:
+    slow = replace(started(), pace=Pace(rate_per_s=50, gentle=True))
+    running = [sampled(second, 50 * second) for second in range(1, 11)]
+    held = [sampled(10 + second, 500) for second in range(1, 6)]
+    stopped = Throttled(10.5, "processors", 40.0)
+    assert folded(slow, RUNNING[1], *running, stopped, *held).rate_per_s == 0.0
+    assert folded(slow, RUNNING[1], *running, *held).rate_per_s == pytest.approx(500 / 15)
+
+
 def test_a_limit_that_is_not_kept_shows() -> None:
     slow = replace(started(), pace=Pace(rate_per_s=50))
     samples = [sampled(second, 500 * second) for second in range(1, 40)]

@@ -286,7 +286,8 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
     removed = snapshot.removed.entries if snapshot.removed else None
     mark = Mark(now_s, removed, {name: call.calls for name, call in calls.items()})
     marks = (*snapshot.marks, mark)
-    window_s = LIMITED_WINDOW_S if snapshot.pace.rate_per_s else RATE_WINDOW_S
+    is_limited = snapshot.pace.rate_per_s and snapshot.throttled is None
+    window_s = LIMITED_WINDOW_S if is_limited else RATE_WINDOW_S
     while len(marks) > 2 and marks[1].working_s <= now_s - window_s:
         marks = marks[1:]
     oldest = marks[0]
