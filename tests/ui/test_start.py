@@ -26,6 +26,7 @@ from tests.ui.test_browser_parts import JOB
 from tui_fs.app import TuiFsApp
 from tui_fs.cli.start_app import note_running_jobs
 from tui_fs.linux.filesystem import FileSystem
+from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr
 from tui_fs.screens.base import Settings
 from tui_fs.screens.browser.screen import BrowserScreen
@@ -247,7 +248,7 @@ async def test_running_jobs_are_counted(
     record([STARTED])
     app = Host(start(str(tmp_path)))
     async with app.run_test(size=(80, 24)) as pilot:
-        await wait_for(pilot, "last job ")
+        await wait_for(pilot, "a job is at work" if is_running else "last job ")
         await settle(pilot)
         assert ("1 job is running: J" in screen_text(app)) == is_running
 
@@ -263,6 +264,13 @@ def test_quitting_says_how_to_follow_a_running_job(
 
 
 def test_a_directory_of_earlier_jobs_says_when_the_last_one_was(tmp_path: Path) -> None:
-    job = replace(JOB, targets=(PathStr(f"{tmp_path}/gone"),), created_at=time.time() - 600)
+    job = replace(
+        JOB,
+        state=JobState.DONE,
+        targets=(PathStr(f"{tmp_path}/gone"),),
+        created_at=time.time() - 600,
+    )
     (row,) = _recent_rows([job], "/here")
     assert (row.key, row.flag) == (str(tmp_path), "last job 10 min ago")
+    (row,) = _recent_rows([replace(job, state=JobState.PAUSED)], "/here")
+    assert row.flag == "a job is at work"

@@ -335,7 +335,8 @@ class ErrorsScreen(BaseScreen):
         super().__init__(settings)
         self._snapshot = snapshot
         targets = snapshot.started.targets if snapshot.started else ("/",)
-        self._above = os.path.dirname(common_directory(targets))
+        self._target = common_directory(targets)
+        self._above = os.path.dirname(self._target)  # names begin with that of the target
 
     def compose_body(self) -> ComposeResult:
         """Lay out one paragraph for each group."""
@@ -355,7 +356,7 @@ class ErrorsScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Name the job."""
-        self.show_place(f"{count(self._snapshot.failed)} failed in", displayable(self._above))
+        self.show_place(f"{count(self._snapshot.failed)} failed in", displayable(self._target))
 
     def _shown(self, path: str) -> str:
         inside = is_within(path, self._above)

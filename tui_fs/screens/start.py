@@ -310,6 +310,8 @@ def _recent_rows(jobs: Sequence[JobSummary], here: str) -> list[BarRow]:
         if path in (here, "/") or path in rows:
             continue
         flag = f"last job {age(int(job.created_at), time.time())} ago"
+        if job.state.is_live:
+            flag = "a job is at work"
         rows[path] = BarRow(path, (displayable(path),), flag=flag, tone="directory")
         if len(rows) == _MOST_DIRECTORIES:
             break
