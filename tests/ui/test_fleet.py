@@ -749,6 +749,7 @@ async def test_a_first_host_that_failed_without_a_reason_is_not_called_done() ->
         await wait_for(pilot, "Continue on the 2 other hosts?")
         shown = screen_text(pilot.app)
         assert "web1: ! failed" in shown
+        assert "next on web[2-3]: " in shown
         assert "done, without a failure" not in shown
 
 

@@ -98,6 +98,8 @@ async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path)
     app = TuiFsApp(str(tmp_path))
     async with app.run_test(size=SMALL) as pilot:
         screen = await open_preview(pilot, tmp_path)
+        texts = [action.text for action in screen.actions()]
+        assert len(texts) == len(set(texts))  # none is offered twice
         described = {action.text: action.keys for action in screen.actions()}
         assert described["Ask for confirmation of the highlighted strategy"] == [
             "enter",

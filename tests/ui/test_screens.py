@@ -401,10 +401,16 @@ async def test_confirm_a_small_directory(
 
 @pytest.mark.slow
 async def test_read_only_never_asks() -> None:
+    sentence = "Deleting is switched off: --read-only."
+
+    async def answered(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: screen_text(pilot.app).count(sentence) == 2)
+
     screen = PreviewScreen((MAILDROP,), Settings(read_only=True))
-    shown = await look(
-        screen, then(counted(maildrop_survey()), keys("enter"), shows("switched off"))
-    )
+    shown = await look(screen, then(counted(maildrop_survey()), shows(sentence)))
+    assert shown.count(sentence) == 1
+    screen = PreviewScreen((MAILDROP,), Settings(read_only=True))
+    shown = await look(screen, then(counted(maildrop_survey()), keys("enter"), answered))
     assert "Delete permanently?" not in shown and "confirm…" not in shown
     assert "counted · read-only" in shown
 

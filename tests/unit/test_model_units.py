@@ -15,6 +15,7 @@ from tui_fs.model.units import (
     more_or_less,
     parse_age,
     parse_size,
+    percent_used,
     short_count,
     singular,
 )
@@ -144,6 +145,14 @@ def test_a_clock_shows_whole_seconds_that_have_passed(seconds: float, text: str)
 )
 def test_durations_round_to_what_an_estimate_is_worth(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0 %"), (0.001, "1 %"), (0.21, "21 %"), (0.9901, "100 %"), (1.0, "100 %")],
+)
+def test_a_used_share_is_rounded_up(share: float, text: str) -> None:
+    assert percent_used(share) == text
 
 
 def test_a_span_of_times_that_read_alike_is_one_time() -> None:

@@ -219,7 +219,6 @@ def test_stopping_leaves_no_process_and_no_error() -> None:
     assert not any(update.survey.finished for update in updates)
 
 
-@pytest.mark.slow
 def test_a_survey_that_ends_while_it_is_signalled_is_no_error(
     begin: Callable[..., SurveyProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +233,7 @@ def test_a_survey_that_ends_while_it_is_signalled_is_no_error(
         process.pause()
 
 
+@pytest.mark.slow
 def test_a_paused_survey_stops_all_its_processes(
     begin: Callable[..., SurveyProcess],
 ) -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tui_fs.fleet.fleet import Answer
 from tui_fs.linux.filesystem import FileSystem
+from tui_fs.model.estimate import sum_of_calls
 from tui_fs.model.outcome import JobState
 from tui_fs.model.plan import Expected
 from tui_fs.strategies.registry import STRATEGIES
@@ -100,13 +101,8 @@ class StrategyEstimate(Predicted, frozen=True):
 
     strategy: str
     feasible: bool
-    other_calls: int | None = None
-    uncounted_calls: int = 0
-
-    @property
-    def total_calls(self) -> int:
-        """All calls, as far as they are predicted."""
-        return sum(self.syscalls.values()) + (self.other_calls or 0) + self.uncounted_calls
+    other_calls: int | None
+    uncounted_calls: int
 
 
 class HostEstimate(Struct, frozen=True):
@@ -213,7 +209,10 @@ def strategy_sums(
                 total_seconds(highs, at_once, canary=canary),
                 min(lows, default=0.0),
                 max(highs, default=0.0),
-                sum(each.total_calls for each in several),
+                sum(
+                    sum_of_calls(each.syscalls, each.other_calls, each.uncounted_calls)
+                    for each in several
+                ),
                 sum(each.processes for each in several),
             )
         )

@@ -1,7 +1,7 @@
 """The predicted cost of a deletion."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -70,12 +70,17 @@ class Estimate(Struct, frozen=True):
     @property
     def total_calls(self) -> int:
         """The approximate number of all predicted system calls."""
-        return sum(self.syscalls.values()) + (self.other_calls or 0) + self.uncounted_calls
+        return sum_of_calls(self.syscalls, self.other_calls, self.uncounted_calls)
 
     @property
     def at_least(self) -> str:
         """A sign before the number of calls; `≥` if not all are predicted, as with filters."""
         return "≥" if self.other_calls is None else ""
+
+
+def sum_of_calls(syscalls: Mapping[str, int], other_calls: int | None, uncounted_calls: int) -> int:
+    """Return the approximate number of all calls of an `Estimate`, from its three parts."""
+    return sum(syscalls.values()) + (other_calls or 0) + uncounted_calls
 
 
 class TimeAxis(Struct, frozen=True):
