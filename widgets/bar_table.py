@@ -79,6 +79,8 @@ class Column:
         text_cells: The flag of a row follows the text, or this many cells if the text is shorter;
             0 puts the flags at the end of the line. Only for the column that takes the remaining
             width.
+        least: Cells that the column with the remaining width gets before optional columns;
+            0 for the usual number.
         meaning: What the cells hold, for a legend.
         action: The action of the screen that a click on the title runs; empty for none.
     """
@@ -92,6 +94,7 @@ class Column:
     keep_ends: bool = False
     text_cells: int = 0
     is_optional: bool = False
+    least: int = 0
     meaning: str = ""
     action: str = ""
 
@@ -525,7 +528,8 @@ def shown_columns(columns: Sequence[Column], width: int) -> list[int]:
 
     def needed() -> int:
         cells = sum(MINIMUM_BAR if columns[at].bar else columns[at].width for at in shown)
-        return GUTTER + GAP * (len(shown) - 1) + cells + MINIMUM_FLEXIBLE
+        flexible = max(column.least or MINIMUM_FLEXIBLE for column in columns if not column.width)
+        return GUTTER + GAP * (len(shown) - 1) + cells + flexible
 
     order = sorted(shown, key=lambda at: (not columns[at].bar, -at))
     for at in order:

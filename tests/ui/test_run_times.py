@@ -35,11 +35,11 @@ from tui_fs.screens.run import (
     place_of,
     predicted_rate,
     progress_caption,
+    settings_lines,
     time_meaning,
     usage_line,
 )
 from tui_fs.screens.run_history import RunHistory, Trends
-from tui_fs.widgets.stats_line import line_parts
 
 __all__ = ["a_quiet_machine", "alive"]
 
@@ -251,11 +251,20 @@ def test_preview_and_run_screen_have_the_same_words_for_the_pace() -> None:
     assert Pace().in_words() == ""
 
 
-def test_a_narrow_line_shows_as_much_of_the_pace_as_fits() -> None:
+def test_what_the_user_has_set_is_shown_whole_on_as_many_lines_as_it_needs() -> None:
     pace = Pace(rate_per_s=15, nice=10, io_priority=IoPriority.LOW, threads=1)
-    figures = more_figures_of(replace(FREE, pace=pace))
-    line = "".join(text for _, text in line_parts(figures, 57))
-    assert line == "failed 0 · pace limit 15 /s · nice 10 · ionice low · …"
+
+    def texts(snapshot: Snapshot, width: int) -> list[str]:
+        lines = settings_lines(snapshot, width)
+        return ["".join(text for _, text in line).rstrip() for line in lines]
+
+    limited = replace(FREE, pace=pace)
+    assert texts(limited, 78) == ["pace limit 15 /s · nice 10 · ionice low · up to 1 thread"]
+    assert texts(limited, 42) == ["pace limit 15 /s · nice 10 · ionice low", "up to 1 thread"]
+    assert texts(limited, 12) == ["pace limit…", "nice 10", "ionice low", "up to 1 thr…"]
+    assert texts(replace(FREE, pace=Pace()), 78) == []
+    filtered = replace(limited, started=replace(RUNNING[0], filters="*.log"))
+    assert texts(filtered, 78)[0].startswith("only *.log · pace limit 15 /s · nice 10")
 
 
 def test_the_rate_of_a_call_that_begins_late_is_drawn_late() -> None:

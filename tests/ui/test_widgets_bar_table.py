@@ -169,6 +169,16 @@ def test_optional_columns_give_way_to_the_name() -> None:
     assert header_line(columns, 30) == "  job     directory           "
 
 
+def test_the_last_column_can_ask_for_more_than_optional_columns_leave() -> None:
+    columns = (
+        Column("host", 6),
+        Column("deleted", 13, right=True, is_optional=True),
+        Column("state", 0, least=30),
+    )
+    assert shown_columns(columns, 2 + 6 + 2 + 13 + 2 + 30) == [0, 1, 2]
+    assert shown_columns(columns, 2 + 6 + 2 + 13 + 2 + 29) == [0, 2]
+
+
 def test_blocks_that_a_text_begins_with_are_a_bar() -> None:
     columns = (Column("bytes", 10), Column("name", 0))
     full = BarRow("k", ("██▌   25 %", "/srv"))

@@ -87,8 +87,10 @@ _BAR_CELLS = ((150, 14), (110, 6), (0, 0))
 """Columns of the terminal, and the cells of a bar from there on."""
 
 _PERCENT_CELLS = len("100 % !")
-_HOST_CELLS, _ROOMY_COLUMNS = 16, 80
+_HOST_CELLS, _ROOMY_COLUMNS = 16, 110
 """For the names of the hosts, and from which width on also if they are shorter."""
+_JOB_CELLS = len("deleting 100 %, left 40 min to 1.2 h")
+"""For the state of a host with a running job."""
 _MOST_LISTED = 8
 
 
@@ -493,12 +495,15 @@ class FleetScreen(BaseScreen):
             return
         table = self.query_one("#hosts", BarTable)
         cells = next(cells for columns, cells in _BAR_CELLS if self.size.width >= columns)
+        is_narrow = self.size.width < NARROW_COLUMNS
+        has_jobs = self._is_deleting or any(row.live for row in self._rows.values())
         columns = _columns(
             cells,
             self._sort,
             is_reversed=self._is_reversed,
-            is_narrow=self.size.width < NARROW_COLUMNS,
+            is_narrow=is_narrow,
             host_cells=self._host_cells(),
+            state_cells=_JOB_CELLS if has_jobs and not is_narrow else 0,
         )
         table.set_columns(columns)
         chosen = [row for row in self._rows.values() if self._is_shown(row)]
@@ -614,6 +619,7 @@ def _columns(
     is_reversed: bool = False,
     is_narrow: bool = False,
     host_cells: int = 0,
+    state_cells: int = 0,
 ) -> tuple[Column, ...]:
     cells = bar_cells + bool(bar_cells) + _PERCENT_CELLS
     arrow = " ▲" if is_reversed else " ▼"
@@ -633,7 +639,12 @@ def _columns(
         column("inodes", cells + 2, "the used part of the inodes"),
         column("entries", 11, "entries below the directory", right=True),
         column("allocated", 11, "bytes below the directory", right=True),
-        column("state", 0, "why a host does not answer, its job, or the worst finding"),
+        Column(
+            title("state"),
+            0,
+            least=state_cells,
+            meaning="why a host does not answer, its job, or the worst finding",
+        ),
     )
 
 

@@ -36,12 +36,19 @@ from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv, IoPriority
 from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration_range, duration_span
-from tui_fs.screens.base import COPY_BINDING, BaseScreen, Failed, Settings, muted
+from tui_fs.screens.base import (
+    COPY_BINDING,
+    BaseScreen,
+    Failed,
+    Settings,
+    broken_at_dots,
+    muted,
+)
 from tui_fs.screens.call_dialog import CallDialog, explanation
 from tui_fs.screens.report import CallTotals, ErrorsScreen, ReportScreen, call_row
 from tui_fs.screens.run_history import MARK_WORDS, STARTED, RunHistory, Trends
 from tui_fs.widgets.call_table import LIVE_WIDTHS, CallRow, CallTable
-from tui_fs.widgets.cell_drawing import dots, eighth_blocks
+from tui_fs.widgets.cell_drawing import dots, eighth_blocks, fit_cells
 from tui_fs.widgets.confirm_dialog import ConfirmDialog
 from tui_fs.widgets.figure_layout import Line
 from tui_fs.widgets.fitted_lines import FittedLines
@@ -106,7 +113,7 @@ def _only_reads(snapshot: Snapshot) -> bool:
 
 
 def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
-    """Return the entries left and failed, the limits of the pace, and the gain of free space."""
+    """Return the entries left and failed, and the gain of free space."""
     figures: list[Figure] = []
     if snapshot.removed is not None and snapshot.started is not None:
         entries_left = max(0, snapshot.expected_entries - snapshot.removed.entries)
@@ -114,17 +121,23 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
         figures.append(Figure("to go", f"{about}{count(entries_left)}"))
     tone: Tone = "danger" if snapshot.failed else "normal"
     figures.append(Figure("failed", count(snapshot.failed), tone, label_first=True))
-    if snapshot.started is not None and snapshot.started.filters:
-        figures.append(Figure("only", snapshot.started.filters, label_first=True))
-    # The pace comes early: the user has set it, and a narrow line drops the last figures.
-    for index, words in enumerate(snapshot.pace.words):
-        figures.append(Figure("" if index else "pace", words, label_first=True))
     freed = _freed(snapshot)
     if freed is not None:
         # Other processes write at the same time.
         gain = f"+{bytes_iec(freed)}" if freed > 0 else "no gain yet"
         figures.append(Figure("free space", gain, label_first=True))
     return tuple(figures)
+
+
+def settings_lines(snapshot: Snapshot, width: int) -> list[Line]:
+    """Return what the user has set: the filters and the pace; no line if nothing is set."""
+    settings = []
+    if snapshot.started is not None and snapshot.started.filters:
+        settings.append(f"only {snapshot.started.filters}")
+    if pace := snapshot.pace.in_words():
+        settings.append(f"pace {pace}")
+    lines = broken_at_dots(Text(" · ".join(settings)), width).plain.splitlines()
+    return [[("", fit_cells(line, width))] for line in lines]
 
 
 def predicted_rate(snapshot: Snapshot) -> float:
@@ -429,7 +442,7 @@ _MAX_THREADS = 8
 class RunScreen(BaseScreen):
     """A view of a job; leaving it does not stop the job."""
 
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-tall"), (38, "-high")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-short"), (32, "-tall"), (38, "-high")]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (160, "-wide")]
 
     KEYS: ClassVar = (
@@ -485,6 +498,7 @@ class RunScreen(BaseScreen):
         yield ProgressLine(id="progress")
         yield StatsLine(id="figures")
         yield StatsLine(id="more-figures")
+        yield FittedLines(lambda _: [], id="settings")
         yield RateGraph(id="rate")
         with Container(id="panels"):
             with Container(id="call-panel"):
@@ -555,6 +569,9 @@ class RunScreen(BaseScreen):
         progress.caption = progress_caption(snapshot)
         self.query_one("#figures", StatsLine).figures = figures_of(snapshot, state)
         self.query_one("#more-figures", StatsLine).figures = more_figures_of(snapshot)
+        self.query_one("#settings", FittedLines).lay_out_by(
+            lambda width: settings_lines(snapshot, width)
+        )
         graph = self.query_one(RateGraph)
         graph.values = trends.removals
         graph.reference = predicted_rate(snapshot)
