@@ -133,6 +133,24 @@ def test_a_cancelled_job_says_that_its_last_calls_are_missing(cli: Cli, ext4: Pa
     assert not report["syscalls_are_whole"]
 
 
+def test_after_a_cancel_all_counts_are_those_of_the_file_system(cli: Cli, ext4: Path) -> None:
+    """The last counts of the engine are older than its last deletions."""
+    target = ext4 / "t"
+    flat(target, 10_000)
+    for name in os.listdir(target):
+        os.link(target / name, target / f"{name}-2")
+    names = len(os.listdir(target))
+    job = start(cli, target, "parallel", "--rate", "5000")
+    wait_until(lambda: len(os.listdir(target)) < names - 5_000, "deletions")
+    cli.run("cancel", job).expect(0)
+    report = cli.run("attach", "--json", job).expect(130).report()
+    deleted = names - len(os.listdir(target))
+    assert (report["deleted_files"], report["deleted_directories"]) == (deleted, 0)
+    assert report["deleted_entries"] == deleted
+    (cause,) = report["space_causes"]
+    assert cause["inodes"] == deleted - report["freed_inodes"]
+
+
 def test_only_it_counts_itself(cli: Cli, tmpfs: Path) -> None:
     flat(tmpfs / "t", 3)
     finished = cli.delete(tmpfs / "t", "rm", "--trace", "engine").expect(4)

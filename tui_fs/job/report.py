@@ -175,10 +175,12 @@ def report_of(
     user_s, system_s = cpu_times(snapshot)
     if finished is not None:
         files, directories = finished.deleted_files, finished.deleted_directories
+        entries = finished.reported_entries
         counts_are = "exact" if finished.split_is_exact else "by difference"
     else:
         directories = removed.directories or 0 if removed else 0
         files = removed.entries - directories if removed else 0
+        entries = removed.entries if removed else None
         counts_are = "at least"
     return Report(
         outcome=Outcome(state.value),
@@ -189,7 +191,7 @@ def report_of(
         refused=snapshot.refused,
         deleted_files=files,
         deleted_directories=directories,
-        deleted_entries=removed.entries if removed else None,
+        deleted_entries=entries,
         counts_are=counts_are,
         surviving_entries=finished.surviving_entries if finished else None,
         failed=snapshot.failed,

@@ -445,34 +445,34 @@ class Supervisor:
             self._plan, snapshot, verification, str(problem or ""), is_counted=is_counted
         )
         survivors = verification.survivors
-        deleted = snapshot.removed.entries if snapshot.removed else None
+        finished = JobFinished(
+            at_s=self._now(),
+            outcome=end.outcome,
+            explanation=end.explanation,
+            strategy_wall_s=self._wall_s,
+            deleted_files=end.deleted_files,
+            deleted_directories=end.deleted_directories,
+            split_is_exact=end.split_is_exact,
+            calls_are_whole=end.calls_are_whole,
+            surviving_entries=survivors.entries if survivors else None,
+            space=after,
+            left=verification.left,
+            unknown=verification.unknown,
+            vanished=verification.vanished,
+            shared=verification.shared,
+            failed=snapshot.failed,
+            deleted_entries=snapshot.removed.entries if snapshot.removed else None,
+            machine=machine,
+        )
         causes = measured(
             lambda: self._space_watch.causes(
-                self._started.space, after, deleted, is_finished=end.outcome is Outcome.DONE
+                self._started.space,
+                after,
+                finished.reported_entries,
+                is_finished=end.outcome is Outcome.DONE,
             )
         )
-        self._record.finish(
-            JobFinished(
-                at_s=self._now(),
-                outcome=end.outcome,
-                explanation=end.explanation,
-                strategy_wall_s=self._wall_s,
-                deleted_files=end.deleted_files,
-                deleted_directories=end.deleted_directories,
-                split_is_exact=end.split_is_exact,
-                calls_are_whole=end.calls_are_whole,
-                surviving_entries=survivors.entries if survivors else None,
-                space=after,
-                left=verification.left,
-                unknown=verification.unknown,
-                vanished=verification.vanished,
-                shared=verification.shared,
-                space_causes=causes or (),
-                failed=snapshot.failed,
-                deleted_entries=deleted,
-                machine=machine,
-            )
-        )
+        self._record.finish(replace(finished, at_s=self._now(), space_causes=causes or ()))
 
     def _machine_use(self) -> MachineUse | None:
         before, after = self._use_before, processor_use()
