@@ -92,6 +92,29 @@ def test_without_an_answer_no_table_is_empty(cli: Cli, hosts: Hosts, action: str
     assert b"strategy" not in finished.stdout + finished.stderr.encode()
 
 
+def test_a_sum_without_the_other_calls_of_a_host_is_a_lower_bound(cli: Cli, hosts: Hosts) -> None:
+    for host, others in (("a", 1_000), ("b", None)):
+        strategies = [
+            {
+                "strategy": name, "feasible": True, "seconds_low": 1.0, "seconds_high": 2.0,
+                "syscalls": {"unlinkat": 5}, "other_calls": other, "uncounted_calls": 0,
+                "processes": 1,
+            }
+            for name, other in (("rm", others), ("find", 7))
+        ]  # fmt: skip
+        value = {
+            "entries": 5, "freed_bytes_min": 0, "freed_bytes_max": 0, "strategies": strategies,
+            "recommended": "rm", "refused": None,
+        }  # fmt: skip
+        hosts.on(host, "estimate", prints(value))
+    shown = fleet(cli, hosts, "estimate", "a,b", "/d").expect(0).stdout.decode()
+    rows = {words[0]: words[-2] for line in shown.splitlines() if (words := line.split())}
+    assert (rows["rm"], rows["find"]) == ("≥1,010", "24")
+    answer = fleet(cli, hosts, "estimate", "a,b", "/d", "--json").expect(0).object()
+    whole = {each["strategy"]: each["calls_are_whole"] for each in answer["total"]["strategies"]}
+    assert whole["find"] and not whole["rm"]
+
+
 def test_hosts_that_all_refuse_have_a_report(cli: Cli, hosts: Hosts) -> None:
     for host in "ab":
         hosts.on(host, "delete", "echo 'tui-fs: No.' >&2; exit 3")

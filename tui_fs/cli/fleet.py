@@ -426,7 +426,7 @@ def run_estimate(parsed: argparse.Namespace) -> int:
                     count(each.hosts),
                     duration_span(each.seconds_low, each.seconds_high),
                     duration_span(each.quickest_seconds_low, each.slowest_seconds_high),
-                    count(each.calls),
+                    each.at_least + count(each.calls),
                     count(each.processes),
                 )
             )

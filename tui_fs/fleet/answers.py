@@ -163,6 +163,7 @@ class StrategySum(Struct, frozen=True):
         seconds_low: for all hosts, some at the same time.
         quickest_seconds_low: the shortest time on one host.
         slowest_seconds_high: the longest time on one host.
+        calls_are_whole: all calls are predicted, on each host; not so with filters.
     """
 
     strategy: str
@@ -172,7 +173,13 @@ class StrategySum(Struct, frozen=True):
     quickest_seconds_low: float
     slowest_seconds_high: float
     calls: int
+    calls_are_whole: bool
     processes: int
+
+    @property
+    def at_least(self) -> str:
+        """A sign before the number of calls; `≥` if not all are predicted."""
+        return "" if self.calls_are_whole else "≥"
 
 
 def with_times_of(plan: HostPlan, estimate: HostEstimate) -> HostEstimate:
@@ -213,6 +220,7 @@ def strategy_sums(
                     sum_of_calls(each.syscalls, each.other_calls, each.uncounted_calls)
                     for each in several
                 ),
+                all(each.other_calls is not None for each in several),
                 sum(each.processes for each in several),
             )
         )

@@ -962,7 +962,7 @@ def _strategy_row(each: StrategySum, *, is_best: bool) -> BarRow:
             count(each.hosts),
             span(each.seconds_low, each.seconds_high),
             span(each.quickest_seconds_low, each.slowest_seconds_high),
-            short_count(each.calls),
+            each.at_least + short_count(each.calls),
             short_count(each.processes),
             "best" if is_best else "",
         ),

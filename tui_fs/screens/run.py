@@ -137,7 +137,7 @@ def settings_lines(snapshot: Snapshot, width: int) -> list[Line]:
     if pace := snapshot.pace.in_words():
         settings.append(f"pace {pace}")
     lines = broken_at_dots(Text(" · ".join(settings)), width).plain.splitlines()
-    return [[("", fit_cells(line, width))] for line in lines]
+    return [(("", fit_cells(line, width)),) for line in lines]
 
 
 def predicted_rate(snapshot: Snapshot) -> float:

@@ -213,7 +213,7 @@ class LabRunScreen(BaseScreen):
         if self._is_cancelled:
             return
         dialog = ConfirmDialog(
-            "Cancel this run?",
+            f"Cancel the run of {self._experiment.name}?",
             ["Everything it made is removed. The figures so far are kept."],
             "",
             None,
