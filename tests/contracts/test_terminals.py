@@ -5,6 +5,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -18,10 +19,10 @@ from tests.trees import flat
 _CLEAR_LINE = "\r\x1b[2K"
 
 
-def run_in_terminal(
+def started_in_terminal(
     cli: Cli, *arguments: str, columns: int = 80, variables: dict[str, str] | None = None
-) -> tuple[str, int]:
-    """Run the program in the foreground of a terminal; return what it printed and its code."""
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the program as the session leader of a terminal; return also our end of that."""
     ours, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {"TERM": "xterm", **os.environ, **(variables or {})}
@@ -35,6 +36,14 @@ def run_in_terminal(
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(terminal)
+    return process, ours
+
+
+def run_in_terminal(
+    cli: Cli, *arguments: str, columns: int = 80, variables: dict[str, str] | None = None
+) -> tuple[str, int]:
+    """Run the program in the foreground of a terminal; return what it printed and its code."""
+    process, ours = started_in_terminal(cli, *arguments, columns=columns, variables=variables)
     printed = b""
     try:
         while chunk := os.read(ours, 1 << 16):
@@ -80,3 +89,23 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_no_escape_sequence(
     # And the screens say what they need
     printed, code = run_in_terminal(cli, str(tmp_path), variables={"TERM": term})
     assert code == 2 and "Set TERM." in " ".join(printed.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [((), b"complete"), (("delete", "--yes", "--strategy", "rm", "--rate", "50"), b"running")],
+)
+def test_a_program_that_leads_the_session_ends_with_its_terminal(
+    cli: Cli, tmpfs: Path, arguments: tuple[str, ...], words: bytes
+) -> None:
+    """As in ``ssh -t HOST tui-fs``: the kernel sends the signal to the session leader only."""
+    target = tmpfs / "t"
+    flat(target, 20_000)
+    process, ours = started_in_terminal(cli, *arguments, str(target))
+    printed = b""
+    while words not in printed:
+        printed += os.read(ours, 1 << 16)
+    os.close(ours)
+    assert process.wait(DEADLINE_S) == -signal.SIGHUP
+    if arguments:
+        cli.run("cancel", cli.only_job()).expect(0)
