@@ -610,7 +610,8 @@ class RunScreen(BaseScreen):
 
     def _show_times(self) -> None:
         is_aside = self.query_one("#aside").display
-        self.query_one(CallTable).footer = "" if is_aside else call_footer(self._snapshot)
+        has_footer = not is_aside and not self.has_class("-low")
+        self.query_one(CallTable).footer = call_footer(self._snapshot) if has_footer else ""
         line = self.query_one("#time", Static)
         line.display = not is_aside
         line.update(muted(time_meaning(self._snapshot)))
