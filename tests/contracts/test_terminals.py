@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import termios
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,7 @@ def test_the_status_line_fits_into_the_terminal(cli: Cli, tmp_path: Path, column
     states = re.findall(rf"{re.escape(_CLEAR_LINE)}([^\r\n]+)(?=\r\x1b)", printed)
     assert any("rm  running" in state for state in states)
     assert max(map(len, states)) < columns
+    assert all(state != following for state, following in pairwise(states))  # sent for nothing
 
 
 @pytest.mark.parametrize("term", ("dumb", "", "unset"))

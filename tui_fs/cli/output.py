@@ -141,7 +141,7 @@ class StatusLine:
 
     def __init__(self) -> None:
         self._is_usable = moves_cursor(sys.stderr)
-        self._is_dirty = False
+        self._shown = ""
 
     def show(self, text: str, fraction: float | None = None) -> None:
         """Replace the line; fit it into the terminal, as a wrapped line would stay.
@@ -153,14 +153,15 @@ class StatusLine:
         if self._is_usable and _is_in_foreground():
             width = _columns(sys.stderr) - 1
             shown = with_bar(whole_parts(text, width), fraction, width)
-            print(f"{CLEAR_LINE}{shown}", end="", file=sys.stderr, flush=True)
-            self._is_dirty = True
+            if shown != self._shown:
+                print(f"{CLEAR_LINE}{shown}", end="", file=sys.stderr, flush=True)
+                self._shown = shown
 
     def clear(self) -> None:
         """Remove the line."""
-        if self._is_dirty:
+        if self._shown:
             print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
-            self._is_dirty = False
+            self._shown = ""
 
 
 def whole_parts(text: str, width: int) -> str:
