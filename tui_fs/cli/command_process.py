@@ -261,7 +261,7 @@ class _Watcher:
     def _pass_on(self, number: signal.Signals, is_for_this_process: bool) -> None:
         """Forward a signal; one from a key has already reached all foreground processes.
 
-        That a terminal is gone the kernel tells only the leader of its session.
+        When a terminal is gone, the kernel sends SIGHUP only to the leader of its session.
         """
         is_leader = os.getpid() == os.getsid(0)
         if is_for_this_process or (number is signal.SIGHUP and is_leader):
