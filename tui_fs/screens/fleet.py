@@ -746,7 +746,7 @@ _PREVIEW_COLUMNS = (
     Column("on one host", 17, right=True, is_optional=True, meaning="shortest to longest"),
     Column("calls", 8, right=True, is_optional=True, meaning="system calls on all hosts"),
     Column("processes", 9, right=True, is_optional=True, meaning="on all hosts"),
-    Column("", 0),
+    Column("", 0, least=len("best")),
 )
 
 
