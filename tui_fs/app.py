@@ -40,6 +40,14 @@ _SLOW_LINK_INTERVAL_S = 1.0
 _THREADS = 256
 
 
+class _Palette(CommandPalette):
+    """The list of actions; Textual fails on a key that turns a page before it is drawn."""
+
+    def _action_command_list(self, action: str) -> None:
+        if self.query_one(CommandList).size:
+            super()._action_command_list(action)
+
+
 class TuiFsApp(OneShotTimers, App[None]):
     """The interactive program.
 
@@ -174,7 +182,7 @@ class TuiFsApp(OneShotTimers, App[None]):
     async def action_command_palette(self) -> None:  # type: ignore[override]  # awaited
         """List the actions of the screen; a question has none but its answers."""
         if isinstance(self.screen, BaseScreen):
-            palette = CommandPalette(placeholder="a part of what you want to do")
+            palette = _Palette(placeholder="a part of what you want to do")
             await self.push_screen(palette)
             palette.query_one(CommandList).border_subtitle = "↑↓ choose  enter do it  esc close"
 

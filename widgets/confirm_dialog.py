@@ -11,9 +11,9 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
+from tui_fs.widgets.dialog import Dialog
 from tui_fs.widgets.footer import linked_hints
 from tui_fs.widgets.ordered_input import OrderedInput
 from tui_fs.widgets.path_input import TYPABLE
@@ -21,8 +21,10 @@ from tui_fs.widgets.path_input import TYPABLE
 _BUTTON_CELLS = 14
 """Taken beside the labels of the buttons: frame, and what surrounds each button."""
 
-# A held Enter repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
-IGNORED_ENTER_S = 0.3
+# A held key repeats after 0.25 s at the earliest. An earlier one was meant for the screen below.
+IGNORED_KEYS_S = 0.3
+IGNORED_BY_ITSELF_S = 1.5
+"""Of a question that opens by itself, while the user may be at work on the screen below."""
 
 DIALOG_FRAME_CELLS = 6
 DIALOG_TEXT_CELLS = 66
@@ -49,7 +51,7 @@ def _joined(lines: Sequence[str | Text]) -> Text:
     return Text("\n").join(Text(line) if isinstance(line, str) else line for line in lines)
 
 
-class ConfirmDialog(ModalScreen[bool]):
+class ConfirmDialog(Dialog[bool]):
     """A dialog that returns True only after a second, deliberate step."""
 
     BINDINGS = [
@@ -65,8 +67,8 @@ class ConfirmDialog(ModalScreen[bool]):
                 tooltip=tooltip,
             )
             for keys, action, direction, tooltip in (
-                ("left,h", "app.focus_previous", "previous", "Previous answer"),
-                ("right,l", "app.focus_next", "next", "Next answer"),
+                ("left,h,shift+tab", "choose_previous", "previous", "Previous answer"),
+                ("right,l,tab", "choose_next", "next", "Next answer"),
                 ("up,k", "scroll_text(-1)", "up", "Scroll the text up"),
                 ("down,j", "scroll_text(1)", "down", "Scroll the text down"),
             )
@@ -141,6 +143,7 @@ class ConfirmDialog(ModalScreen[bool]):
         no_label: str = "No, go back",
         *,
         is_danger: bool = True,
+        opens_by_itself: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create the question.
@@ -153,6 +156,7 @@ class ConfirmDialog(ModalScreen[bool]):
             yes_label: The answer that confirms.
             no_label: The answer that goes back; the default.
             is_danger: The effect is irreversible, and drawn as a danger.
+            opens_by_itself: No key of the user opens it.
             clock: Monotonic seconds.
         """
         super().__init__(classes="-danger" if is_danger else None)
@@ -162,15 +166,16 @@ class ConfirmDialog(ModalScreen[bool]):
         self._word = word
         self._yes_label = yes_label
         self._no_label = no_label
+        self._ignored_s = IGNORED_BY_ITSELF_S if opens_by_itself else IGNORED_KEYS_S
         self._clock = clock
-        self._opened_at_s = clock()
+        self._answers_from_s = clock() + self._ignored_s
 
     def compose(self) -> ComposeResult:
         """Lay out text above answer."""
         with Vertical(id="confirm-frame") as frame:
             frame.border_subtitle = linked_hints(
-                ("tab", "choose", "app.focus_next"),
-                ("enter", "accept", "app.focus_next"),
+                ("tab", "choose", "screen.choose_next"),
+                ("enter", "accept", "screen.choose_next"),
                 ("esc", "back", "screen.refuse"),
             )
             with VerticalScroll(id="confirm-text", can_focus=False):
@@ -196,11 +201,19 @@ class ConfirmDialog(ModalScreen[bool]):
             facts.update(_joined(lines))
 
     def on_mount(self) -> None:
-        """Start the time in which Enter is ignored."""
+        """Start the time in which keys are ignored."""
         for button in self.query(Button):
             # A button swallows the next Enter while it shows that it was pressed.
             button.active_effect_duration = 0
-        self._opened_at_s = self._clock()
+        self._answers_from_s = self._clock() + self._ignored_s
+
+    def on_key(self) -> None:
+        """Prolong the time in which keys are ignored until none is pressed, as after a paste."""
+        self._prolong()
+
+    def _prolong(self) -> None:
+        if self._is_too_early():
+            self._answers_from_s = self._clock() + self._ignored_s
 
     def on_resize(self) -> None:
         """Show both buttons whole, and reserve the lines of the answer; a longer text scrolls."""
@@ -211,6 +224,7 @@ class ConfirmDialog(ModalScreen[bool]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Enable the button while the typed word is right."""
         event.stop()
+        self._prolong()  # the field does not pass its keys on
         self.query_one("#confirm-yes", Button).disabled = event.value != self._word
         self.query_one("#confirm-mismatch", Static).update()
 
@@ -234,13 +248,23 @@ class ConfirmDialog(ModalScreen[bool]):
         """Answer No."""
         self.dismiss(False)
 
+    def action_choose_previous(self) -> None:
+        """Move to the previous answer."""
+        if not self._is_too_early():
+            self.focus_previous()
+
+    def action_choose_next(self) -> None:
+        """Move to the next answer."""
+        if not self._is_too_early():
+            self.focus_next()
+
     def action_scroll_text(self, lines: int) -> None:
         """Scroll a text that does not fit."""
         self.query_one("#confirm-text").scroll_relative(y=lines, animate=False)
 
     def _is_too_early(self) -> bool:
-        """Return whether an Enter may still be meant for the screen below."""
-        return self._clock() - self._opened_at_s < IGNORED_ENTER_S
+        """Return whether a key may still be meant for the screen below."""
+        return self._clock() < self._answers_from_s
 
     def _bound_text(self) -> None:
         """Limit the text to the height that frame and answer leave."""

@@ -9,11 +9,12 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from tui_fs.widgets.dialog import Dialog
 
-class KeyQuestion(ModalScreen[bool]):
+
+class KeyQuestion(Dialog[bool]):
     """A question before something that is not dangerous but takes long.
 
     A key that is pressed too often, such as an arrow or Enter, never answers Yes.

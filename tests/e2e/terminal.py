@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.conftest import DEADLINE_S, wait_until
-from tui_fs.widgets.confirm_dialog import IGNORED_ENTER_S
+from tui_fs.widgets.confirm_dialog import IGNORED_KEYS_S
 
 _LOOK_EVERY_S = 0.05
 """Each poll starts a process: more of them take CPU time from the observed program."""
@@ -61,7 +61,7 @@ class Terminal:
     def answer(self, question: str, key: str) -> None:
         """Press a key when a dialog no longer ignores it, and wait until its question is gone."""
         self.wait_for(question)
-        time.sleep(IGNORED_ENTER_S)
+        time.sleep(IGNORED_KEYS_S)
         self.press(key)
         self.wait_until(lambda text: question not in text, f"{question!r} gone")
 

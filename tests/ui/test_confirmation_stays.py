@@ -49,7 +49,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 
     monkeypatch.setattr("tui_fs.screens.preview.check_plan", lambda _: None)
     monkeypatch.setattr("tui_fs.screens.preview.start", start)
-    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_KEYS_S", 0)
     return begun
 
 

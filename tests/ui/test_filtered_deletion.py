@@ -50,7 +50,7 @@ def aged_tree(place: Path) -> set[bytes]:
 async def test_only_what_matches_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_in_preview: bool
 ) -> None:
-    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_KEYS_S", 0)
     place = tmp_path / "place"
     place.mkdir()
     matching = aged_tree(place)

@@ -36,7 +36,8 @@ GIB = 1 << 30
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    for name in ("IGNORED_KEYS_S", "IGNORED_BY_ITSELF_S"):
+        monkeypatch.setattr(f"tui_fs.widgets.confirm_dialog.{name}", 0)
 
 
 class RecordingClient(FleetClient):

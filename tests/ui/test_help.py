@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.app import App
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
@@ -92,6 +93,15 @@ async def test_the_help_of_the_lab_begins_with_what_runs_an_experiment(tmp_path:
         await until(pilot, lambda: isinstance(screen.focused, BarTable))
         first, *_ = by_task(screen.actions(), screen.OPENS_FOR).values()
         assert [keys for keys, _ in first] == ["enter", "P", "right, l", "v"]
+
+
+@pytest.mark.parametrize("key", ["pagedown", "pageup", "down", "up", "ctrl+end"])
+async def test_the_palette_endures_a_key_before_it_is_drawn(key: str) -> None:
+    app = Host(JobsScreen(Settings()))
+    async with app.run_test(size=SMALL) as pilot:
+        for pressed in ("ctrl+p", key):
+            app.post_message(events.Key(pressed, None))
+        await wait_for(pilot, "a part of what you want to do")
 
 
 async def test_help_and_palette_list_what_keys_do_on_the_preview(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ async def test_running_asks_before_it_cancels(picture: SnapshotAssertion) -> Non
 async def test_cancelling_clears_away_and_goes_back(
     played: PlayedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0.0)
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_KEYS_S", 0.0)
     app = Host(lab())
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         await pilot.pause()

@@ -71,7 +71,7 @@ async def test_leaving_before_it_begins_deletes_nothing(
     monkeypatch.setattr("tui_fs.screens.preview.check_plan", lambda _: None)
     monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: None)
     monkeypatch.setattr("tui_fs.screens.preview.start", start)
-    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_KEYS_S", 0)
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
         await ask(pilot, preview, StrategyName("rm"))
@@ -101,7 +101,7 @@ async def test_a_job_has_the_times_that_were_confirmed(monkeypatch: pytest.Monke
     monkeypatch.setattr("tui_fs.screens.preview.check_plan", lambda _: None)
     monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: None)
     monkeypatch.setattr("tui_fs.screens.preview.start", lambda plan, _: started.append(plan))
-    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    monkeypatch.setattr("tui_fs.widgets.confirm_dialog.IGNORED_KEYS_S", 0)
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
         await ask(pilot, preview, StrategyName("rm"))

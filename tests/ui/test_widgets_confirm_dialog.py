@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 from rich.text import Text
+from textual import events
 from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
 from tui_fs.widgets.confirm_dialog import (
-    IGNORED_ENTER_S,
+    IGNORED_BY_ITSELF_S,
+    IGNORED_KEYS_S,
     ConfirmDialog,
     visible_spaces,
     word_prompt,
@@ -75,7 +77,7 @@ async def asked(word: str | None = None, *, is_early: bool = False) -> AsyncIter
     async with app.run_test(size=(80, 24)) as pilot:
         asked = Asked(app, pilot)
         await asked.ask(dialog(word, app.clock))
-        app.clock.now_s += 0.0 if is_early else IGNORED_ENTER_S
+        app.clock.now_s += 0.0 if is_early else IGNORED_KEYS_S
         yield asked
 
 
@@ -111,13 +113,37 @@ async def test_no_single_key_confirms() -> None:
 
 
 @pytest.mark.slow
-async def test_an_early_enter_is_ignored() -> None:
+async def test_early_keys_are_ignored_until_they_stop() -> None:
+    """As those of a key that is held, of a paste, or of a list below."""
     async with asked(is_early=True) as asking:
-        await asking.press("tab", "enter", "enter")
-        asking.app.clock.now_s += IGNORED_ENTER_S - 0.01
-        assert await asking.press("enter") == []
-        asking.app.clock.now_s += 0.02
-        assert await asking.press("enter") == [True]
+        await asking.press("tab", "right", "l", "enter")
+        for _ in range(5):
+            asking.app.clock.now_s += IGNORED_KEYS_S - 0.01
+            assert await asking.press("x", "right", "enter") == []
+        asking.app.clock.now_s += IGNORED_KEYS_S
+        assert await asking.press("enter") == [False]
+
+
+async def test_a_question_that_opens_by_itself_waits_longer() -> None:
+    async with asked(is_early=True) as asking:
+        clock = asking.app.clock
+        await asking.ask(ConfirmDialog("Go on?", [], "", None, clock=clock, opens_by_itself=True))
+        for key in ("down", "right", "enter"):
+            clock.now_s += IGNORED_KEYS_S + 0.05
+            assert await asking.press(key) == []
+        clock.now_s += IGNORED_BY_ITSELF_S
+        assert await asking.press("enter") == [False]
+
+
+@pytest.mark.parametrize("keys", [("enter",) * 2, ("enter",) * 3])
+async def test_keys_at_the_same_time_close_nothing_else(keys: tuple[str, ...]) -> None:
+    async with asked() as asking:
+        await asking.ask(dialog(None, asking.app.clock))
+        asking.app.clock.now_s += IGNORED_KEYS_S
+        for key in keys:
+            asking.app.post_message(events.Key(key, None))
+        assert await asking.press() == [False]
+        assert isinstance(asking.app.screen, ConfirmDialog)
 
 
 async def test_an_early_enter_after_the_word_is_ignored() -> None:
@@ -180,7 +206,7 @@ async def test_nothing_is_markup_and_any_word_can_be_typed(word: str) -> None:
         app = asking.app
         odd = ConfirmDialog(title, [line], gone, word, yes_label=yes, no_label=no, clock=app.clock)
         await asking.ask(odd)
-        app.clock.now_s += IGNORED_ENTER_S
+        app.clock.now_s += IGNORED_KEYS_S
         shown = app.shown()
         assert [label for label in labels if label not in shown] == []
         assert f"type {word} to confirm" in shown

@@ -16,7 +16,7 @@ from textual.containers import VerticalScroll
 from textual.dom import DOMNode
 from textual.message import Message
 from textual.notifications import SeverityLevel
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui_fs.linux.resolve_path import canonical_directory
@@ -32,6 +32,7 @@ from tui_fs.model.strategy import Argv
 from tui_fs.widgets.bar_table import BarTable
 from tui_fs.widgets.call_table import CallTable
 from tui_fs.widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.dialog import Dialog
 from tui_fs.widgets.footer import KEY_NAMES, Footer, key_text, linked_hints, pressing
 from tui_fs.widgets.header import Header
 from tui_fs.widgets.one_shot_timers import OneShotTimers
@@ -370,7 +371,7 @@ class BaseScreen(OneShotTimers, Screen[None]):
         self.query_one("#body").scroll_relative(y=lines, animate=False)
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """A box with the keys of the screen below it by task, its columns and its explanation."""
 
     BINDINGS = [

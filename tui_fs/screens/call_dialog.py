@@ -6,7 +6,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui_fs.model.calls import HARMLESS_ERRORS, NORMAL, REMOVING_CALLS, CallCount, CallLine
@@ -14,6 +13,7 @@ from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.units import call_time, count
 from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.widgets.dialog import Dialog
 from tui_fs.widgets.footer import linked_hints
 
 
@@ -77,7 +77,7 @@ def _times(counted: CallCount) -> str:
     return f"{sample} took at most {p50} (p50), and 99 of 100 at most {p99} (p99)."
 
 
-class CallDialog(ModalScreen[None]):
+class CallDialog(Dialog[None]):
     """A box that explains a call; the arrows lead to the others."""
 
     BINDINGS = [

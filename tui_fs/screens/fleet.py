@@ -381,6 +381,7 @@ class FleetScreen(BaseScreen):
             None,
             yes_label="Continue",
             no_label="No, stop here",
+            opens_by_itself=True,
         )
 
         def answered(goes_on: bool | None) -> None:

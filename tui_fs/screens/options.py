@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.validation import Integer
 from textual.widgets import Checkbox, Input, Label, Select, Static
 
@@ -19,6 +18,7 @@ from tui_fs.model.errors import Missing
 from tui_fs.model.filter_text import SYNTAX, parse_filters
 from tui_fs.model.strategy import Confine, Options
 from tui_fs.tracing.select_source import open_source
+from tui_fs.widgets.dialog import Dialog
 from tui_fs.widgets.footer import linked_hints
 from tui_fs.widgets.ordered_input import OrderedInput
 
@@ -64,7 +64,7 @@ class _Box(Checkbox, inherit_bindings=False):
         return state + self.label.pad(1, 1).stylize_before(label_style)
 
 
-class OptionsDialog(ModalScreen[Choices | None]):
+class OptionsDialog(Dialog[Choices | None]):
     """A form; escape discards the changes.
 
     Args:

@@ -10,13 +10,13 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.survey.export_file import new_file, refuse_taken
 from tui_fs.widgets.daemon_thread import in_daemon_thread
+from tui_fs.widgets.dialog import Dialog
 from tui_fs.widgets.footer import linked_hints
 from tui_fs.widgets.key_question import KeyQuestion
 from tui_fs.widgets.path_input import PathInput
@@ -37,7 +37,7 @@ class PageFile(Struct, frozen=True):
     overwrites: bool = False
 
 
-class PageDialog(ModalScreen[PageFile | None]):
+class PageDialog(Dialog[PageFile | None]):
     """Asks for the name of the file; an existing one is replaced only after a question.
 
     Args:
