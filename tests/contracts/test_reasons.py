@@ -1,5 +1,6 @@
 """Reasons why single entries could not be deleted: the report reads them from the entry."""
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
+from tests.contracts.ordinary import ordinary
 from tests.needs import needs_engine, needs_root, needs_tool, needs_tools_of
 from tui_fs.linux.entry_causes import cause_of_failure
 from tui_fs.strategies.registry import STRATEGIES
+
+__all__ = ["ordinary"]
 
 LOCKED_FILE, LOCKED_DIRECTORY = "a/file", "a/directory"
 
@@ -113,3 +117,21 @@ def test_an_active_swap_file_is_called_one(ext4: Path) -> None:
         )
     finally:
         subprocess.run(["swapoff", swap], check=True)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_directory_that_may_not_be_read_was_not_moved(
+    ordinary: tuple[Cli, Path], strategy: str
+) -> None:
+    needs_tools_of(strategy)
+    cli, target = ordinary
+    closed = target / sorted(os.listdir(target))[0]
+    closed.chmod(0)
+    report = cli.delete(target, strategy).expect(1).report()
+    assert str(closed) in {error["path"] for error in report["errors"]}
+    assert _causes(report) == {}
+    assert all(
+        "to read the directory itself" in error["meaning"]
+        for error in report["errors"]
+        if error["path"] == str(closed) and error["errno_name"] == "EACCES"
+    )

@@ -141,9 +141,16 @@ def test_expected_space_cannot_be_read_as_less_beside_less_free() -> None:
     assert "3.0 MiB less free · expected 0 B more · " in report_as_text(lost)
 
 
-def test_the_prediction_of_a_job_that_was_stopped_is_of_everything() -> None:
+def test_expected_space_includes_metadata() -> None:
+    expected = replace(BEGUN.expected, freed_bytes_max=1 << 20, metadata_bytes_max=2 << 20)
+    begun = replace(BEGUN, expected=expected)
+    assert "expected 0 B to 3.0 MiB · " in report_as_text(report(begun=begun))
+    assert pairs(report(begun=begun))[-1].high == 3 << 20
+
+
+def test_the_prediction_of_a_job_that_did_not_delete_all_is_of_everything() -> None:
     for outcome in Outcome:
-        is_early = outcome in (Outcome.CANCELLED, Outcome.DIED)
+        is_early = outcome is not Outcome.DONE
         shown = shown_figures(report(outcome))
         assert shown["time"].endswith(" for all") is is_early
         assert (" for all · " in shown["space"]) is is_early

@@ -12,6 +12,7 @@ from tui_fs.job.store import JobFolder, write_json
 from tui_fs.linux.entry_causes import cause_of_failure, confinement_cause
 from tui_fs.linux.limits import is_limit, measured
 from tui_fs.linux.open_files import OpenFileScan, scan_open_files
+from tui_fs.model.calls import CallGroup, group_of_operation
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.events import (
     Audited,
@@ -74,7 +75,8 @@ class JobRecord:
             cause = measured(
                 lambda: cause_of_failure(failed.path, failed.error, self._find_holders)
             )
-            if not cause and self._plan.confined_by:
+            is_removal = group_of_operation(failed.operation) is CallGroup.REMOVE
+            if not cause and is_removal and self._plan.confined_by:
                 cause = measured(lambda: confinement_cause(failed.path, failed.error))
             event = replace(failed, cause=cause or "")
             self._errors.append(event)

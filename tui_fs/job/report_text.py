@@ -94,7 +94,7 @@ def pairs(report: Report) -> list[Pair]:
     ]
     freed = report.freed_bytes
     if freed is not None:
-        low, high = started.expected.freed_bytes_min, started.expected.freed_bytes_max
+        low, high = started.expected.freed_bytes_min, started.expected.freed_bytes_most
         shown = bytes_iec(freed) if freed >= 0 else f"{bytes_iec(-freed)} less free"
         compared.append(Pair("freed", low, high, _bytes_span(low, high), freed, shown))
     return compared
@@ -240,8 +240,7 @@ def _time(report: Report, started: JobStarted) -> str:
 
 def _for_all(report: Report) -> str:
     """Return that a prediction is of everything, where only a part was deleted."""
-    is_early = report.outcome in (Outcome.CANCELLED, Outcome.DIED)
-    return " for all" if is_early else ""
+    return " for all" if report.outcome is not Outcome.DONE else ""
 
 
 def _cpu(report: Report) -> str:
@@ -259,7 +258,7 @@ def _space(report: Report, started: JobStarted) -> str:
     before, after = started.space, report.space_after
     if before is None or after is None or report.freed_bytes is None:
         return "the file system did not answer"
-    span = _bytes_span(started.expected.freed_bytes_min, started.expected.freed_bytes_max)
+    span = _bytes_span(started.expected.freed_bytes_min, started.expected.freed_bytes_most)
     gained = more_or_less(bytes_iec, report.freed_bytes)
     # Freed blocks fill the space reserved for root first, before df shows any of them.
     for_root = after.reserved_bytes - before.reserved_bytes

@@ -65,12 +65,16 @@ def confinement_cause(path: str, error: int) -> str:
 
     Args:
         path: canonical and absolute, as the tool knew it.
-        error: the errno with which its deletion failed.
+        error: the errno with which its removal failed; reading is not confined.
     """
     if error not in _CONFINED or len(os.fsencode(path)) >= PATH_MAX_BYTES:
         return ""
     if not os.path.lexists(path):
         return "it was moved out of the target, and the kernel refused to delete it there"
+    # rm reports a directory that it may not read as one that it cannot remove.
+    needed = os.R_OK | os.W_OK | os.X_OK
+    if os.path.isdir(path) and not os.access(path, needed, effective_ids=True):
+        return ""
     if os.access(os.path.dirname(path), os.W_OK | os.X_OK, effective_ids=True):
         return "its path led out of the target, and the kernel refused to delete it there"
     return ""

@@ -122,8 +122,8 @@ _REASONS = {
 _MEANINGS = {
     errno.EPERM: "not permitted: an attribute (immutable, append-only; see lsattr), a sticky "
     "directory, an active swap file, or a security policy",
-    errno.EACCES: "no write or search permission on its parent directory, or a security "
-    "policy forbids it",
+    errno.EACCES: "no permission to change its parent directory or to read the directory itself, "
+    "or a security policy forbids it",
     errno.EBUSY: "in use: something is mounted on it, or a process has it open (NFS)",
     errno.ETXTBSY: "in use: a running program or an active swap file",
     errno.EROFS: "the file system or snapshot is read-only; if an error has made it read-only, "

@@ -679,7 +679,7 @@ class RunScreen(BaseScreen):
             consequence,
             None,
             yes_label="Cancel the job",
-            no_label="No, keep it paused" if is_paused else "No, keep it running",
+            no_label="No, do not cancel",  # another command may change its state meanwhile
         )
         self.app.push_screen(dialog, self._cancel_confirmed)
 
