@@ -12,7 +12,7 @@ from tests.unit.test_model_snapshot import RUNNING, finished, folded, sampled, s
 from tui_fs.cli.follow import report_as_text
 from tui_fs.job.outcome import JobOutcome, Verification, outcome_of_job
 from tui_fs.job.report import Report, report_of
-from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.calls import CallCount, Removed, TraceSource, failed_by_operation
 from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
@@ -113,6 +113,13 @@ def test_a_done_job_says_where_its_counts_disagree_with_the_survey() -> None:
     assert "12" in ending(GONE, removed(15, 2)).explanation
     assert "15" in ending(GONE, removed(15, 2)).explanation
     assert ending(GONE, ALL).explanation == "The directory is gone."
+
+
+def test_an_entry_that_another_process_removed_has_not_failed() -> None:
+    snapshot = folded(*RUNNING, ALL, failed(errno.ENOENT), failed(errno.EPERM))
+    assert (snapshot.failed, len(snapshot.failures)) == (1, 2)
+    assert failed_by_operation(snapshot.failures) == {"remove": 1}
+    assert failed_by_operation(snapshot.failures[:1]) == {}
 
 
 def ended_report(*events: Event, state: JobState = JobState.DONE) -> Report:

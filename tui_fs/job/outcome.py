@@ -316,8 +316,7 @@ def outcome_of_job(
     """
     is_whole = is_counted and _counts_are_whole(snapshot)
     files, directories, exact = _deleted(plan, snapshot, verification, is_whole=is_whole)
-    failures = sum(g.number for g in snapshot.failures if g.error != errno.ENOENT)
-    if verification.is_all_gone and not failures:
+    if verification.is_all_gone and not snapshot.failed:
         outcome = Outcome.DONE
         sentence = _nothing_is_left(plan, verification.shared)
     elif snapshot.cancel is not None:

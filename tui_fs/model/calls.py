@@ -1,5 +1,6 @@
 """System call counts and their sources."""
 
+import errno
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -283,15 +284,20 @@ class FailedKind(Protocol):
         """What failed, as the tool names it."""
 
     @property
+    def error(self) -> int:
+        """The errno; 0 if it is not known."""
+
+    @property
     def number(self) -> int:
         """How often."""
 
 
 def failed_by_operation(kinds: Iterable[FailedKind]) -> Counter[str]:
-    """Return the number of failures of each operation."""
+    """Return the number of failures of each operation; an entry that was gone is none."""
     failed: Counter[str] = Counter()
     for kind in kinds:
-        failed[kind.operation] += kind.number
+        if kind.error != errno.ENOENT:
+            failed[kind.operation] += kind.number
     return failed
 
 

@@ -1,5 +1,6 @@
 """The state of a job for all views, folded from its events."""
 
+import errno
 import math
 
 from msgspec import Struct, field
@@ -125,8 +126,8 @@ class Snapshot(Struct, frozen=True):
 
     @property
     def failed(self) -> int:
-        """The number of entries that could not be deleted."""
-        return sum(group.number for group in self.failures)
+        """The number of entries that could not be deleted; not those that were gone already."""
+        return sum(group.number for group in self.failures if group.error != errno.ENOENT)
 
     @property
     def has_errors(self) -> bool:
