@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import DEADLINE_S, Cli
+from tests.conftest import DEADLINE_S, Cli, wait_until
 from tests.trees import flat
 
 _CLEAR_LINE = "\r\x1b[2K"
@@ -111,3 +111,20 @@ def test_a_program_that_leads_the_session_ends_with_its_terminal(
     assert process.wait(DEADLINE_S) == -signal.SIGHUP
     if arguments:
         cli.run("cancel", cli.only_job()).expect(0)
+
+
+def test_the_screens_end_with_their_terminal_if_sighup_is_ignored(cli: Cli, tmpfs: Path) -> None:
+    """As below nohup, or below a script that traps it; Textual would read forever."""
+    flat(tmpfs / "t", 3)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # inherited
+    try:
+        process, ours = started_in_terminal(cli, str(tmpfs / "t"))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    printed = b""
+    while b"complete" not in printed:
+        printed += os.read(ours, 1 << 16)
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.close(ours)
+    assert process.wait(DEADLINE_S) == 128 + signal.SIGHUP
+    wait_until(lambda: not Path(f"/proc/{child}").exists(), "the end of the screens")

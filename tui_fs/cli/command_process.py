@@ -8,6 +8,7 @@ command does not react to a signal because it waits in the kernel.
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -209,6 +210,9 @@ class _Watcher:
                 continue
             if self._stop_at_s is not None and now_s >= self._stop_at_s:
                 self._stop()
+            has_signal = self._signalled is not None
+            if Notice.SCREEN in self._texts and not has_signal and _is_terminal_gone():
+                return self._end_without_command(_ENDING[signal.SIGHUP], "")
             if now_s - self._calls_at_s >= _CALLS_INTERVAL_S:
                 self._calls_at_s = now_s
                 self._stalled = self._calls.longest(self._watched())
@@ -322,6 +326,13 @@ class _Watcher:
     def _print(self, sentence: str) -> None:
         with contextlib.suppress(OSError):  # no reader
             print_over_status(f"tui-fs: {sentence}")
+
+
+def _is_terminal_gone() -> bool:
+    """Return whether standard input is a terminal that was closed; SIGHUP may be ignored."""
+    poll = select.poll()
+    poll.register(0, 0)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 def _has_not_answered(stalled: StalledCall) -> str:
