@@ -19,7 +19,7 @@ from tui_fs.linux.filesystem import directory_id
 from tui_fs.linux.pins import open_path_fd, take_pin
 from tui_fs.model.paths import PathStr
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.strategy import Filters, Options, Share, StrategyName
+from tui_fs.model.strategy import Filters, Options, Pace, Share, StrategyName
 from tui_fs.model.target import Target
 from tui_fs.survey.runner import Backend, SurveyRunner
 
@@ -273,3 +273,13 @@ def test_wrong_shares_are_usage_errors(
     finished = cli.run("delete", tree, "--strategy", PARALLEL, "--yes", *arguments).expect(2)
     assert sentence in finished.stderr
     assert _entries(tree) == before
+
+
+def test_a_plan_has_threads_only_for_a_strategy_with_that_option(tmp_path: Path) -> None:
+    flat(tmp_path / "t", 3)
+    path = PathStr(str(tmp_path / "t"))
+    *_, survey = SurveyRunner([path]).run()
+    options = Options(pace=Pace(threads=5))
+    for name, threads in (("rm", 0), (PARALLEL, 5)):
+        plan = make_plan([Target(path, take_pin(path))], survey, StrategyName(name), options)
+        assert plan.options.pace.threads == threads

@@ -230,7 +230,7 @@ def test_ranks_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: 
     terminal.wait_for("PAUSED")
     terminal.press("c")
     terminal.wait_for("Cancel job ")
-    assert "No, keep it paused" in terminal.text()
+    assert "No, do not cancel" in terminal.text()
     terminal.press("Tab")
     terminal.answer("Cancel job ", "Enter")
 

@@ -758,7 +758,7 @@ async def test_the_question_before_cancelling_does_not_advise_a_second_pause(
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         await wait_for(pilot, "PAUSED" if is_paused else "649,632")
         await pilot.press("c")
-        await wait_for(pilot, "No, keep it paused" if is_paused else "No, keep it running")
+        await wait_for(pilot, "No, do not cancel")
         assert ("press p" in screen_text(app)) != is_paused
 
 
@@ -769,11 +769,11 @@ async def test_a_narrow_question_shows_both_answers_whole() -> None:
     async with app.run_test(size=(40, 15)) as pilot:
         await wait_for(pilot, "deleting")
         await pilot.press("c")
-        await wait_for(pilot, "No, keep it running")
+        await wait_for(pilot, "No, do not cancel")
         await settle(pilot)
         lines = screen_text(app).splitlines()
         assert "Cancel the job" in lines[-3]
-        assert "No, keep it running" in lines[-4]
+        assert "No, do not cancel" in lines[-4]
         await pilot.press("tab", "shift+tab", "escape")
         assert not isinstance(app.screen, ConfirmDialog)
 

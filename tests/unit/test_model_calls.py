@@ -42,6 +42,9 @@ def test_only_errors_in_which_an_entry_failed_are_failures() -> None:
     assert Failures().note_on(unlinkat, 0) == ("", False)
     assert Failures().note_on(openat, 12) == ("normal: searches", False)
     assert Failures().note_on(OTHER_CALLS_LABEL, 3_005) == ("normal: searches", False)
+    assert Failures(confined_targets=1).note_on("rmdir", 1) == ("normal: confined", False)
+    left = Failures(confined_targets=1, is_target_left=True)
+    assert left.note_on("rmdir", 1) == ("not empty", False)
     assert Failures({"unlink": 1}).note_on(unlinkat, 2) == ("1 failed", True)
     assert Failures({"open": 1}).note_on(openat, 13) == ("1 failed", True)
     # A running tool has not yet reported what the kernel has counted

@@ -252,8 +252,8 @@ def _reserved(
 def _shared(missing: int, kind: str) -> Discrepancy:
     return Discrepancy(
         DiscrepancyKind.SNAPSHOTS,
-        f"{bytes_iec(missing)} is still used by reflink copies or snapshots of the deleted "
-        "files: that space is freed when the last of them is deleted.",
+        f"{bytes_iec(missing)} less was freed than the files occupied, because they shared blocks: "
+        "with each other, or with reflink copies or snapshots that still use them.",
         _SNAPSHOT_LISTS.get(kind, _COPIES),
         missing,
     )

@@ -335,6 +335,8 @@ def make_plan(
         Refused: the survey counted another directory, or others could redirect the strategy.
     """
     refuse_uncounted_rate(strategy, options, trace)
+    if not guarantees_of(strategy).speaks:
+        options = replace(options, pace=replace(options.pace, threads=0))
     tools, reasons = tools_of(STRATEGIES[strategy])
     if reasons:
         raise Missing(f"{strategy} cannot run here: {'; '.join(reasons)}.")

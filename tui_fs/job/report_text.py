@@ -172,7 +172,10 @@ def calls_title(report: Report, started: JobStarted) -> str:
 def call_lines_of(report: Report, started: JobStarted) -> list[CallLine]:
     """Return predicted and counted calls by group."""
     failed = failed_by_operation(report.error_groups)
-    failures = Failures(failed, bool(report.tool_lines), started.confined_targets)
+    is_left = any(target.done is False for target in report.targets)
+    failures = Failures(
+        failed, bool(report.tool_lines), started.confined_targets, is_target_left=is_left
+    )
     other_calls = started.predicted_other_calls
     return call_lines(report.syscalls, started.predicted_calls, other_calls, failures)
 

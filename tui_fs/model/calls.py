@@ -310,12 +310,14 @@ class Failures(Struct, frozen=True):
         confined_targets: targets whose removal the kernel refuses to the confined tools.
         is_final: the tools have ended. A running tool reports a failure after the kernel has
             counted the error, up to a second after it if it is stopped in between.
+        is_target_left: a target was not removed in the end.
     """
 
     by_operation: Mapping[str, int] = field(default_factory=dict)
     has_messages: bool = False
     confined_targets: int = 0
     is_final: bool = True
+    is_target_left: bool = False
 
     def note_on(self, name: str, errors: int, rmdir_errors: int = 0) -> tuple[str, bool]:
         """Return why a call returned errors, and whether entries failed in it.
@@ -335,7 +337,7 @@ class Failures(Struct, frozen=True):
         )
         if guide.group is CallGroup.REMOVE:
             by_rmdir = min(self.by_operation.get("rmdir", 0), rmdir_errors)
-            if name == "rmdir" and failed and not by_rmdir:
+            if name == "rmdir" and not by_rmdir and (failed or self.is_target_left):
                 return "not empty", False
             failed = by_rmdir if name == "rmdir" else failed - by_rmdir
         if failed:

@@ -920,6 +920,9 @@ class FleetPreviewScreen(BaseScreen):
             f"on {folded(list(plans))}",
             f"{count(entries)} entries, up to {bytes_iec(frees)}",
             f"with {strategy} in {duration_span(times.seconds_low, times.seconds_high)}",
+            "the first host alone, then you are asked"
+            if self._has_canary
+            else "no stop after the first host",
         ]
         shown = list(refused.items())[:_MOST_LISTED]
         lines += [f"not on {host}: {harmless(reason)}" for host, reason in shown]
