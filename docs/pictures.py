@@ -36,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.chromium import running_browser
 from tests.fuse.latency import served_late
+from tui_fs.widgets.confirm_dialog import IGNORED_BY_ITSELF_S
 
 PLACE = "web-application"
 SIZES = ((80, 24), (120, 40), (200, 50), (60, 20), (40, 15))
@@ -623,6 +624,7 @@ def many_hosts(session: Session) -> None:
     session.draw("fleet-first")
     session.wait_for("Continue on the 2 other hosts?")
     session.draw("fleet-continue")
+    time.sleep(IGNORED_BY_ITSELF_S)
     session.press_until(lambda screen: "2 other hosts?" not in screen, "Right", "Enter")
     session.wait_for("1 of 3 hosts done")
     session.draw("fleet-running")

@@ -32,7 +32,12 @@ class Terminal:
         self._tmux("-f", os.devnull, "new-session", "-d", *size, "env", "-i", *settings, *command)
 
     def press(self, *keys: str) -> None:
-        """Press keys by tmux's names (``Enter``, ``Escape``, ``d``)."""
+        """Press keys by tmux's names (``Enter``, ``Escape``, ``d``).
+
+        A question ignores a key that is pressed as soon as it opens.
+        """
+        if keys[0] in ("Tab", "Right"):
+            time.sleep(2 * IGNORED_KEYS_S)
         self._tmux("send-keys", *keys)
 
     def type(self, text: str) -> None:
@@ -61,7 +66,7 @@ class Terminal:
     def answer(self, question: str, key: str) -> None:
         """Press a key when a dialog no longer ignores it, and wait until its question is gone."""
         self.wait_for(question)
-        time.sleep(IGNORED_KEYS_S)
+        time.sleep(2 * IGNORED_KEYS_S)  # after the last key that was typed
         self.press(key)
         self.wait_until(lambda text: question not in text, f"{question!r} gone")
 

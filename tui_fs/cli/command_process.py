@@ -10,6 +10,7 @@ import contextlib
 import os
 import select
 import signal
+import stat
 import sys
 import threading
 import time
@@ -330,6 +331,8 @@ class _Watcher:
 
 def _is_terminal_gone() -> bool:
     """Return whether standard input is a terminal that was closed; SIGHUP may be ignored."""
+    if not stat.S_ISCHR(os.fstat(0).st_mode):
+        return False  # a pipe is closed as soon as its writer has ended
     poll = select.poll()
     poll.register(0, 0)
     return any(event & select.POLLHUP for _, event in poll.poll(0))
