@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.conftest import DEADLINE_S, wait_until
-from tui_fs.widgets.confirm_dialog import IGNORED_KEYS_S
+from tui_fs.widgets.confirm_dialog import IGNORED_BY_ITSELF_S, IGNORED_KEYS_S
 
 _LOOK_EVERY_S = 0.05
 """Each poll starts a process: more of them take CPU time from the observed program."""
@@ -32,12 +32,7 @@ class Terminal:
         self._tmux("-f", os.devnull, "new-session", "-d", *size, "env", "-i", *settings, *command)
 
     def press(self, *keys: str) -> None:
-        """Press keys by tmux's names (``Enter``, ``Escape``, ``d``).
-
-        A question ignores a key that is pressed as soon as it opens.
-        """
-        if keys[0] in ("Tab", "Right"):
-            time.sleep(2 * IGNORED_KEYS_S)
+        """Press keys by tmux's names (``Enter``, ``Escape``, ``d``)."""
         self._tmux("send-keys", *keys)
 
     def type(self, text: str) -> None:
@@ -63,11 +58,13 @@ class Terminal:
         except AssertionError as error:
             raise AssertionError(f"{error}; the screen shows:\n{self.text()}") from None
 
-    def answer(self, question: str, key: str) -> None:
-        """Press a key when a dialog no longer ignores it, and wait until its question is gone."""
+    def answer(self, question: str, *keys: str, opens_by_itself: bool = False) -> None:
+        """Press keys one by one when a dialog no longer ignores them; wait until it is closed."""
         self.wait_for(question)
-        time.sleep(2 * IGNORED_KEYS_S)  # after the last key that was typed
-        self.press(key)
+        time.sleep(IGNORED_BY_ITSELF_S if opens_by_itself else 0)
+        for key in keys:
+            time.sleep(2 * IGNORED_KEYS_S)  # after the last key that was typed
+            self.press(key)
         self.wait_until(lambda text: question not in text, f"{question!r} gone")
 
     def pid(self) -> int:

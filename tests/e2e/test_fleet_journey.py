@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from tests.conftest import Cli, wait_until
 from tests.e2e.conftest import Open
 from tests.trees import many_directories
 from tests.unit.fleet_hosts import Hosts, job_started, prints, report
-from tui_fs.widgets.confirm_dialog import IGNORED_BY_ITSELF_S
 
 CHOSEN, OTHERS = ("h1", "h3", "h4"), ("h2", "h5", "h6", "h7", "h8")
 GONE = "[ ! -e gone ] || { echo 'tui-fs: There is no /d.' >&2; exit 2; }\n"
@@ -67,9 +65,7 @@ def test_three_of_eight_hosts_are_chosen_and_one_fails(
 
     terminal.wait_for("Continue on the 2 other hosts?")
     assert deleted_on(hosts) == ["h1"]
-    time.sleep(IGNORED_BY_ITSELF_S)
-    terminal.press("Right")
-    terminal.answer("Continue on the 2 other hosts?", "Enter")
+    terminal.answer("Continue on the 2 other hosts?", "Right", "Enter", opens_by_itself=True)
 
     terminal.wait_for("2 of 3 hosts done, 1 failed !")
     terminal.wait_until(

@@ -28,9 +28,9 @@ def confirm(terminal: Terminal, strategy: str, name: str) -> None:
     terminal.wait_for("No, go back")  # below all other lines of the dialog
     if f"type {name} to confirm" in terminal.text():
         terminal.type(name)
+        terminal.answer("Delete permanently?", "Enter")
     else:
-        terminal.press("Tab")
-    terminal.answer("Delete permanently?", "Enter")
+        terminal.answer("Delete permanently?", "Tab", "Enter")
 
 
 # That each strategy keeps its promises on each file system is for the contracts to show.
@@ -81,8 +81,7 @@ def test_largest_file_is_found_and_deleted(open_on: Open, ext4: Path) -> None:
     terminal.wait_for("one file · allocated 200.0 MiB")
     terminal.press("Enter")
     terminal.wait_for("200.0 MiB allocated; frees 200.0 MiB")
-    terminal.press("Tab")
-    terminal.answer("Delete permanently?", "Enter")
+    terminal.answer("Delete permanently?", "Tab", "Enter")
     terminal.wait_for("DONE")
     assert "The file is gone." in terminal.text()
     assert not largest.exists()
@@ -107,8 +106,7 @@ def test_emptying_keeps_the_directory(open_on: Open, tmpfs: Path) -> None:
     terminal.wait_for("keep directory [x]")
     terminal.press("Enter")
     terminal.wait_for("Empty it")
-    terminal.press("Tab")
-    terminal.answer("Delete permanently?", "Enter")
+    terminal.answer("Delete permanently?", "Tab", "Enter")
 
     terminal.wait_for("DONE")
 
@@ -231,8 +229,7 @@ def test_ranks_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: 
     terminal.press("c")
     terminal.wait_for("Cancel job ")
     assert "No, do not cancel" in terminal.text()
-    terminal.press("Tab")
-    terminal.answer("Cancel job ", "Enter")
+    terminal.answer("Cancel job ", "Tab", "Enter")
 
     terminal.wait_for("CANCELLED")
 
@@ -297,8 +294,7 @@ def test_marked_directories_go_and_nothing_else(open_on: Open, tmpfs: Path) -> N
     terminal.wait_for("counted")
     terminal.press("Enter")
     terminal.wait_for("delete 3 directories in")
-    terminal.press("Tab")
-    terminal.answer("Delete permanently?", "Enter")
+    terminal.answer("Delete permanently?", "Tab", "Enter")
 
     terminal.wait_for("DONE")
     sentinel.assert_whole()
@@ -323,8 +319,7 @@ def test_a_search_leaves_out_what_was_deleted_from_it(open_on: Open, tmpfs: Path
     terminal.wait_for("counted")
     terminal.press("Enter")
     terminal.wait_for("Delete permanently?")
-    terminal.press("Tab")
-    terminal.answer("Delete permanently?", "Enter")
+    terminal.answer("Delete permanently?", "Tab", "Enter")
     terminal.wait_for("DONE")
     terminal.press("q")
     terminal.wait_for("1 gone since")
@@ -404,8 +399,7 @@ def test_old_logs_are_deleted_by_a_filter_and_nothing_else(open_on: Open, tmpfs:
     terminal.wait_for("counted")
     terminal.press("Enter")
     terminal.wait_for("only 2 files in it that match:")
-    terminal.press("Tab")
-    terminal.answer("Delete permanently?", "Enter")
+    terminal.answer("Delete permanently?", "Tab", "Enter")
     terminal.wait_for("DONE")
 
     assert "2 of 2 deleted" in terminal.text()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
+from pkgutil import walk_packages
 
 import pytest
 from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
+import tui_fs.screens
 from tui_fs.widgets.confirm_dialog import (
     IGNORED_BY_ITSELF_S,
     IGNORED_KEYS_S,
@@ -19,6 +23,8 @@ from tui_fs.widgets.confirm_dialog import (
     visible_spaces,
     word_prompt,
 )
+from tui_fs.widgets.dialog import Dialog
+from tui_fs.widgets.key_question import KeyQuestion
 
 
 class Clock:
@@ -58,7 +64,7 @@ class Asked:
     def __init__(self, app: DialogApp, pilot: Pilot[None]) -> None:
         self.app, self.pilot = app, pilot
 
-    async def ask(self, dialog: ConfirmDialog) -> None:
+    async def ask(self, dialog: Dialog[bool]) -> None:
         """Show a dialog."""
         self.app.push_screen(dialog, self.app.answers.append)
         await self.pilot.pause()
@@ -144,6 +150,26 @@ async def test_keys_at_the_same_time_close_nothing_else(keys: tuple[str, ...]) -
             asking.app.post_message(events.Key(key, None))
         assert await asking.press() == [False]
         assert isinstance(asking.app.screen, ConfirmDialog)
+
+
+async def test_two_keys_answer_a_question_for_one_key_once() -> None:
+    app = DialogApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        asking, base = Asked(app, pilot), app.screen
+        await asking.ask(dialog(None, app.clock))
+        below = app.screen
+        await asking.ask(KeyQuestion("Count?", (), "y", "counts it"))
+        for key in ("y", "n"):
+            app.post_message(events.Key(key, None))
+        assert await asking.press() == [True]
+        assert app.screen is below is not base
+
+
+def test_all_dialogs_close_only_once() -> None:
+    for module in walk_packages(tui_fs.screens.__path__, "tui_fs.screens."):
+        import_module(module.name)
+    ours = [c for c in ModalScreen.__subclasses__() if c.__module__.startswith("tui_fs")]
+    assert ours == [Dialog]
 
 
 async def test_an_early_enter_after_the_word_is_ignored() -> None:

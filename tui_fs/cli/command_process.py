@@ -10,7 +10,6 @@ import contextlib
 import os
 import select
 import signal
-import stat
 import sys
 import threading
 import time
@@ -330,11 +329,12 @@ class _Watcher:
 
 
 def _is_terminal_gone() -> bool:
-    """Return whether standard input is a terminal that was closed; SIGHUP may be ignored."""
-    if not stat.S_ISCHR(os.fstat(0).st_mode):
-        return False  # a pipe is closed as soon as its writer has ended
+    """Return whether the terminal of the screens was closed; SIGHUP may be ignored.
+
+    Standard output is always this terminal; standard input may be a list of hosts.
+    """
     poll = select.poll()
-    poll.register(0, 0)
+    poll.register(sys.stdout.fileno(), 0)
     return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
